@@ -37,6 +37,7 @@ struct StepCost {
     Bound bound = Bound::memory;
     double energy_j = 0;  ///< that one board takes over `latency_s`
 };
+using StepFunction = std::function<StepCost(const StepLoad&)>;
 
 /// How an engine schedules. The defaults are those of vLLM's V1 engine.
 struct SchedulerOptions {
@@ -45,16 +46,29 @@ struct SchedulerOptions {
     std::int64_t cache_tokens =
         std::numeric_limits<std::int64_t>::max() / 2;  ///< that the keys and values of all have room for
     std::int64_t block_tokens = 16;                    ///< of a page of the cache
-    double shared_prefix = 0;      ///< share of each prompt that the cache holds already, once for all requests
-    std::int64_t concurrency = 0;  ///< requests that clients keep outstanding; 0: requests come at their arrivals
-    double frontend_s = 0;         ///< from a request's arrival until the scheduler has it: HTTP, tokens of the prompt
-    bool mixes_phases = true;      ///< prompts and decoding sequences share a step; else prompts go first
-    bool chunks_prompts = true;    ///< a prompt may be read over several steps
-    bool evicts = true;            ///< the youngest sequence gives its pages up when they run out, and is computed
-                                   ///< again later; else a request waits until all of its pages are free
-    bool caches_prefixes = true;   ///< pages given up hold their tokens until another sequence takes them: a sequence
-                                   ///< that comes back computes the rest alone
-    bool schedules_ahead = true;   ///< the host prepares a step while the device computes the one before
+    double shared_prefix = 0;       ///< share of each prompt that the cache holds already, once for all requests
+    std::int64_t concurrency = 0;   ///< requests that clients keep outstanding; 0: requests come at their arrivals
+    double frontend_s = 0;          ///< from a request's arrival until the scheduler has it: HTTP, tokens of the prompt
+    bool mixes_phases = true;       ///< prompts and decoding sequences share a step; else prompts go first
+    bool chunks_prompts = true;     ///< a prompt may be read over several steps
+    bool evicts = true;             ///< the youngest sequence gives its pages up when they run out, and is computed
+                                    ///< again later; else a request waits until all of its pages are free
+    bool caches_prefixes = true;    ///< pages given up hold their tokens until another sequence takes them: a sequence
+                                    ///< that comes back computes the rest alone
+    bool schedules_ahead = true;    ///< the host prepares a step while the device computes the one before
+    std::int64_t draft_tokens = 0;  ///< that a step verifies for each decoding sequence beside its next token
+    double acceptance = 0;          ///< chance that a draft token is right if those before it are
+    std::int64_t groups = 1;        ///< of cards with sequences, budget and cache of their own, which step together:
+                                    ///< data-parallel attention. A step takes as long as in the fullest group
+    std::int64_t stages = 1;        ///< of a pipeline, each with a step of its own under way, of equal times
+};
+
+/// Alike servers between which requests are dealt, each to the one with the fewest.
+struct ServerPool {
+    SchedulerOptions options;  ///< of each; frontend and concurrency are those of the pool that requests come to
+    StepFunction step;
+    std::int64_t servers = 1;
+    std::int64_t cards = 1;  ///< of each
 };
 
 /// When a request was served, in seconds since the start.
@@ -103,8 +117,8 @@ struct Serving {
     double duration_s = 0;  ///< from the first arrival to the last token
     double requests_per_s = 0;
     double tokens_per_s = 0;    ///< that were generated
-    double utilisation = 0;     ///< share of the duration in which a step runs
-    double energy_j = 0;        ///< of all steps, on one board
+    double utilisation = 0;     ///< share of the duration in which a step runs, on average over all cards
+    double energy_j = 0;        ///< of all steps, on all boards
     double mean_sequences = 0;  ///< that run, over the time steps take
     double mean_outstanding = 0;
     double peak_cache_share = 0;
@@ -116,8 +130,14 @@ struct Serving {
 
 /// Serves requests, sorted by arrival, step by step with continuous batching. Throws Error{usage} for unsorted or
 /// invalid requests, and for one that the cache has no room for even alone.
+[[nodiscard]] Serving serve(std::span<const ServingRequest> requests, const ServerPool& pool);
 [[nodiscard]] Serving serve(std::span<const ServingRequest> requests, const SchedulerOptions& options,
-                            const std::function<StepCost(const StepLoad&)>& step);
+                            const StepFunction& step);
+
+/// The same where servers of `prefill` read the prompts and those of `decode` generate all but the first token, which
+/// is out once a prompt's keys and values have been sent: `transfer_s` after it was computed.
+[[nodiscard]] Serving serve(std::span<const ServingRequest> requests, const ServerPool& prefill,
+                            const ServerPool& decode, const std::function<double(std::int64_t prompt)>& transfer_s);
 
 /// How a server of whole runs gathers requests. Source: Triton Inference Server, dynamic_batching.
 struct BatchingOptions {

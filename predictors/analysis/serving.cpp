@@ -103,10 +103,14 @@ class Arrivals {
 /// Sums up a run step by step.
 class Record {
   public:
-    void add(double now_s, const StepCost& cost, double taken_s, const ServingMoment& moment) {
+    explicit Record(std::int64_t cards = 1) : cards_(static_cast<double>(cards)) {}
+
+    /// A step that keeps each of `cards` busy for `taken_s`.
+    void add(double now_s, const StepCost& cost, double taken_s, const ServingMoment& moment, std::int64_t cards = 1) {
         ++serving_.steps;
         busy_s_ += taken_s;
-        serving_.energy_j += cost.energy_j;
+        card_s_ += taken_s * static_cast<double>(cards);
+        serving_.energy_j += cost.energy_j * static_cast<double>(cards);
         sequence_s_ += taken_s * static_cast<double>(moment.running);
         const bool host = cost.host_s > cost.device_s;
         bound_s_[static_cast<std::size_t>(host                           ? ServingBound::host
@@ -144,7 +148,7 @@ class Record {
         serving_.duration_s = end_s - requests.front().arrival_s;
         serving_.requests_per_s = static_cast<double>(requests.size()) / serving_.duration_s;
         serving_.tokens_per_s = tokens / serving_.duration_s;
-        serving_.utilisation = busy_s_ / serving_.duration_s;
+        serving_.utilisation = card_s_ / (cards_ * serving_.duration_s);
         serving_.mean_sequences = sequence_s_ / busy_s_;
         serving_.mean_outstanding = outstanding_s / serving_.duration_s;
         const auto seconds_of = [&](ServingBound bound) { return bound_s_[static_cast<std::size_t>(bound)]; };
@@ -167,7 +171,7 @@ class Record {
   private:
     Serving serving_;
     Distribution gaps_;
-    double busy_s_ = 0, sequence_s_ = 0;
+    double cards_, busy_s_ = 0, card_s_ = 0, sequence_s_ = 0;
     std::array<double, 6> bound_s_{};
 };
 
@@ -178,7 +182,8 @@ struct Sequence {
     std::int64_t known = 0;     ///< tokens of the prompt and those generated: all but the last are to be computed
     std::int64_t generated = 0;
     std::int64_t pages = 0;
-    std::int64_t taken = 0;  ///< tokens of it that this step computes
+    std::int64_t taken = 0;  ///< tokens of it that the step under way computes
+    std::int64_t step = 0;   ///< the number of that step; 0: none
     double last_token_s = 0;
 };
 
@@ -228,16 +233,19 @@ class FreePages {
     std::deque<Stretch> stretches_;
 };
 
-/// An engine's scheduler. Source: vLLM, vllm/v1/core/sched/scheduler.py (schedule).
+/// The scheduler of one group of cards. Source: vLLM, vllm/v1/core/sched/scheduler.py (schedule).
 class Scheduler {
   public:
-    Scheduler(std::span<const ServingRequest> requests, const SchedulerOptions& options) : options_(options) {
+    /// `reads_only`: other servers generate what follows a prompt's first token.
+    Scheduler(std::span<const ServingRequest> requests, const SchedulerOptions& options, bool reads_only,
+              Arrivals& arrivals, Record& record)
+        : options_(options), reads_only_(reads_only), arrivals_(arrivals), record_(record) {
         std::int64_t longest_prompt = 0;
         for (const ServingRequest& request : requests) longest_prompt = std::max(longest_prompt, request.prompt);
         total_pages_ = (options.cache_tokens - shared(longest_prompt)) / options.block_tokens;
         free_ = FreePages(total_pages_);
         for (const ServingRequest& request : requests) {
-            const std::int64_t tokens = request.prompt + request.output;
+            const std::int64_t tokens = longest(request.prompt, request.output);
             if (pages_of(tokens - shared(request.prompt)) <= total_pages_) continue;
             throw Error(ErrorCode::usage,
                         fmt::format("a request of {} tokens does not fit: keys and values have room for {} tokens",
@@ -245,85 +253,43 @@ class Scheduler {
         }
     }
 
-    [[nodiscard]] Serving run(Arrivals& arrivals, const std::function<StepCost(const StepLoad&)>& step) {
-        double now_s = 0;
-        double seen_s = 0;  // requests that arrive later miss the step
-        bool follows = false;
-        while (!arrivals.done()) {
-            if (running_.empty() && waiting_.empty() && arrivals.next_s() > seen_s) {
-                now_s = seen_s = std::max(now_s, arrivals.next_s());
-                follows = false;
-            }
-            while (const auto request = arrivals.take(seen_s)) enqueue(arrivals, *request);
-            const StepLoad load = schedule(arrivals, now_s);
-            const StepCost cost = step(load);
-            // While steps follow each other, the host of this one ran beside the device of the one before.
-            const double taken_s = cost.latency_s + (options_.schedules_ahead && !follows ? cost.host_s : 0);
-            const double start_s = now_s;
-            now_s += taken_s;
-            record_.add(now_s, cost, taken_s,
-                        {0, static_cast<std::int64_t>(running_.size()), static_cast<std::int64_t>(waiting_.size()),
-                         1 - static_cast<double>(free_.count()) /
-                                 static_cast<double>(std::max<std::int64_t>(total_pages_, 1))});
-            if (blocked_) record_.wait(*blocked_, taken_s);
-            advance(arrivals, now_s);
-            follows = true;
-            seen_s = options_.schedules_ahead ? start_s : now_s;
-            if (running_.empty() && waiting_.empty()) seen_s = now_s;
+    /// A request whose prompt another server may have read already.
+    void enqueue(std::size_t request, bool is_read) {
+        const RequestTimes& times = arrivals_[request];
+        Sequence sequence{.request = request, .computed = shared(times.prompt), .known = times.prompt};
+        if (is_read) {
+            sequence.computed = sequence.known++;
+            sequence.generated = 1;
+            sequence.last_token_s = times.first_token_s;
         }
-        return record_.finish(arrivals.take_times());
+        waiting_.push_back(sequence);
     }
 
-  private:
-    [[nodiscard]] std::int64_t shared(std::int64_t prompt) const {
-        return std::min<std::int64_t>(prompt - 1,
-                                      static_cast<std::int64_t>(options_.shared_prefix * static_cast<double>(prompt)));
+    [[nodiscard]] std::size_t running() const { return running_.size(); }
+    [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+    [[nodiscard]] bool has_work() const {
+        return !waiting_.empty() ||
+               std::any_of(running_.begin(), running_.end(), [](const Sequence& s) { return s.step == 0; });
     }
-    [[nodiscard]] std::int64_t pages_of(std::int64_t tokens) const {
-        return (tokens + options_.block_tokens - 1) / options_.block_tokens;
+    [[nodiscard]] double cache_share() const {
+        return 1 - static_cast<double>(free_.count()) / static_cast<double>(std::max<std::int64_t>(total_pages_, 1));
     }
+    /// Why requests waited that the last step had no place for.
+    [[nodiscard]] std::optional<ServingBound> blocked() const { return blocked_; }
 
-    void enqueue(Arrivals& arrivals, std::size_t request) {
-        const RequestTimes& times = arrivals[request];
-        waiting_.push_back({.request = request, .computed = shared(times.prompt), .known = times.prompt});
-    }
-
-    /// Gives a sequence pages for so many more tokens, those that still hold its own first.
-    bool allocate(Sequence& sequence, std::int64_t tokens, std::int64_t prompt, std::int64_t held = 0) {
-        const std::int64_t missing = pages_of(sequence.computed + tokens - shared(prompt)) - sequence.pages - held;
-        if (missing > free_.count() - held) return false;
-        if (held > 0) free_.take_back(sequence.request);
-        if (missing > 0) free_.take(missing);
-        sequence.pages += held + std::max<std::int64_t>(missing, 0);
-        return true;
-    }
-
-    void evict_youngest(Arrivals& arrivals) {
-        Sequence sequence = running_.back();
-        running_.pop_back();
-        if (options_.caches_prefixes) {
-            free_.give(sequence.pages, sequence.request);
-        } else {
-            free_.give(sequence.pages);
-        }
-        sequence.pages = sequence.taken = 0;
-        sequence.computed = shared(arrivals[sequence.request].prompt);
-        waiting_.push_front(sequence);
-        record_.evict();
-    }
-
-    [[nodiscard]] bool decodes(const Sequence& sequence) const {
-        return sequence.known - sequence.computed == 1 && sequence.generated > 0;
-    }
-
-    StepLoad schedule(Arrivals& arrivals, double now_s) {
+    /// What a step computes, of its share of the sequences where several are under way.
+    StepLoad schedule(std::int64_t step, double now_s) {
         StepLoad load;
         budget_ = options_.max_tokens;
         keys_ = context_ = 0;
         blocked_.reset();
+        const auto all = static_cast<std::int64_t>(running_.size() + waiting_.size());
+        std::int64_t places = (all + options_.stages - 1) / options_.stages;
         const auto take = [&](Sequence& sequence, std::int64_t tokens) {
             sequence.taken = tokens;
+            sequence.step = step;
             budget_ -= tokens;
+            --places;
             if (decodes(sequence)) {
                 ++load.sequences;
                 context_ += static_cast<double>(sequence.computed);
@@ -335,20 +301,21 @@ class Scheduler {
         };
         bool evicted = false;
         const auto take_running = [&](bool prompts, bool decoding) {
-            for (std::size_t i = 0; i < running_.size() && budget_ > 0; ++i) {
-                if (decodes(running_[i]) ? !decoding : !prompts) continue;
-                const std::int64_t prompt = arrivals[running_[i].request].prompt;
-                const std::int64_t tokens = std::min(running_[i].known - running_[i].computed, budget_);
-                while (i < running_.size() && !allocate(running_[i], tokens, prompt)) {
-                    evict_youngest(arrivals);  // never one that this step has taken: those stand before it
+            for (std::size_t i = 0; i < running_.size() && budget_ > 0 && places > 0; ++i) {
+                if (running_[i].step != 0 || (decodes(running_[i]) ? !decoding : !prompts)) continue;
+                const std::int64_t tokens = std::min(wanted(running_[i]), budget_);
+                bool fits = allocate(running_[i], tokens);
+                // Never one that a step has taken.
+                while (!fits && i < running_.size() && running_.back().step == 0) {
+                    evict_youngest();
                     evicted = true;
+                    fits = i < running_.size() && allocate(running_[i], tokens);
                 }
-                if (i < running_.size()) take(running_[i], tokens);
+                if (fits) take(running_[i], tokens);
             }
         };
-        for (Sequence& sequence : running_) sequence.taken = 0;
         take_running(true, options_.mixes_phases);
-        while (!waiting_.empty() && budget_ > 0 && !evicted) {
+        while (!waiting_.empty() && budget_ > 0 && places > 0 && !evicted) {
             if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
                 blocked_ = ServingBound::queue;
                 break;
@@ -356,12 +323,13 @@ class Scheduler {
             Sequence sequence = waiting_.front();
             const std::int64_t held = free_.held_for(sequence.request);
             sequence.computed = std::min(sequence.computed + held * options_.block_tokens, sequence.known - 1);
-            const std::int64_t left = sequence.known - sequence.computed;
+            const std::int64_t left = wanted(sequence);
             const std::int64_t tokens = options_.chunks_prompts ? std::min(left, budget_) : left;
             if (tokens > budget_ && load.prompt_tokens > 0) break;
-            RequestTimes& times = arrivals[sequence.request];
-            const std::int64_t reserved = options_.evicts ? tokens : left + times.output - sequence.generated;
-            if (!allocate(sequence, reserved, times.prompt, held)) {
+            RequestTimes& times = arrivals_[sequence.request];
+            const std::int64_t reserved =
+                options_.evicts ? tokens : longest(times.prompt, times.output) - sequence.computed;
+            if (!allocate(sequence, reserved, held)) {
                 blocked_ = ServingBound::cache;
                 break;
             }
@@ -376,27 +344,35 @@ class Scheduler {
         return load;
     }
 
-    /// Ends a step: whoever has all its tokens computed gets another.
-    void advance(Arrivals& arrivals, double now_s) {
+    /// Ends a step: whoever has all its tokens computed gets another, and as many more as its drafts were right.
+    /// `leave` takes requests that this server has done its part of.
+    void advance(std::int64_t step, double now_s, const std::function<void(std::size_t)>& leave) {
         std::size_t kept = 0;
         for (std::size_t i = 0; i < running_.size(); ++i) {
             Sequence& sequence = running_[i];
-            sequence.computed += sequence.taken;
             bool ended = false;
-            if (sequence.taken > 0 && sequence.computed == sequence.known) {
-                RequestTimes& times = arrivals[sequence.request];
-                if (sequence.generated == 0) {
-                    times.first_token_s = now_s;
-                } else {
-                    record_.gap(now_s - sequence.last_token_s, 1);
-                }
-                sequence.last_token_s = now_s;
-                ++sequence.generated;
-                ++sequence.known;
-                ended = sequence.generated == times.output;
-                if (ended) {
-                    free_.give(sequence.pages);
-                    arrivals.end(sequence.request, now_s);
+            if (sequence.step == step) {
+                RequestTimes& times = arrivals_[sequence.request];
+                const bool decoded = decodes(sequence);
+                sequence.computed += decoded ? 1 : sequence.taken;
+                sequence.step = 0;
+                if (sequence.computed == sequence.known) {
+                    std::int64_t tokens = 1;
+                    if (decoded) tokens = std::min(times.output - sequence.generated, 1 + accepted(sequence.taken - 1));
+                    if (sequence.generated == 0) {
+                        times.first_token_s = now_s;
+                    } else {
+                        record_.gap((now_s - sequence.last_token_s) / static_cast<double>(tokens), tokens);
+                    }
+                    sequence.last_token_s = now_s;
+                    sequence.computed += tokens - 1;
+                    sequence.known += tokens;
+                    sequence.generated += tokens;
+                    ended = sequence.generated == times.output || reads_only_;
+                    if (ended) {
+                        free_.give(sequence.pages);
+                        leave(sequence.request);
+                    }
                 }
             }
             if (ended) continue;
@@ -406,7 +382,61 @@ class Scheduler {
         running_.resize(kept);
     }
 
+  private:
+    [[nodiscard]] std::int64_t shared(std::int64_t prompt) const {
+        return std::min<std::int64_t>(prompt - 1,
+                                      static_cast<std::int64_t>(options_.shared_prefix * static_cast<double>(prompt)));
+    }
+    [[nodiscard]] std::int64_t pages_of(std::int64_t tokens) const {
+        return (tokens + options_.block_tokens - 1) / options_.block_tokens;
+    }
+    /// Tokens of a request that this server has in its cache at most.
+    [[nodiscard]] std::int64_t longest(std::int64_t prompt, std::int64_t output) const {
+        return prompt + (reads_only_ ? 1 : output + options_.draft_tokens);
+    }
+    [[nodiscard]] bool decodes(const Sequence& sequence) const {
+        return sequence.known - sequence.computed == 1 && sequence.generated > 0;
+    }
+    /// Tokens that a sequence would have computed next.
+    [[nodiscard]] std::int64_t wanted(const Sequence& sequence) const {
+        return sequence.known - sequence.computed + (decodes(sequence) ? options_.draft_tokens : 0);
+    }
+    /// Draft tokens that are right before the first that is wrong.
+    [[nodiscard]] std::int64_t accepted(std::int64_t drafted) {
+        std::int64_t right = 0;
+        while (right < drafted && static_cast<double>(random_() >> 11) * 0x1p-53 < options_.acceptance) ++right;
+        return right;
+    }
+
+    /// Gives a sequence pages for so many more tokens, those that still hold its own first.
+    bool allocate(Sequence& sequence, std::int64_t tokens, std::int64_t held = 0) {
+        const std::int64_t prompt = arrivals_[sequence.request].prompt;
+        const std::int64_t missing = pages_of(sequence.computed + tokens - shared(prompt)) - sequence.pages - held;
+        if (missing > free_.count() - held) return false;
+        if (held > 0) free_.take_back(sequence.request);
+        if (missing > 0) free_.take(missing);
+        sequence.pages += held + std::max<std::int64_t>(missing, 0);
+        return true;
+    }
+
+    void evict_youngest() {
+        Sequence sequence = running_.back();
+        running_.pop_back();
+        if (options_.caches_prefixes) {
+            free_.give(sequence.pages, sequence.request);
+        } else {
+            free_.give(sequence.pages);
+        }
+        sequence.pages = sequence.taken = 0;
+        sequence.computed = shared(arrivals_[sequence.request].prompt);
+        waiting_.push_front(sequence);
+        record_.evict();
+    }
+
     const SchedulerOptions& options_;
+    bool reads_only_;
+    Arrivals& arrivals_;
+    Record& record_;
     std::int64_t total_pages_ = 0;
     FreePages free_{0};
     std::int64_t budget_ = 0;
@@ -414,8 +444,150 @@ class Scheduler {
     std::optional<ServingBound> blocked_;
     std::vector<Sequence> running_;
     std::deque<Sequence> waiting_;
-    Record record_;
+    std::mt19937_64 random_{1};
 };
+
+/// Groups of cards that step together, and the steps that are under way.
+class Server {
+  public:
+    /// `leave` takes requests that it has done its part of, at their times.
+    using Leave = std::function<void(std::size_t request, double now_s)>;
+
+    Server(std::span<const ServingRequest> requests, const ServerPool& pool, bool reads_only, Arrivals& arrivals,
+           Record& record, const Leave& leave)
+        : pool_(pool), record_(record), leave_(leave), free_s_(static_cast<std::size_t>(pool.options.stages), 0.0) {
+        for (std::int64_t i = 0; i < pool.options.groups; ++i)
+            groups_.emplace_back(requests, pool.options, reads_only, arrivals, record);
+    }
+
+    [[nodiscard]] std::int64_t outstanding() const { return outstanding_; }
+    void deal(std::size_t request, double now_s, bool is_read) {
+        coming_.insert(std::ranges::upper_bound(coming_, now_s, {}, &Coming::at_s), {request, now_s, is_read});
+        ++outstanding_;
+    }
+
+    /// When its next step begins or ends; infinity: when a request comes.
+    [[nodiscard]] double next_s() const {
+        double next_s = under_way_.empty() ? std::numeric_limits<double>::infinity() : under_way_.front().end_s;
+        if (waits_for_end_ || under_way_.size() == free_s_.size()) return next_s;
+        if (has_work()) return std::min(next_s, std::max(now_s_, free_s_[0]));
+        return coming_.empty() ? next_s : std::min(next_s, std::max({now_s_, free_s_[0], coming_.front().at_s}));
+    }
+
+    /// Ends or begins the step that is due.
+    void act() {
+        now_s_ = next_s();
+        if (under_way_.empty() || under_way_.front().end_s > now_s_) return begin();
+        for (Scheduler& group : groups_) {
+            group.advance(under_way_.front().number, now_s_, [&](std::size_t request) {
+                --outstanding_;
+                leave_(request, now_s_);
+            });
+        }
+        seen_s_ = has_work() && pool_.options.schedules_ahead ? under_way_.front().start_s : now_s_;
+        under_way_.pop_front();
+        waits_for_end_ = false;
+    }
+
+  private:
+    struct Coming {
+        std::size_t request;
+        double at_s;
+        bool is_read;
+    };
+    struct UnderWay {
+        std::int64_t number;
+        double start_s, end_s;
+    };
+
+    [[nodiscard]] bool has_work() const {
+        return std::any_of(groups_.begin(), groups_.end(), [](const Scheduler& group) { return group.has_work(); });
+    }
+
+    void begin() {
+        if (!has_work() && coming_.front().at_s > seen_s_) {
+            seen_s_ = now_s_;
+            follows_ = !under_way_.empty();
+        }
+        for (; !coming_.empty() && coming_.front().at_s <= seen_s_; coming_.pop_front()) {
+            const auto size = [](const Scheduler& group) { return group.running() + group.waiting(); };
+            std::ranges::min_element(groups_, {}, size)->enqueue(coming_.front().request, coming_.front().is_read);
+        }
+        std::optional<StepCost> fullest;
+        ServingMoment moment;
+        ++number_;
+        for (Scheduler& group : groups_) {
+            const StepLoad load = group.schedule(number_, now_s_);
+            moment.running += static_cast<std::int64_t>(group.running());
+            moment.waiting += static_cast<std::int64_t>(group.waiting());
+            moment.cache_share = std::max(moment.cache_share, group.cache_share());
+            if (load.prompt_tokens + load.sequences == 0) continue;
+            const StepCost own = pool_.step(load);
+            if (!fullest || own.latency_s > fullest->latency_s) fullest = own;
+        }
+        waits_for_end_ = !fullest;
+        if (!fullest) return;
+        StepCost& cost = *fullest;
+        const auto stages = static_cast<double>(free_s_.size());
+        // While steps follow each other, the host of this one ran beside the device of the one before.
+        const double ahead_s = pool_.options.schedules_ahead && !follows_ ? cost.host_s : 0;
+        const double of_stage_s = (cost.latency_s + ahead_s) / stages;
+        double end_s = now_s_;
+        for (double& free_s : free_s_) free_s = end_s = std::max(end_s, free_s) + of_stage_s;
+        cost.energy_j /= stages;
+        record_.add(end_s, cost, of_stage_s, moment, pool_.cards);
+        for (const Scheduler& group : groups_)
+            if (group.blocked()) record_.wait(*group.blocked(), of_stage_s / static_cast<double>(groups_.size()));
+        under_way_.push_back({number_, now_s_, end_s});
+        follows_ = true;
+    }
+
+    const ServerPool& pool_;
+    Record& record_;
+    const Leave& leave_;
+    std::deque<Scheduler> groups_;
+    std::deque<Coming> coming_;
+    std::deque<UnderWay> under_way_;
+    std::vector<double> free_s_;  ///< when each stage of the pipeline has ended its last step
+    double now_s_ = 0;
+    double seen_s_ = 0;  ///< requests that come later miss the next step
+    std::int64_t number_ = 0, outstanding_ = 0;
+    bool follows_ = false, waits_for_end_ = false;
+};
+
+Serving serve_pools(std::span<const ServingRequest> requests, const ServerPool* prefill, const ServerPool& decode,
+                    const std::function<double(std::int64_t)>& transfer_s) {
+    const ServerPool& entrance = prefill != nullptr ? *prefill : decode;
+    Arrivals arrivals(requests, entrance.options.concurrency, entrance.options.frontend_s);
+    Record record(decode.servers * decode.cards + (prefill != nullptr ? prefill->servers * prefill->cards : 0));
+    std::deque<Server> readers, servers;
+    const auto emptiest = [](std::deque<Server>& pool) -> Server& {
+        return *std::ranges::min_element(pool, {}, &Server::outstanding);
+    };
+    const Server::Leave end = [&](std::size_t request, double now_s) { arrivals.end(request, now_s); };
+    const Server::Leave hand_over = [&](std::size_t request, double now_s) {
+        RequestTimes& times = arrivals[request];
+        times.first_token_s = now_s + transfer_s(times.prompt);
+        if (times.output == 1) return end(request, times.first_token_s);
+        emptiest(servers).deal(request, times.first_token_s, true);
+    };
+    for (std::int64_t i = 0; prefill != nullptr && i < prefill->servers; ++i)
+        readers.emplace_back(requests, *prefill, true, arrivals, record, hand_over);
+    for (std::int64_t i = 0; i < decode.servers; ++i)
+        servers.emplace_back(requests, decode, false, arrivals, record, end);
+    std::vector<Server*> all;
+    for (std::deque<Server>* pool : {&readers, &servers})
+        for (Server& server : *pool) all.push_back(&server);
+    while (!arrivals.done()) {
+        Server& next = **std::ranges::min_element(all, {}, &Server::next_s);
+        if (const double at_s = arrivals.next_s(); std::isfinite(at_s) && at_s <= next.next_s()) {
+            emptiest(prefill != nullptr ? readers : servers).deal(*arrivals.take(at_s), at_s, false);
+        } else {
+            next.act();
+        }
+    }
+    return record.finish(arrivals.take_times());
+}
 
 }  // namespace
 
@@ -441,10 +613,17 @@ std::vector<ServingRequest> draw_requests(std::int64_t count, double rate, std::
     return requests;
 }
 
-Serving serve(std::span<const ServingRequest> requests, const SchedulerOptions& options,
-              const std::function<StepCost(const StepLoad&)>& step) {
-    Arrivals arrivals(requests, options.concurrency, options.frontend_s);
-    return Scheduler(requests, options).run(arrivals, step);
+Serving serve(std::span<const ServingRequest> requests, const ServerPool& pool) {
+    return serve_pools(requests, nullptr, pool, {});
+}
+
+Serving serve(std::span<const ServingRequest> requests, const SchedulerOptions& options, const StepFunction& step) {
+    return serve(requests, {.options = options, .step = step});
+}
+
+Serving serve(std::span<const ServingRequest> requests, const ServerPool& prefill, const ServerPool& decode,
+              const std::function<double(std::int64_t)>& transfer_s) {
+    return serve_pools(requests, &prefill, decode, transfer_s);
 }
 
 Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOptions& options,

@@ -188,9 +188,9 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
              generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
     const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead,
                                                    sampling_s(graph, generator.device(), libraries, traits));
-    return [table, options](const std::vector<ServingRequest>& some) {
-        return ftax::serve(some, options, [&](const StepLoad& load) { return (*table)(load); });
-    };
+    const ServerPool pool{
+        .options = options, .step = [table](const StepLoad& load) { return (*table)(load); }, .cards = cards};
+    return [pool](const std::vector<ServingRequest>& some) { return ftax::serve(some, pool); };
 }
 
 /// A server that runs whole batches.
@@ -238,8 +238,8 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     if (report.generates) row.per_token_s = s.tpot_s.p99;
     if (report.ranking.has_level) hold_to(report.level, row);
     row.keeps_level = row.kept_share >= report.level.share;
-    const double idle_w = row.idle_w * (1 - s.utilisation);
-    row.energy_per_item_j = row.cards * (s.energy_j / s.duration_s + idle_w) / *row.items_per_s;
+    const double idle_w = row.cards * row.idle_w * (1 - s.utilisation);
+    row.energy_per_item_j = (s.energy_j / s.duration_s + idle_w) / *row.items_per_s;
     const double last_s = requests.back().arrival_s;
     const bool open = arguments.concurrency == 0 && last_s > 0;
     const double own_rate = arguments.rate > 0 ? arguments.rate
