@@ -215,10 +215,10 @@ std::optional<std::string> zoo_name(std::string_view name) {
 
 Graph load_graph(const std::string& model, const ImportOptions& options) {
     Graph graph = read_graph(model, options, true);
-    if (options.tensor_parallel > 1 && graph.format != "config") {
+    if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1 && graph.format != "config") {
         throw Error(ErrorCode::usage,
                     fmt::format("{} cannot be cut for {} cards: only models built from a config.json can", graph.name,
-                                options.tensor_parallel));
+                                options.tensor_parallel * options.data_parallel));
     }
     // The importer of TorchScript has taken them: such a file has no shapes of its own.
     if (graph.format != "torchscript") {

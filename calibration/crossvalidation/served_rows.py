@@ -3,25 +3,32 @@
 
     served_rows.py FTAX serving.csv serving_engines.csv requests_vllm_rtx4090_llama8b.csv OUT.csv
 
-Runs on one to eight cards by tensor parallelism alone, of serving_engines.csv every fifth of those that are aggregated, with
-five requests a client, of which the first come at once. serving.csv does not say how long prompts are: 150 tokens are taken
-for chat, 250 for gpqa.
+Of serving_engines.csv every fifth run that is aggregated, on one to eight cards, and every third whose prefill and decode workers
+are apart and counted, on up to 72. serving.csv does not say how long prompts are: 150 tokens are taken for chat, 250 for gpqa. What
+serving_engines.csv does not say of a run is what its recipe says: lengths, limits and draft tokens of InferenceX (SemiAnalysisAI,
+benchmarks/*.sh and utils/bench_serving: random-range-ratio 0.8, ten requests a client, whose first come at once), fixed lengths of
+AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B.
 """
 
 import concurrent.futures
 import csv
 import json
 import os
+import random
 import subprocess
 import sys
+import tempfile
 
 PROMPTS = {"gpqa": 250}
-CHAT_PROMPT, MOST_TOKENS, EVERY = 150, 4000, 5
+CHAT_PROMPT, MOST_TOKENS, EVERY, APART_EVERY = 150, 4000, 5, 3
 MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepseek-v3",
-          "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
+          "DeepSeek-R1-NVFP4": "deepseek-v3", "DeepSeek-V3.1-NVFP4": "deepseek-v3", "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "b200_sxm": "b200"}
 ENGINES = {"trtllm": "tensorrt-llm@1.0", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
 PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
+OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
+UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
+ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
 
 
 def read(path):
@@ -57,17 +64,104 @@ def serving(rows):
              "joules per token": ("energy_per_item_j", float(row["j_per_token"]))})
 
 
-def engines(rows):
-    alone = [r for r in rows if r["mode"] == "agg" and int(r["tp_size"] or 1) <= 8 and
-             all(r[c] in ("", "1") for c in ("pp_size", "moe_ep_size", "attention_dp_size"))]
-    for row in alone[::EVERY]:
-        model, clients = model_of(row["model_path"]), int(row["concurrency"] or 1)
+def layout(row):
+    """Cards of an aggregated run: tensor, data and expert parallel. Some rows have products: a run with --tp 8 --ep 8 is there with
+    tp_size 64, one with eight groups with attention_dp_size 64."""
+    tp, dp, cut, ep = (max(1, int(row[c] or 1)) for c in ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size"))
+    if ep > 1 and cut == ep and max(tp, dp) == cut * ep:
+        tp, dp = (ep, 1) if dp == 1 else (1, ep)
+    return tp, dp, ep
+
+
+def drafts_of(row, dp, faster):
+    """Draft tokens of DeepSeek's MTP layer: scripts with _mtp in their names ran TensorRT-LLM 1.2.0rc6.post3, and the faster of
+    two runs of SGLang 0.5.9 that are alike in all columns."""
+    if row["backend_version"].endswith("post3"):
+        return 1 if dp > 1 else 3
+    return 2 if faster and row["backend"] == "sglang" else 0
+
+
+def recipe(row, model, tp, dp, clients, drafts):
+    """Options that a run's script gives its engine."""
+    prompt = int(row["isl"])
+    if drafts:
+        yield from ("--draft-tokens", drafts, "--acceptance", ACCEPTANCE)
+    if row["backend"] == "trtllm" and model == "deepseek-v3":
+        batch = (clients // max(tp, dp) if dp > 1 else clients) if drafts else clients
+        tokens = ((drafts + 1) * batch + prompt + 127) // 64 * 64
+        yield from ("--max-num-batched-tokens", tokens if drafts else max(8192, tokens), "--gpu-memory-utilization", 0.8)
+        if drafts:
+            yield from ("--max-num-seqs", batch)
+    elif row["backend"] == "trtllm" and model == "gpt-oss-120b":
+        yield from ("--max-num-batched-tokens", 20000, "--max-num-seqs", 512, "--gpu-memory-utilization", 0.85)
+    elif row["backend"] == "sglang" and model == "deepseek-v3":
+        share, sequences, tokens = ((0.85, 256, 16384) if row["precision"] == "fp4" else
+                                    (0.95, 32, 8192) if tp == 4 else (0.82, 256, 32768))
+        yield from ("--gpu-memory-utilization", share, "--max-num-seqs", sequences, "--max-num-batched-tokens", tokens,
+                    "--scheduler-recv-interval", 10 if clients < 16 or tp == 4 and row["precision"] == "fp8" else 30)
+
+
+def requests_file(folder, row, clients):
+    """Lengths as InferenceX's client draws them."""
+    path = os.path.join(folder, f"{row['isl']}_{row['osl']}_{clients}.csv")
+    if not os.path.exists(path):
+        draw = random.Random(1)
+        lengths = [[draw.randint(int(0.8 * int(row[c])), int(row[c])) for _ in range(10 * clients)] for c in ("isl", "osl")]
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows([("arrival_s", "prompt", "output"), *((0, p, o) for p, o in zip(*lengths))])
+    return path
+
+
+def different(rows):
+    """Some runs are there under several names and layouts."""
+    seen = set()
+    for row in rows:
+        run = tuple(row[c] for c in ("backend", "backend_version", "precision", "isl", "osl", "concurrency",
+                                     "silicon_ttft_ms", "silicon_tpot_ms"))
+        if row["concurrency"] not in ("", "0") and run not in seen:
+            seen.add(run)
+            yield row
+
+
+def figures(row, kind):
+    return {"time per token" + kind: ("tpot_mean_s", float(row["silicon_tpot_ms"]) * 1e-3),
+            "first token" + kind: ("ttft_mean_s", float(row["silicon_ttft_ms"]) * 1e-3)}
+
+
+def apart(rows, folder):
+    """Workers that read prompts and others that decode. Attention in groups is that of experts apart, whatever moe_ep_size: runs
+    that differ in it alone measure alike."""
+    some = [row for row in different(rows) if row["mode"] == "disagg" and row["prefill_num_workers"] and
+            row["isl"] in ("1024", "8192")]
+    for row in some[::APART_EVERY]:
+        model, (read, decode) = model_of(row["model_path"]), ([
+            max(1, int(row[f"{worker}_{c}"] or 1)) for c in ("num_workers", "tp_size", "attention_dp_size", "moe_ep_size")]
+            for worker in ("prefill", "decode"))
         yield (ENGINES[row["backend"]], DEVICES[row["system"]], model, [
             model, "--device", DEVICES[row["system"]], "--framework", ENGINES[row["backend"]], *precision_of(row, model),
-            "--tp", row["tp_size"] or 1, "--concurrency", clients, "--prompt", row["isl"], "--new-tokens", row["osl"],
-            "--count", max(5 * clients, 20)],
-            {"time per token": ("tpot_mean_s", float(row["silicon_tpot_ms"]) * 1e-3),
-             "first token": ("ttft_mean_s", float(row["silicon_ttft_ms"]) * 1e-3)})
+            "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
+            "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
+            "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"]))],
+            figures(row, ", prefill apart"))
+
+
+def engines(rows, folder):
+    some = [row for row in different(rows) if row["mode"] == "agg" and row["backend_version"] != UNTOLD]
+    slowest = {}
+    alike = ("backend", "backend_version", "precision", "isl", "osl", "concurrency")
+    for row in some:
+        key = (*(row[c] for c in alike), model_of(row["model_path"]), layout(row))
+        slowest[key] = max(slowest.get(key, 0), float(row["silicon_tpot_ms"]))
+    for row in some[::EVERY]:
+        model, clients, (tp, dp, ep) = model_of(row["model_path"]), int(row["concurrency"]), layout(row)
+        faster = 1.05 * float(row["silicon_tpot_ms"]) < slowest[(*(row[c] for c in alike), model, (tp, dp, ep))]
+        drafts = drafts_of(row, dp, faster and model == "deepseek-v3")
+        lengths = (("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", max(5 * clients, 20)) if model in OWN or row["isl"] not in ("1024", "8192") else
+                   ("--requests", requests_file(folder, row, clients)))
+        yield (ENGINES[row["backend"]], DEVICES[row["system"]], model, [
+            model, "--device", DEVICES[row["system"]], "--framework", ENGINES[row["backend"]], *precision_of(row, model),
+            "--tp", tp, "--dp", dp, "--ep", ep, "--concurrency", clients, *lengths, *recipe(row, model, tp, dp, clients, drafts)],
+            figures(row, ", drafted" if drafts else ", groups" if dp > 1 else ", experts apart" if ep > 1 else ""))
 
 
 def requests(path):
@@ -84,21 +178,23 @@ def requests(path):
 
 def main():
     ftax, serving_csv, engines_csv, requests_csv, out = sys.argv[1:]
-    runs = [*serving(read(serving_csv)), *engines(read(engines_csv)), *requests(requests_csv)]
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [*serving(read(serving_csv)), *engines(read(engines_csv), folder), *apart(read(engines_csv), folder),
+                *requests(requests_csv)]
 
-    def predict(run):
-        done = subprocess.run([ftax, "serve", *map(str, run[3]), "--json", "-", "-q"], capture_output=True, text=True)
-        return json.loads(done.stdout)["rows"][0] if done.returncode == 0 else {"skipped": done.stderr.strip()}
+        def predict(run):
+            done = subprocess.run([ftax, "serve", *map(str, run[3]), "--json", "-", "-q"], capture_output=True, text=True)
+            return json.loads(done.stdout)["rows"][0] if done.returncode == 0 else {"skipped": done.stderr.strip()}
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, open(out, "w", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["fold", "framework", "gpu", "model", "measured", "predicted", "low", "high", "skipped"])
-        for (framework, gpu, model, _, figures), row in zip(runs, pool.map(predict, runs)):
-            for fold, (name, measured) in figures.items():
-                predicted = row.get(name)
-                scale = {"tpot_mean_s": "tpot", "latency_mean_s": "latency"}.get(name)
-                low, high = (row.get(f"{scale}_{end}_s") for end in ("low", "high")) if scale else (predicted, predicted)
-                table.writerow([fold, framework, gpu, model, measured, predicted, low, high, row.get("skipped", "")])
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, open(out, "w", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(["fold", "framework", "gpu", "model", "measured", "predicted", "low", "high", "skipped"])
+            for (framework, gpu, model, _, figures), row in zip(runs, pool.map(predict, runs)):
+                for fold, (name, measured) in figures.items():
+                    predicted = row.get(name)
+                    scale = {"tpot_mean_s": "tpot", "latency_mean_s": "latency"}.get(name)
+                    low, high = (row.get(f"{scale}_{end}_s") for end in ("low", "high")) if scale else (predicted, predicted)
+                    table.writerow([fold, framework, gpu, model, measured, predicted, low, high, row.get("skipped", "")])
 
 
 if __name__ == "__main__":

@@ -89,16 +89,18 @@ TensorId Transformer::expert_layer(std::string_view name, TensorId x, std::int64
                                    Expression rows) {
     const Expression depth = net_.shape(x).back();
     const Expression out = net_.number(width);
-    const TensorId weights = net_.parameter(name, {net_.number(config_.experts.count), depth, out});
+    const Experts& experts = config_.experts;
+    const std::int64_t own = experts.count / experts.cards;
+    const TensorId weights = net_.parameter(name, {net_.number(own), depth, out});
     const TensorId read = net_.part(weights, 0, active);
     const TensorId grouped = net_.view(x, {active, rows, depth});
-    const Experts& experts = config_.experts;
-    TensorId y = net_.apply(OpKind::matmul, "aten::_grouped_mm", {grouped, read}, {active, rows, out},
-                            {{std::string(experts_attribute), experts.count},
-                             {std::string(experts_per_token_attribute), experts.per_token}});
+    TensorId y = net_.apply(
+        OpKind::matmul, "aten::_grouped_mm", {grouped, read}, {active, rows, out},
+        {{std::string(experts_attribute), own},
+         {std::string(experts_per_token_attribute), std::max<std::int64_t>(1, experts.per_token / experts.cards)}});
     y = net_.view(y, {net_.shape(x)[0], out});
     if (!config_.structure.expert_bias) return y;
-    const TensorId bias = net_.parameter(std::string(name) + "_bias", {net_.number(config_.experts.count), out});
+    const TensorId bias = net_.parameter(std::string(name) + "_bias", {net_.number(own), out});
     return net_.map("add", {y, net_.lookup(bias, net_.fill("aten::arange", {net_.shape(x)[0]}, DType::i64))});
 }
 
@@ -114,22 +116,31 @@ TensorId Transformer::activate_experts(TensorId gate_up, std::int64_t width) {
 }
 
 /// Tokens are sorted by expert, multiplied group by group, put back and summed. Source: transformers,
-/// integrations/moe.py, grouped_mm_experts_forward, the default of version 5.
+/// integrations/moe.py, grouped_mm_experts_forward, the default of version 5. Where groups of cards with tokens of
+/// their own share the experts, every card gets all tokens and sends each group its part of the sums: an all-gather and
+/// a reduce-scatter, which together are an all-reduce. Source: vLLM, all2all_backend allgather_reducescatter;
+/// TensorRT-LLM, fused_moe without MNNVL's all-to-all; SGLang, dp_gather and dp_scatter.
 TensorId Transformer::mix_experts(TensorId x) {
     const Experts& experts = config_.experts;
     ExpressionPool& pool = net_.pool();
     const Expression hidden = net_.number(config_.hidden);
-    const Expression count = net_.number(experts.count);
-    const Expression tokens = pool.multiply(batch_, length_);
-    const Expression pairs = pool.multiply(tokens, net_.number(experts.per_token));
+    const Expression count = net_.number(experts.count / experts.cards);
+    const Expression tokens = pool.multiply(pool.multiply(batch_, length_), net_.number(experts.token_groups));
+    const Expression all_pairs = pool.multiply(tokens, net_.number(experts.per_token));
+    const Expression pairs = pool.ceil_divide(all_pairs, net_.number(experts.cards));
     const Expression active = pool.minimum(pairs, count);
     const Expression rows = pool.ceil_divide(pairs, active);
-    const TensorId flat = net_.view(x, {tokens, hidden});
+    const TensorId all = experts.token_groups == 1
+                             ? x
+                             : net_.apply(OpKind::expand, "aten::expand", {x},
+                                          {net_.number(experts.token_groups), pool.multiply(batch_, length_), hidden});
+    const TensorId flat = net_.view(all, {tokens, hidden});
     const TensorId scores = route(flat);
     TensorId mixed = no_tensor;
     {
         const Network::Module module(net_, "experts", config_.title + "Experts");
-        const TensorId chosen = net_.view(scores, {pairs});
+        TensorId chosen = net_.view(scores, {all_pairs});
+        if (experts.cards > 1) chosen = net_.part(chosen, 0, pairs);
         const TensorId order = net_.apply(OpKind::sort, "aten::sort", {chosen}, {pairs},
                                           {{"function", std::string("sort")}, {"axis", std::int64_t{0}}}, DType::i64);
         const TensorId token = net_.map_scalar("floor_divide", order, static_cast<double>(experts.per_token));
@@ -146,14 +157,25 @@ TensorId Transformer::mix_experts(TensorId x) {
         const TensorId place = net_.fill("aten::arange", {pairs}, DType::i64);
         const TensorId inverse = net_.apply(OpKind::scatter, "aten::index_put_", {place, order}, {pairs});
         const TensorId restored = net_.apply(OpKind::gather, "aten::index", {weighted, inverse}, {pairs, hidden});
-        const TensorId split = net_.view(restored, {tokens, net_.number(experts.per_token), hidden});
-        mixed = net_.view(net_.reduce("sum", split, 1, false), {batch_, length_, hidden});
+        if (experts.cards > 1) {
+            mixed = net_.apply(OpKind::reduce, "aten::index_add", {restored}, {tokens, hidden},
+                               {{"function", std::string("sum")}});
+        } else {
+            const TensorId split = net_.view(restored, {tokens, net_.number(experts.per_token), hidden});
+            mixed = net_.reduce("sum", split, 1, false);
+        }
+        if (experts.token_groups > 1) {
+            mixed = sum_over(mixed, config_.cards * experts.token_groups);
+            mixed = net_.part(mixed, 0, pool.multiply(batch_, length_));
+        }
+        mixed = net_.view(mixed, {batch_, length_, hidden});
     }
     if (experts.shared_width == 0) return mixed;
     TensorId shared = no_tensor;
     {
         const Network::Module module(net_, "shared_experts", config_.title + "MLP");
         shared = dense(x, experts.shared_width);
+        if (experts.token_groups > 1) shared = sum_over(shared, config_.cards);
     }
     if (experts.shared_gate) {
         shared = net_.map("mul", {shared, net_.map("sigmoid", {net_.linear("shared_expert_gate", x, 1, false)})});
@@ -164,14 +186,20 @@ TensorId Transformer::mix_experts(TensorId x) {
 TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
     const Network::Module module(net_, "mlp", config_.title + "MLP");
     const bool experts = config_.layers[index].feed_forward == FeedForward::experts;
-    return sum_over_cards(experts ? mix_experts(x) : dense(x, config_.mlp_width));
+    if (!experts) return sum_over(dense(x, config_.mlp_width), config_.cards);
+    const TensorId mixed = mix_experts(x);
+    return config_.experts.token_groups > 1 ? mixed : sum_over(mixed, config_.cards);
 }
 
 /// Each card has multiplied by its columns of the layer's inner width: the whole is the sum. Source: Shoeybi et al.,
 /// "Megatron-LM", arXiv 1909.08053, section 3.
+TensorId Transformer::sum_over(TensorId x, std::int64_t cards) {
+    if (cards == 1) return x;
+    return net_.apply(OpKind::all_reduce, "all_reduce", {x}, net_.shape(x), {{"ranks", cards}});
+}
+
 TensorId Transformer::sum_over_cards(TensorId x) {
-    if (config_.cards == 1) return x;
-    return net_.apply(OpKind::all_reduce, "all_reduce", {x}, net_.shape(x), {{"ranks", config_.cards}});
+    return sum_over(x, config_.cards);
 }
 
 }  // namespace ftax::config

@@ -114,14 +114,18 @@ constexpr std::pair<const char*, const char*> clip_parts[]{{"text_config", "clip
                           near.size() == 1 ? "type" : "types", fmt::join(near, ", ")));
 }
 
-/// Leaves one card's part of each layer: its heads, its columns of the MLP, its rows of the vocabulary.
-void cut_for_cards(const JsonField& document, TransformerConfig& config, std::int64_t cards) {
-    const auto cut = [&](std::int64_t& size, std::string_view field, std::string_view what) {
-        if (size % cards != 0) {
+/// Leaves one card's part of each layer: its heads, its columns of the MLP, its rows of the vocabulary, its experts.
+void cut_for_cards(const JsonField& document, TransformerConfig& config, const ImportOptions& options) {
+    const std::int64_t cards = options.tensor_parallel, all = cards * options.data_parallel;
+    const auto cut_into = [&](std::int64_t parts, std::int64_t& size, std::string_view field, std::string_view what) {
+        if (size % parts != 0) {
             document.find(field).value_or(document).fail(
-                fmt::format("{} {} cannot be cut into equal parts for {} cards", size, what, cards));
+                fmt::format("{} {} cannot be cut into equal parts for {} cards", size, what, parts));
         }
-        size /= cards;
+        size /= parts;
+    };
+    const auto cut = [&](std::int64_t& size, std::string_view field, std::string_view what) {
+        cut_into(cards, size, field, what);
     };
     cut(config.heads, heads_field, "heads");
     // Fewer heads of keys than cards: each has a copy of one.
@@ -131,7 +135,19 @@ void cut_for_cards(const JsonField& document, TransformerConfig& config, std::in
         cut(config.key_value_heads, "num_key_value_heads", "heads of keys");
     }
     cut(config.mlp_width, mlp_field, "columns of the MLP");
-    cut(config.experts.width, "moe_intermediate_size", "columns of an expert");
+    if (all % options.expert_parallel != 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("--ep {} does not divide {} cards (--tp times --dp)", options.expert_parallel, all));
+    }
+    if (options.expert_parallel > 1 && config.experts.count == 0)
+        throw Error(ErrorCode::usage, fmt::format("--ep {}: the model has no experts", options.expert_parallel));
+    if (config.experts.count > 0) {
+        cut_into(all / options.expert_parallel, config.experts.width, "moe_intermediate_size", "columns of an expert");
+        std::int64_t own = config.experts.count;
+        cut_into(options.expert_parallel, own, "num_experts", "experts");
+        config.experts.cards = options.expert_parallel;
+        config.experts.token_groups = options.data_parallel;
+    }
     cut(config.experts.shared_width, "shared_expert_intermediate_size", "columns of the shared expert");
     cut(config.space.inner, mlp_field, "channels of the layers that keep a state");
     cut(config.space.heads, heads_field, "heads of the layers that keep a state");
@@ -144,7 +160,10 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
     if (family.form == Form::text_and_vision) return build_text_and_vision(name, document);
     TransformerConfig transformer = read_transformer(document, family);
     transformer.cache = options.cache;
-    if (options.tensor_parallel > 1) cut_for_cards(document, transformer, options.tensor_parallel);
+    if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1)
+        cut_for_cards(document, transformer, options);
+    if (options.last_layers > 0 && static_cast<std::size_t>(options.last_layers) < transformer.layers.size())
+        transformer.layers.erase(transformer.layers.begin(), transformer.layers.end() - options.last_layers);
     if (family.form == Form::encoder) return build_encoder(name, transformer);
     if (family.form == Form::vision) return build_vision(name, document, transformer);
     if (family.form == Form::speech) return build_speech(name, document, transformer);

@@ -71,6 +71,7 @@ class Transformer {
     TensorId expert_layer(std::string_view name, TensorId x, std::int64_t width, Expression active, Expression rows);
     TensorId mix_experts(TensorId x);
     TensorId feed_forward(std::size_t index, TensorId x);
+    TensorId sum_over(TensorId x, std::int64_t cards);
     TensorId sum_over_cards(TensorId x);
 
     Network& net_;

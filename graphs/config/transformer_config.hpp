@@ -101,6 +101,8 @@ struct Experts {
     std::int64_t width = 0;         ///< of one expert's MLP
     std::int64_t shared_width = 0;  ///< of the MLP that every token passes through as well; 0: none
     std::int64_t groups = 1;
+    std::int64_t cards = 1;         ///< that hold different experts, of which this is one
+    std::int64_t token_groups = 1;  ///< whose tokens come to this card's experts
     bool shared_gate = false;
     bool normalized = true;  ///< the scores of a token's experts are divided by their sum
 };

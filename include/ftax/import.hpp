@@ -49,6 +49,9 @@ struct ImportOptions {
     std::uint64_t max_nodes = 250'000;
     CacheOptions cache;                 ///< of models built from their config.json
     int tensor_parallel = 1;            ///< cards that share each layer of such a model; the graph is one card's
+    int data_parallel = 1;              ///< groups of such cards with tokens of their own, which share the experts
+    int expert_parallel = 1;            ///< parts of all these cards, each with experts of its own
+    int last_layers = 0;                ///< only so many layers, the last, of such a model; 0: all
     bool strict = false;                ///< turn warnings about unknown versions into errors
     bool vary_batch = false;            ///< let the batch of a file with a fixed one vary, where it can be followed
     bool unsupported_is_error = false;  ///< an operator without a rule is an error, not memory-bound

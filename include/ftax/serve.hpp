@@ -49,6 +49,7 @@ struct SchedulerOptions {
     double shared_prefix = 0;       ///< share of each prompt that the cache holds already, once for all requests
     std::int64_t concurrency = 0;   ///< requests that clients keep outstanding; 0: requests come at their arrivals
     double frontend_s = 0;          ///< from a request's arrival until the scheduler has it: HTTP, tokens of the prompt
+    std::int64_t poll_steps = 1;    ///< decoding steps after which it looks for new requests; after prompts always
     bool mixes_phases = true;       ///< prompts and decoding sequences share a step; else prompts go first
     bool chunks_prompts = true;     ///< a prompt may be read over several steps
     bool evicts = true;             ///< the youngest sequence gives its pages up when they run out, and is computed

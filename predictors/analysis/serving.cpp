@@ -25,23 +25,33 @@ class Distribution {
             values_.emplace_back(value, weight);
         }
     }
+    /// The least value that a share of the weight is not above, by halving what is left of the values.
     [[nodiscard]] Percentiles percentiles() {
         if (values_.empty()) return {};
-        std::sort(values_.begin(), values_.end());
         double sum = 0, weight = 0;
         for (const auto& [value, count] : values_) {
             sum += value * static_cast<double>(count);
             weight += static_cast<double>(count);
         }
-        const auto at = [&, weight](double share) {
-            double below = 0;
-            for (const auto& [value, count] : values_) {
-                below += static_cast<double>(count);
-                if (below >= share * weight) return value;
+        auto first = values_.begin();
+        double below = 0;
+        const auto at = [&](double share) {
+            for (auto last = values_.end(); last - first > 1;) {
+                const auto middle = first + (last - first) / 2;
+                std::nth_element(first, middle, last);
+                double lower = below;
+                for (auto value = first; value != middle; ++value) lower += static_cast<double>(value->second);
+                if (lower >= share * weight) {
+                    last = middle;
+                } else {
+                    first = middle;
+                    below = lower;
+                }
             }
-            return values_.back().first;
+            return first->first;
         };
-        return {sum / weight, at(0.5), at(0.9), at(0.99)};
+        const double p50 = at(0.5), p90 = at(0.9);
+        return {sum / weight, p50, p90, at(0.99)};
     }
 
   private:
@@ -52,7 +62,7 @@ class Distribution {
 class Arrivals {
   public:
     Arrivals(std::span<const ServingRequest> requests, std::int64_t concurrency, double frontend_s = 0)
-        : requests_(requests), frontend_s_(frontend_s) {
+        : frontend_s_(frontend_s), is_closed_(concurrency > 0) {
         if (requests.empty()) throw Error(ErrorCode::usage, "there are no requests");
         double last_s = 0;
         for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -66,7 +76,6 @@ class Arrivals {
             last_s = request.arrival_s;
             times_.push_back({.arrival_s = request.arrival_s, .prompt = request.prompt, .output = request.output});
         }
-        is_closed_ = concurrency > 0;
         open_ = is_closed_ ? std::min<std::size_t>(requests.size(), static_cast<std::size_t>(concurrency))
                            : requests.size();
         if (is_closed_) {
@@ -76,7 +85,7 @@ class Arrivals {
 
     /// The next request, where it has arrived by then.
     [[nodiscard]] std::optional<std::size_t> take(double now_s) {
-        if (next_ == open_ || times_[next_].arrival_s + frontend_s_ > now_s) return std::nullopt;
+        if (next_s() > now_s) return std::nullopt;
         return next_++;
     }
     [[nodiscard]] double next_s() const {
@@ -93,7 +102,6 @@ class Arrivals {
     [[nodiscard]] std::vector<RequestTimes> take_times() { return std::move(times_); }
 
   private:
-    std::span<const ServingRequest> requests_;
     double frontend_s_ = 0;
     std::vector<RequestTimes> times_;
     std::size_t next_ = 0, open_ = 0, ended_ = 0;
@@ -267,10 +275,7 @@ class Scheduler {
 
     [[nodiscard]] std::size_t running() const { return running_.size(); }
     [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
-    [[nodiscard]] bool has_work() const {
-        return !waiting_.empty() ||
-               std::any_of(running_.begin(), running_.end(), [](const Sequence& s) { return s.step == 0; });
-    }
+    [[nodiscard]] bool has_work() const { return !waiting_.empty() || running_.size() > under_way_; }
     [[nodiscard]] double cache_share() const {
         return 1 - static_cast<double>(free_.count()) / static_cast<double>(std::max<std::int64_t>(total_pages_, 1));
     }
@@ -288,6 +293,7 @@ class Scheduler {
         const auto take = [&](Sequence& sequence, std::int64_t tokens) {
             sequence.taken = tokens;
             sequence.step = step;
+            ++under_way_;
             budget_ -= tokens;
             --places;
             if (decodes(sequence)) {
@@ -356,6 +362,7 @@ class Scheduler {
                 const bool decoded = decodes(sequence);
                 sequence.computed += decoded ? 1 : sequence.taken;
                 sequence.step = 0;
+                --under_way_;
                 if (sequence.computed == sequence.known) {
                     std::int64_t tokens = 1;
                     if (decoded) tokens = std::min(times.output - sequence.generated, 1 + accepted(sequence.taken - 1));
@@ -444,6 +451,7 @@ class Scheduler {
     std::optional<ServingBound> blocked_;
     std::vector<Sequence> running_;
     std::deque<Sequence> waiting_;
+    std::size_t under_way_ = 0;  ///< sequences that a step computes
     std::mt19937_64 random_{1};
 };
 
@@ -475,8 +483,8 @@ class Server {
     }
 
     /// Ends or begins the step that is due.
-    void act() {
-        now_s_ = next_s();
+    void act(double now_s) {
+        now_s_ = now_s;
         if (under_way_.empty() || under_way_.front().end_s > now_s_) return begin();
         for (Scheduler& group : groups_) {
             group.advance(under_way_.front().number, now_s_, [&](std::size_t request) {
@@ -509,11 +517,14 @@ class Server {
             seen_s_ = now_s_;
             follows_ = !under_way_.empty();
         }
-        for (; !coming_.empty() && coming_.front().at_s <= seen_s_; coming_.pop_front()) {
+        const bool polls = !has_work() || read_prompts_ || ++unpolled_ >= pool_.options.poll_steps;
+        if (polls) unpolled_ = 0;
+        for (; polls && !coming_.empty() && coming_.front().at_s <= seen_s_; coming_.pop_front()) {
             const auto size = [](const Scheduler& group) { return group.running() + group.waiting(); };
             std::ranges::min_element(groups_, {}, size)->enqueue(coming_.front().request, coming_.front().is_read);
         }
         std::optional<StepCost> fullest;
+        read_prompts_ = false;
         ServingMoment moment;
         ++number_;
         for (Scheduler& group : groups_) {
@@ -522,6 +533,7 @@ class Server {
             moment.waiting += static_cast<std::int64_t>(group.waiting());
             moment.cache_share = std::max(moment.cache_share, group.cache_share());
             if (load.prompt_tokens + load.sequences == 0) continue;
+            read_prompts_ = read_prompts_ || load.prompt_tokens > 0;
             const StepCost own = pool_.step(load);
             if (!fullest || own.latency_s > fullest->latency_s) fullest = own;
         }
@@ -551,8 +563,8 @@ class Server {
     std::vector<double> free_s_;  ///< when each stage of the pipeline has ended its last step
     double now_s_ = 0;
     double seen_s_ = 0;  ///< requests that come later miss the next step
-    std::int64_t number_ = 0, outstanding_ = 0;
-    bool follows_ = false, waits_for_end_ = false;
+    std::int64_t number_ = 0, outstanding_ = 0, unpolled_ = 0;
+    bool read_prompts_ = false, follows_ = false, waits_for_end_ = false;
 };
 
 Serving serve_pools(std::span<const ServingRequest> requests, const ServerPool* prefill, const ServerPool& decode,
@@ -579,11 +591,18 @@ Serving serve_pools(std::span<const ServingRequest> requests, const ServerPool* 
     for (std::deque<Server>* pool : {&readers, &servers})
         for (Server& server : *pool) all.push_back(&server);
     while (!arrivals.done()) {
-        Server& next = **std::ranges::min_element(all, {}, &Server::next_s);
-        if (const double at_s = arrivals.next_s(); std::isfinite(at_s) && at_s <= next.next_s()) {
+        Server* next = all.front();
+        double next_s = next->next_s();
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            if (const double own_s = all[i]->next_s(); own_s < next_s) {
+                next_s = own_s;
+                next = all[i];
+            }
+        }
+        if (const double at_s = arrivals.next_s(); std::isfinite(at_s) && at_s <= next_s) {
             emptiest(prefill != nullptr ? readers : servers).deal(*arrivals.take(at_s), at_s, false);
         } else {
-            next.act();
+            next->act(next_s);
         }
     }
     return record.finish(arrivals.take_times());

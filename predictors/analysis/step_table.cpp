@@ -100,18 +100,22 @@ StepCost BendingTable::at(std::int64_t x, double y) {
     return between(along(low, y), along(high, y), share_of(low, high, static_cast<double>(x)));
 }
 
-StepTable::StepTable(Generator& generator, bool schedules_ahead, double sampling_s)
+StepTable::StepTable(Generator& generator, const StepOptions& options)
     : generator_(generator),
-      schedules_ahead_(schedules_ahead),
-      sampling_s_(sampling_s),
+      options_(options),
       prompts_([this](std::int64_t tokens, std::int64_t keys) { return prompts(tokens, static_cast<double>(keys)); }),
       decoding_([this](std::int64_t sequences, std::int64_t context) { return decoding(sequences, context); }) {}
 
 StepCost StepTable::prompts(std::int64_t tokens, double keys) {
     tokens = std::max<std::int64_t>(1, tokens);
     const auto pass = [&](std::int64_t several, std::int64_t past) {
-        const std::int64_t length = (tokens + several - 1) / several;
-        return cost_of(generator_.predictor().predict(generator_.pass({}, several, length, past)));
+        const ShapeBindings bindings = generator_.pass({}, several, (tokens + several - 1) / several, past);
+        StepCost cost = cost_of(generator_.predictor().predict(bindings));
+        if (options_.draft != nullptr) {
+            const Prediction draft = options_.draft->predictor().predict(bindings);
+            add_device(cost, draft.device_s, draft.power_w * draft.device_s);
+        }
+        return cost;
     };
     // Tokens that attend to more keys than they are go on with a prompt; those with fewer are several prompts: between
     // the next powers of two, by the work of their attention.
@@ -125,30 +129,51 @@ StepCost StepTable::prompts(std::int64_t tokens, double keys) {
 }
 
 StepCost StepTable::decoding(std::int64_t sequences, std::int64_t context) {
-    return cost_of(generator_.decoder().predict(generator_.pass({}, std::max<std::int64_t>(1, sequences), 1, context)));
+    sequences = std::max<std::int64_t>(1, sequences);
+    const auto pass = [&](std::int64_t several, std::int64_t past) {
+        return cost_of(generator_.decoder().predict(generator_.pass({}, several, 1, past)));
+    };
+    StepCost cost = pass(sequences, context);
+    if (options_.draft_tokens == 0) return cost;
+    // More tokens go through the layers, but a sequence's keys and values are read once for all of its own. Source:
+    // FlashInfer and TRT-LLM-gen, decode kernels with several queries of a sequence in a tile.
+    const StepCost one = pass(sequences, 0), all = pass(sequences * (1 + options_.draft_tokens), 0);
+    add_device(cost, all.device_s - one.device_s, all.energy_j - one.energy_j);
+    if (options_.draft != nullptr) {
+        const Prediction draft = options_.draft->decoder().predict(generator_.pass({}, sequences, 1, context));
+        const double seconds = static_cast<double>(options_.draft_tokens) * draft.device_s;
+        add_device(cost, seconds, draft.power_w * seconds);
+    }
+    return cost;
+}
+
+/// Adds kernels of a step, of which a pause that the host leaves hides a part.
+void StepTable::add_device(StepCost& cost, double seconds, double energy_j) const {
+    const double pause_s = options_.schedules_ahead ? std::max(0.0, cost.host_s - cost.device_s) : 0;
+    cost.device_s += seconds;
+    cost.latency_s += std::max(0.0, seconds - pause_s);
+    cost.energy_j += energy_j;
 }
 
 template <class Prompts, class Decoding>
 StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const {
-    const std::int64_t tokens = load.prompt_tokens + load.sequences;
+    const std::int64_t decoded = load.sequences * (1 + options_.draft_tokens);
+    const std::int64_t tokens = load.prompt_tokens + decoded;
     const double keys = load.prompt_keys * static_cast<double>(load.prompt_tokens) / static_cast<double>(tokens);
     StepCost cost = load.prompt_tokens == 0 ? decoding(load.sequences, load.context) : prompts(tokens, keys);
     if (load.prompt_tokens > 0 && load.sequences > 0) {
         const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0),
                        one = decoding(1, 0);
-        const double device_s = std::max(0.0, step.device_s - empty.device_s);
         const double host_s = std::max(0.0, step.host_s - one.host_s);
         // Where the host of a pass takes longer than the device, the sequences' keys and values fill the pause.
-        const double pause_s = schedules_ahead_ ? std::max(0.0, cost.host_s - cost.device_s) : 0;
-        cost.latency_s += host_s + std::max(0.0, device_s - pause_s);
+        add_device(cost, std::max(0.0, step.device_s - empty.device_s), std::max(0.0, step.energy_j - empty.energy_j));
         cost.host_s += host_s;
-        cost.device_s += device_s;
-        cost.energy_j += std::max(0.0, step.energy_j - empty.energy_j);
+        cost.latency_s += host_s;
     }
     // A sampler that sorts keeps the SMs at full power.
-    const double seconds = sampling_s_ * static_cast<double>(load.sequences + (load.prompt_tokens > 0 ? 1 : 0));
+    const double seconds = options_.sampling_s * static_cast<double>(decoded + (load.prompt_tokens > 0 ? 1 : 0));
     cost.device_s += seconds;
-    cost.latency_s += seconds;
+    cost.latency_s += seconds + options_.sends_s + options_.send_s_per_token * static_cast<double>(tokens);
     cost.energy_j += seconds * generator_.device().power_limit_w;
     return cost;
 }

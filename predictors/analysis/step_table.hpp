@@ -44,12 +44,20 @@ class BendingTable {
     std::map<std::int64_t, std::map<Interval, Straightness>> intervals_;  ///< of x, by the power of two below y
 };
 
+/// What a step takes beside the pass over its tokens.
+struct StepOptions {
+    bool schedules_ahead = true;               ///< host and device of successive steps run side by side
+    double sampling_s = 0;                     ///< of the sampler's kernels, for each token
+    std::int64_t draft_tokens = 0;             ///< that are verified for each sequence
+    Generator* draft = nullptr;                ///< what predicts them, one pass for each; null: nothing that takes time
+    double sends_s = 0, send_s_per_token = 0;  ///< between all stages of a pipeline: of a step, and for each token
+};
+
 /// Costs the steps of an engine that serves a language model, by exact predictions of passes and a table of them.
 class StepTable {
   public:
-    /// Keeps a reference. `schedules_ahead`: host and device of successive steps run side by side. `sampling_s`: time
-    /// of the sampler's kernels for each token.
-    StepTable(Generator& generator, bool schedules_ahead, double sampling_s = 0);
+    /// Keeps references.
+    StepTable(Generator& generator, const StepOptions& options);
 
     /// A step of prompts and decoding sequences is that of a pass over all of its tokens, and what the sequences' keys
     /// and values take beyond it.
@@ -60,12 +68,12 @@ class StepTable {
   private:
     [[nodiscard]] StepCost prompts(std::int64_t tokens, double keys);
     [[nodiscard]] StepCost decoding(std::int64_t sequences, std::int64_t context);
+    void add_device(StepCost& cost, double seconds, double energy_j) const;
     template <class Prompts, class Decoding>
     [[nodiscard]] StepCost cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const;
 
     Generator& generator_;
-    bool schedules_ahead_;
-    double sampling_s_;
+    StepOptions options_;
     BendingTable prompts_, decoding_;
 };
 

@@ -31,6 +31,34 @@ void setup_serve(Verb app, Action& action) {
     verb.add_option("--max-num-seqs", arguments->max_sequences, "sequences that run at a time (default: the engine's)",
                     "N");
     verb.add_option("--max-num-batched-tokens", arguments->max_tokens, "tokens of a step (default: the engine's)", "N");
+    verb.add_option("--gpu-memory-utilization", arguments->memory_share,
+                    "of a card's memory that the engine uses (default: 0.9)", "SHARE");
+    verb.add_option("--scheduler-recv-interval", arguments->poll_steps,
+                    "decoding steps after which SGLang looks for new requests", "N")
+        .capture_default_str();
+    verb.add_option("--dp", arguments->data_parallel,
+                    "groups of --tp cards with requests of their own, which share a model's experts", "N")
+        .capture_default_str();
+    verb.add_option("--ep", arguments->expert_parallel, "parts of all these cards, each with experts of its own", "N")
+        .capture_default_str();
+    verb.add_option("--pp", arguments->stages, "stages of a pipeline, each of --tp times --dp cards", "N")
+        .capture_default_str();
+    verb.add_option("--replicas", arguments->replicas, "alike servers between which requests are dealt", "N")
+        .capture_default_str();
+    verb.add_option("--prefill", arguments->prefill,
+                    "servers that only read prompts, and send keys and values to the others: servers=2,tp=4,dp=1,ep=1",
+                    "LAYOUT");
+    verb.add_option("--transfer-bandwidth", arguments->transfer_bytes_per_s,
+                    "from each of their cards, in bytes per second (default: the link's up to 8 cards, else 50e9)",
+                    "B");
+    verb.add_option("--draft-tokens", arguments->draft_tokens,
+                    "that each step verifies for each sequence (speculative decoding)", "N");
+    verb.add_option("--acceptance", arguments->acceptance, "chance that a draft token is right if those before it are",
+                    "SHARE")
+        .capture_default_str();
+    verb.add_option("--draft", arguments->draft,
+                    "what drafts: head (MTP, EAGLE: one more layer; the default), ngram (takes no time) or a model",
+                    "DRAFT");
     verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is cached already",
                     "SHARE");
     verb.add_option("--max-batch", arguments->max_batch, "of models that generate no tokens", "N")

@@ -33,10 +33,14 @@ void add_percentiles(Columns<Row>& columns, const std::string& key, const std::s
     }
 }
 
-constexpr std::string_view all_percentiles =
-    "ttft_mean_s ttft_p50_s ttft_p90_s ttft_p99_s tpot_mean_s tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s "
-    "itl_p90_s itl_p99_s latency_mean_s latency_p50_s latency_p90_s latency_p99_s tpot_low_s tpot_high_s latency_low_s "
-    "latency_high_s ";
+/// What JSON and CSV have of a row.
+constexpr std::string_view row_keys =
+    "device framework framework_version precision cards layout skipped keeps_level kept_share goodput_per_s "
+    "largest_rate "
+    "dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation mean_sequences "
+    "mean_outstanding peak_cache_share steps evictions bound ttft_mean_s ttft_p50_s ttft_p90_s ttft_p99_s tpot_mean_s "
+    "tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s latency_p50_s "
+    "latency_p90_s latency_p99_s tpot_low_s tpot_high_s latency_low_s latency_high_s";
 
 std::string seconds_text(double seconds) {
     return std::isfinite(seconds) ? duration(seconds) : "any";
@@ -122,6 +126,8 @@ Columns<Row> serving_columns(const ServingReport& report) {
     Columns<Row> columns = Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
         {"workload", "workload", Unit::text, [&](const Row&) { return report.workload; }},
+        {"layout", "layout", Unit::text,
+         [](const Row& row) { return row.layout.empty() ? Value() : Value(row.layout); }},
         {"kept_share", "kept", Unit::share,
          [&](const Row& row) { return report.ranking.has_level ? Value(row.kept_share) : Value(); }},
         {"goodput_per_s", "goodput/s", Unit::significant,
@@ -175,7 +181,7 @@ std::string to_table(const ServingReport& report, Style style) {
                 rows_that_run(report.rows),
                 differences.keys() +
                     (report.generates
-                         ? "?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
+                         ? "?layout ?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
                            "ttft_p50_s ttft_p99_s tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s "
                            "mean_sequences utilisation peak_cache_share power_w energy_per_item_j bound ?largest_rate"
                          : "?keeps_level ?dollars_per_million requests_per_s latency_mean_s "
@@ -204,28 +210,14 @@ std::string to_json(const ServingReport& report) {
         {"slo", level},
         {"verdict", report.ranking.verdict},
         {"rows",
-         serving_columns(report)
-             .select(report.rows,
-                     "device framework framework_version precision cards skipped keeps_level "
-                     "kept_share goodput_per_s largest_rate "
-                     "dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation "
-                     "mean_sequences mean_outstanding "
-                     "peak_cache_share steps evictions bound " +
-                         std::string(all_percentiles) + "memory cache_tokens warnings")
-             .json()},
+         serving_columns(report).select(report.rows, std::string(row_keys) + " memory cache_tokens warnings").json()},
         {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ServingReport& report) {
     return serving_columns(report)
-        .select(report.rows,
-                "model workload device framework framework_version precision cards skipped keeps_level kept_share "
-                "goodput_per_s largest_rate dollars_per_million "
-                "requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation mean_sequences "
-                "mean_outstanding "
-                "peak_cache_share "
-                "steps evictions bound " +
-                    std::string(all_percentiles) + "memory_bytes=total_bytes cache_tokens warnings=all_warnings")
+        .select(report.rows, "model workload " + std::string(row_keys) +
+                                 " memory_bytes=total_bytes cache_tokens warnings=all_warnings")
         .csv();
 }
 
@@ -235,14 +227,14 @@ std::string serving_page(const ServingReport& report) {
     for (const Row& row : report.rows) warnings = joined(warnings, row.warnings);
     const std::string html =
         section("Best", "<p id=\"best\">" + escape_markup(report.ranking.verdict) + "</p>") +
-        section(
-            "Combinations",
-            serving_columns(report)
-                .select(report.rows, Differences(choices_of(report.rows)).keys(true) +
-                                         "?keeps_level ?kept_share ?dollars_per_million ?largest_rate requests_per_s "
-                                         "?tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s latency_p50_s "
-                                         "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
-                .page_table("combinations")) +
+        section("Combinations",
+                serving_columns(report)
+                    .select(report.rows,
+                            Differences(choices_of(report.rows)).keys(true) +
+                                "?layout ?keeps_level ?kept_share ?dollars_per_million ?largest_rate requests_per_s "
+                                "?tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s latency_p50_s "
+                                "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
+                    .page_table("combinations")) +
         rates_figure(report) + section("The best over time", timeline_figure(best.serving)) +
         section("Warnings", warning_list(warnings));
     return page(fmt::format("{}: {}", report.model, report.workload), html);

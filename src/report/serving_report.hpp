@@ -16,6 +16,7 @@ namespace ftax::report {
 /// of the latency.
 struct ServingRow : Choice {
     Serving serving;
+    std::string layout;                  ///< "2 x tp 4 dp 2 ep 8"; empty: one server whose cards share every layer
     double idle_w = 0;                   ///< that a board draws between steps
     double kept_share = 1;               ///< of the requests that keep the level
     std::optional<double> largest_rate;  ///< that keeps the level, or, where more arrive than it takes, that it serves

@@ -42,18 +42,20 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
 
 Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     constexpr std::int64_t most_cards = 64;
-    if (cards > most_cards) {
-        throw Error(ErrorCode::usage, fmt::format("--tp {} is more than {} cards", cards, most_cards));
-    }
     ImportOptions options = import_options(model);
+    const std::int64_t all = std::min(cards, most_cards + 1) * options.data_parallel;
+    if (all > most_cards) {
+        throw Error(ErrorCode::usage, fmt::format("--tp {} times --dp {} is more than {} cards", cards,
+                                                  options.data_parallel, most_cards));
+    }
     options.tensor_parallel = static_cast<int>(cards);
     Graph graph = ftax::load_graph(model.model, options);
     constexpr std::int64_t cards_of_machine = 8;
-    if (cards > cards_of_machine) {
+    if (all > cards_of_machine) {
         graph.warnings.push_back(
             fmt::format("--tp {}: most machines hold {} cards; links between machines are not modelled, all cards are "
                         "taken as joined like those of one",
-                        cards, cards_of_machine));
+                        all, cards_of_machine));
     }
     return graph;
 }
@@ -88,6 +90,15 @@ void suggest_decoders(const Graph& graph) {
 
 }  // namespace
 
+std::shared_ptr<const Graph> Shards::load(const ModelArguments& model, std::int64_t cards) {
+    const std::lock_guard lock(mutex_);
+    const ImportOptions& limits = model.limits;
+    auto& graph = graphs_[{model.model, cards, limits.data_parallel, limits.expert_parallel, limits.last_layers,
+                           model.cache_type}];
+    if (!graph) graph = std::make_shared<const Graph>(load_shard(model, cards));
+    return graph;
+}
+
 Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& run, std::int64_t cards,
                                  const std::vector<LanguageMeasurement>& anchors) {
     ModelArguments model = arguments;
@@ -98,7 +109,7 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
                          "(--kv-precision bf16: those of others)",
                          run.precision, run.framework)});
     }
-    const Graph& graph = graphs.emplace_back(load_shard(model, cards));
+    const Graph& graph = *graphs.emplace_back(shards->load(model, cards));
     suggest_decoders(graph);
     print_warnings(graph.warnings);
     run.precision = name_of(precision_of(graph, run));
@@ -182,9 +193,8 @@ GenerationResult generate(const GenerationArguments& arguments) {
             Generator& generator = result.models.add(arguments.model, one.run, one.cards, anchors);
             row.precision = one.run.precision;
             runs.push_back(report_on(generator.predictor(), arguments.model));
-            for (const auto* more :
-                 {&std::as_const(result.models).graphs.back().warnings, &generator.predictor().device().warnings,
-                  &generator.predictor().framework().warnings}) {
+            for (const auto* more : {&result.models.graphs.back()->warnings, &generator.predictor().device().warnings,
+                                     &generator.predictor().framework().warnings}) {
                 for (const std::string& warning : *more) {
                     if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
                         warnings.push_back(warning);

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ftax/generate.hpp"
@@ -23,9 +27,21 @@ struct GenerationArguments {
     bool largest_batch = false;
 };
 
+/// Parts of models that one card holds, each read once; several threads may ask.
+class Shards {
+  public:
+    /// Throws as load_shard().
+    [[nodiscard]] std::shared_ptr<const Graph> load(const ModelArguments& model, std::int64_t cards);
+
+  private:
+    std::mutex mutex_;
+    std::map<std::tuple<std::string, std::int64_t, int, int, int, std::string>, std::shared_ptr<const Graph>> graphs_;
+};
+
 /// Language models, each cut for a number of cards.
 struct GenerationModels {
-    std::deque<Graph> graphs;
+    std::shared_ptr<Shards> shards = std::make_shared<Shards>();
+    std::deque<std::shared_ptr<const Graph>> graphs;
     std::deque<Generator> generators;  ///< one for each graph, to which it refers
 
     /// Reads a model and builds what generates with it. An empty precision of `run` becomes that of the weights.

@@ -31,18 +31,32 @@ void require(bool holds, const std::string& message) {
     if (!holds) throw Error(ErrorCode::usage, message);
 }
 
+constexpr std::int64_t most_parts = 1024;  ///< of cards and servers; no more than 64 cards share layers
+
 bool is_positive(double value) {
     return std::isfinite(value) && value > 0;
 }
 
 void check(const ServingArguments& a) {
-    const int given =
-        static_cast<int>(a.rate != 0) + static_cast<int>(a.concurrency != 0) + static_cast<int>(!a.requests.empty());
-    require(given == 1, "give one of --rate, --concurrency and --requests");
+    require((a.rate != 0) != (a.concurrency != 0 || !a.requests.empty()),
+            "give --rate, or --concurrency, --requests or both");
     require(a.rate == 0 || is_positive(a.rate),
             fmt::format("--rate {} is not a positive number of requests per second", a.rate));
     require(a.concurrency >= 0, fmt::format("--concurrency {} is not a positive number", a.concurrency));
     require(a.count >= 1 && a.count <= 10'000'000, fmt::format("--count {} is not from 1 to 10,000,000", a.count));
+    for (const std::int64_t count : {a.data_parallel, a.expert_parallel, a.stages, a.replicas})
+        require(count >= 1 && count <= most_parts,
+                fmt::format("--dp, --ep, --pp and --replicas are numbers from 1 to {}", most_parts));
+    constexpr std::int64_t most_drafts = 32;
+    require(a.draft_tokens >= 0 && a.draft_tokens <= most_drafts,
+            fmt::format("--draft-tokens {} is not from 0 to {}", a.draft_tokens, most_drafts));
+    require(a.acceptance >= 0 && a.acceptance <= 1, fmt::format("--acceptance {} is not a share", a.acceptance));
+    require(a.draft.empty() || a.draft_tokens > 0, "--draft needs a number of --draft-tokens");
+    require(a.poll_steps >= 1, fmt::format("--scheduler-recv-interval {} is not from 1 on", a.poll_steps));
+    require(a.memory_share >= 0 && a.memory_share <= 1,
+            fmt::format("--gpu-memory-utilization {} is not a share", a.memory_share));
+    require(std::isfinite(a.transfer_bytes_per_s) && a.transfer_bytes_per_s >= 0,
+            fmt::format("--transfer-bandwidth {} is not a number of bytes per second", a.transfer_bytes_per_s));
     require(std::isfinite(a.spread), fmt::format("--spread {} is not a number from 0 on", a.spread));
     require(a.shared_prefix >= 0 && a.shared_prefix < 1,
             fmt::format("--shared-prefix {} is not a share below 1", a.shared_prefix));
@@ -60,6 +74,7 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
     if (!a.requests.empty()) {
         auto requests = read_requests(a.requests);
         std::string name = fmt::format("{} requests of {}", requests.size(), a.requests);
+        if (a.concurrency > 0) name += fmt::format(", {} at a time", a.concurrency);
         return {std::move(requests), std::move(name)};
     }
     std::string name = fmt::format("{} requests", a.count);
@@ -94,6 +109,7 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
     options.evicts = traits.evicts_sequences;
     options.caches_prefixes = options.mixes_phases;  // vLLM's V1 engine, SGLang's radix cache
     options.shared_prefix = arguments.shared_prefix;
+    options.poll_steps = arguments.poll_steps;
     options.max_sequences = arguments.max_sequences > 0        ? arguments.max_sequences
                             : options.schedules_ahead && large ? 1024
                                                                : 256;
@@ -142,6 +158,58 @@ void check_context(const Graph& graph, const std::vector<ServingRequest>& reques
     }
 }
 
+/// The cards of a server.
+struct Layout {
+    std::int64_t servers = 1, tensor = 1, data = 1, experts = 1, stages = 1;
+
+    [[nodiscard]] std::int64_t cards() const { return tensor * data * stages; }
+    [[nodiscard]] std::string text() const {
+        std::string text = servers > 1 ? fmt::format("{} x tp {}", servers, tensor) : fmt::format("tp {}", tensor);
+        for (const auto& [name, count] : {std::pair("dp", data), {"ep", experts}, {"pp", stages}})
+            if (count > 1) text += fmt::format(" {} {}", name, count);
+        return text;
+    }
+};
+
+/// Parses "servers=2,tp=4,dp=1,ep=1".
+Layout parse_layout(const std::string& text) {
+    Layout layout;
+    const std::map<std::string, std::int64_t*, std::less<>> parts{
+        {"servers", &layout.servers}, {"tp", &layout.tensor}, {"dp", &layout.data}, {"ep", &layout.experts}};
+    for (const std::string& word : split_list(text)) {
+        const std::size_t equals = std::min(word.find('='), word.size());
+        const auto part = parts.find(word.substr(0, equals));
+        const auto count = parse_integer(std::string_view(word).substr(std::min(equals + 1, word.size())));
+        require(part != parts.end() && count && *count >= 1 && *count <= most_parts,
+                fmt::format("--prefill {}: not one of servers, tp, dp and ep with a number, as in servers=2,tp=4",
+                            escape_terminal(excerpt(word))));
+        *part->second = *count;
+    }
+    return layout;
+}
+
+/// A layer is a module of its own, "layers.3", inside others.
+std::int64_t layers_of(const Graph& graph) {
+    std::int64_t layers = 1;
+    for (const Op& op : graph.ops) {
+        const std::size_t at = op.module.find("layers.");
+        if (at == std::string::npos) continue;
+        const std::string_view rest = std::string_view(op.module).substr(at + 7);
+        layers = std::max(layers, 1 + parse_integer(rest.substr(0, rest.find('.'))).value_or(0));
+    }
+    return layers;
+}
+
+/// Values of a token between two layers: what the last product, that of the logits, reads.
+double width_of(const Graph& graph) {
+    TensorId tensor = graph.outputs[0];
+    for (OpId id = graph.tensors[tensor].producer; id != no_op; id = graph.tensors[tensor].producer) {
+        tensor = graph.ops[id].inputs[0];
+        if (graph.ops[id].is(OpKind::linear, OpKind::matmul)) break;
+    }
+    return static_cast<double>(graph.expressions.constant_value(graph.tensors[tensor].shape.back()).value_or(0));
+}
+
 /// What holds however many requests come.
 void describe(report::ServingRow& row, const Predictor& predictor, const Prediction& step) {
     row.low = step.low_s / step.latency_s;
@@ -152,45 +220,154 @@ void describe(report::ServingRow& row, const Predictor& predictor, const Predict
         row.warnings.insert(row.warnings.end(), more->begin(), more->end());
 }
 
-/// An engine with continuous batching on so many cards.
-Server language_server(const ServingArguments& arguments, RunArguments& run, std::int64_t cards,
-                       const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
-                       GenerationModels& models, report::ServingRow& row) {
-    Generator& generator = models.add(arguments.model, run, cards, anchors);
-    const Graph& graph = models.graphs.back();
+/// Room for keys and values, in tokens of a group, and what a token takes of a card.
+struct CacheRoom {
+    std::int64_t tokens = 0;
+    double token_bytes = 0;
+};
+
+/// What drafts, cut like the model; null where that takes no time.
+Generator* draft_model(const ServingArguments& arguments, RunArguments& run, const ModelArguments& model,
+                       const Graph& graph, const Layout& layout, GenerationModels& models) {
+    if (arguments.draft_tokens == 0 || arguments.draft == "ngram") return nullptr;
+    ModelArguments draft = model;
+    if (arguments.draft.empty() || arguments.draft == "head") {
+        draft.limits.last_layers = 1;
+    } else {
+        draft.model = arguments.draft;
+        draft.limits.data_parallel = draft.limits.expert_parallel = 1;
+    }
+    Generator& drafting = models.add(draft, run, layout.tensor, {});
+    require(vocabulary_of(*models.graphs.back()) == vocabulary_of(graph),
+            fmt::format("--draft {} has tokens of its own: {} a card, not {}", draft.model,
+                        vocabulary_of(*models.graphs.back()), vocabulary_of(graph)));
+    return &drafting;
+}
+
+CacheRoom cache_room(const ServingArguments& arguments, const SchedulerOptions& options, const Layout& layout,
+                     const Graph& graph, Generator& generator, Generator* draft, std::int64_t length,
+                     bool shares_free_memory, MemoryUse& memory) {
+    memory = generator.serving_memory(options.max_tokens, length);
+    if (draft != nullptr) {
+        const MemoryUse more = draft->serving_memory(1, length);
+        memory.weights_bytes += more.weights_bytes;
+        memory.cache_bytes += more.cache_bytes;
+    }
+    const auto stages = static_cast<double>(layout.stages);
+    const double token_bytes = memory.cache_bytes / static_cast<double>(length) / stages;
+    memory.cache_bytes = 0;
+    memory.weights_bytes /= stages;
+    if (options.caches_prefixes) memory.activations_bytes += sampling_bytes(graph, options.max_sequences);
+    // CUDA graphs are captured after the cache has got its share: of the context only the process's own counts.
+    // Source: vLLM, gpu_worker.py (determine_available_memory).
+    const double graphs = std::max(0.0, memory.context_bytes - FrameworkModel{}.context_bytes);
+    const double capacity = generator.device().memory_bytes, used = memory.total_bytes() - graphs;
+    const double usable = arguments.memory_share > 0 ? arguments.memory_share * capacity : generator.usable_bytes();
+    // Source: TensorRT-LLM, KvCacheConfig: free_gpu_memory_fraction is a share of what is free once the model is
+    // loaded.
+    const double room = shares_free_memory ? usable / capacity * (capacity - used) : usable - used;
+    require(room > 0,
+            fmt::format("does not fit: {:.1f} GB without keys and values, of {:.1f} GB of memory that the engine uses",
+                        memory.total_bytes() * 1e-9, usable * 1e-9));
+    const auto tokens = static_cast<std::int64_t>(room / token_bytes);
+    memory.cache_bytes = token_bytes * static_cast<double>(tokens);
+    return {tokens, token_bytes};
+}
+
+/// An engine with continuous batching. `row` gets what holds of it alone, `room` its cache.
+ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, const Layout& layout,
+                         const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
+                         GenerationModels& models, report::ServingRow& row, CacheRoom& room) {
+    ModelArguments model = arguments.model;
+    model.limits.data_parallel = static_cast<int>(layout.data);
+    model.limits.expert_parallel = static_cast<int>(layout.experts);
+    Generator& generator = models.add(model, run, layout.tensor, anchors);
+    const Graph& graph = *models.graphs.back();
     const LoweringTraits& traits = model_of(generator.predictor().framework()).traits;
     require(traits.serves_sequences,
             fmt::format("{} has no scheduler of requests: vllm, sglang and tensorrt-llm have", run.framework));
     check_context(graph, requests);
-    LibraryVersions libraries = run.options.libraries;
+    const std::int64_t layers = layers_of(graph);
+    require(layout.stages <= layers, fmt::format("--pp {} is more than {} layers", layout.stages, layers));
+    if (layout.cards() > 1) require_shards(generator.predictor().framework(), generator.device(), layout.cards());
+    row.warnings = graph.warnings;
+    Generator* const draft = draft_model(arguments, run, model, graph, layout, models);
+    LibraryVersions libraries;
     static_cast<void>(chosen_framework(run.framework, run.host, run.framework_profile, libraries));
     SchedulerOptions options = scheduler_options(arguments, generator, libraries, traits);
+    options.groups = layout.data;
+    options.stages = layout.stages;
+    options.draft_tokens = arguments.draft_tokens;
+    options.acceptance = arguments.acceptance;
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
-    row.memory = generator.serving_memory(options.max_tokens, mean);
-    const double token_bytes = row.memory.cache_bytes / static_cast<double>(mean);
-    row.memory.cache_bytes = 0;
-    if (options.caches_prefixes) row.memory.activations_bytes += sampling_bytes(graph, options.max_sequences);
-    // CUDA graphs are captured after the cache has got its share: of the context only the process's own counts.
-    // Source: vLLM, gpu_worker.py (determine_available_memory).
-    const double graphs = std::max(0.0, row.memory.context_bytes - FrameworkModel{}.context_bytes);
-    const double room = generator.usable_bytes() - row.memory.total_bytes() + graphs;
-    require(room > 0,
-            fmt::format("does not fit: {:.1f} GB without keys and values, of {:.1f} GB of memory that the engine uses",
-                        row.memory.total_bytes() * 1e-9, generator.usable_bytes() * 1e-9));
-    options.cache_tokens = row.cache_tokens = static_cast<std::int64_t>(room / token_bytes);
-    row.memory.cache_bytes = token_bytes * static_cast<double>(row.cache_tokens);
-    row.warnings = graph.warnings;
+    room = cache_room(arguments, options, layout, graph, generator, draft, mean, traits.host_kind == HostKind::engine,
+                      row.memory);
+    options.cache_tokens = room.tokens;
+    row.cache_tokens = room.tokens * layout.data;
     constexpr std::int64_t typical_sequences = 32;
     const std::int64_t together = arguments.concurrency > 0 ? arguments.concurrency : typical_sequences;
     describe(row, generator.predictor(),
              generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
-    const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead,
-                                                   sampling_s(graph, generator.device(), libraries, traits));
-    const ServerPool pool{
-        .options = options, .step = [table](const StepLoad& load) { return (*table)(load); }, .cards = cards};
-    return [pool](const std::vector<ServingRequest>& some) { return ftax::serve(some, pool); };
+    StepOptions step{.schedules_ahead = options.schedules_ahead,
+                     .sampling_s = sampling_s(graph, generator.device(), libraries, traits),
+                     .draft_tokens = options.draft_tokens,
+                     .draft = draft};
+    if (layout.stages > 1) {
+        constexpr double send_s = 10e-6;  // order of magnitude: NCCL's send and receive of a short message
+        const auto links = static_cast<double>(layout.stages - 1);
+        step.sends_s = links * send_s;
+        step.send_s_per_token = links * 2 * width_of(graph) / generator.device().peer_bandwidth_bytes_per_s.value_or(1);
+    }
+    const auto table = std::make_shared<StepTable>(generator, step);
+    return {.options = options,
+            .step = [table](const StepLoad& load) { return (*table)(load); },
+            .servers = layout.servers,
+            .cards = layout.cards()};
+}
+
+/// Whether all is left to one server with --tp.
+bool is_plain(const ServingArguments& a) {
+    return a.data_parallel * a.expert_parallel * a.stages * a.replicas == 1 && a.prefill.empty() && a.draft_tokens == 0;
+}
+
+Server language_server(const ServingArguments& arguments, Combination& one,
+                       const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
+                       GenerationModels& models, report::ServingRow& row) {
+    const Layout layout{arguments.replicas, one.cards, arguments.data_parallel, arguments.expert_parallel,
+                        arguments.stages};
+    const Layout readers = arguments.prefill.empty() ? Layout{} : parse_layout(arguments.prefill);
+    const std::int64_t cards =
+        layout.servers * layout.cards() + (arguments.prefill.empty() ? 0 : readers.servers * readers.cards());
+    row.cards = static_cast<int>(cards);
+    if (row.dollars_per_hour) *row.dollars_per_hour *= static_cast<double>(cards) / static_cast<double>(one.cards);
+    if (!is_plain(arguments)) row.layout = layout.text();
+    if (arguments.draft_tokens > 0) row.layout += fmt::format(", {} drafts", arguments.draft_tokens);
+    CacheRoom room;
+    if (arguments.prefill.empty()) {
+        const ServerPool pool = language_pool(arguments, one.run, layout, anchors, requests, models, row, room);
+        return [pool](const std::vector<ServingRequest>& some) { return ftax::serve(some, pool); };
+    }
+    row.layout = fmt::format("prefill {}, decode {}", readers.text(), row.layout);
+    ServingArguments reading = arguments;
+    reading.draft_tokens = 0;
+    const ServerPool prefill = language_pool(reading, one.run, readers, anchors, requests, models, row, room);
+    const double sent_bytes = room.token_bytes;
+    const ServerPool decode = language_pool(arguments, one.run, layout, anchors, requests, models, row, room);
+    // Source: DGX H100 and B200 user guides: a ConnectX-7 of 400 Gb/s for each card.
+    constexpr double nic_bytes_per_s = 50e9, send_s = 1e-3;
+    constexpr std::int64_t cards_of_machine = 8;
+    const double bytes_per_s =
+        arguments.transfer_bytes_per_s > 0 ? arguments.transfer_bytes_per_s
+        : cards <= cards_of_machine
+            ? models.generators.front().device().peer_bandwidth_bytes_per_s.value_or(nic_bytes_per_s)
+            : nic_bytes_per_s;
+    return [=](const std::vector<ServingRequest>& some) {
+        return ftax::serve(some, prefill, decode, [=](std::int64_t prompt) {
+            return send_s + static_cast<double>(prompt) * sent_bytes / bytes_per_s;
+        });
+    };
 }
 
 /// A server that runs whole batches.
@@ -331,18 +508,19 @@ report::ServingReport serve(const ServingArguments& arguments) {
     std::vector<Combination> all = combinations(run, arguments.choice);
     std::vector<HeldWarnings> warnings(all.size());
     for (const Combination& one : all) report.rows.push_back({one.choice()});
+    const auto shards = std::make_shared<Shards>();
     const Graph* const given = GivenGraph::of_this_thread();
     in_parallel(all.size(), 0, [&](std::size_t i) {
         const GivenGraph same(given, &warnings[i]);
         Combination& one = all[i];
         report::ServingRow& row = report.rows[i];
         const std::vector<ServingRequest>& some = requests.at(one.run.framework);
-        GenerationModels models;
+        GenerationModels models{.shards = shards};
         try {
-            require(report.generates || one.cards == 1, "--tp is for language models");
-            const Server server = report.generates
-                                      ? language_server(arguments, one.run, one.cards, anchors, some, models, row)
-                                      : batch_server(arguments, one.run, graph, row);
+            require(report.generates || (one.cards == 1 && is_plain(arguments)),
+                    "--tp, --dp, --ep, --pp, --replicas, --prefill and --draft-tokens are for language models");
+            const Server server = report.generates ? language_server(arguments, one, anchors, some, models, row)
+                                                   : batch_server(arguments, one.run, graph, row);
             serve_row(arguments, server, some, report, row);
         } catch (const Error& error) {
             if (error.code() != ErrorCode::usage) throw;

@@ -24,6 +24,17 @@ struct ServingArguments {
     double spread = -1;
     std::int64_t seed = 1;
     double kept_share = 0.99;
+    std::int64_t data_parallel = 1;    ///< groups of --tp cards, each with requests of its own
+    std::int64_t expert_parallel = 1;  ///< parts of all of a stage's cards with experts of their own
+    std::int64_t stages = 1;           ///< of a pipeline
+    std::int64_t replicas = 1;         ///< alike servers
+    std::string prefill;               ///< servers that only read prompts: "servers=2,tp=4"; empty: none
+    double transfer_bytes_per_s = 0;   ///< from each of their cards; 0: over the link in a machine, else a NIC
+    std::int64_t draft_tokens = 0;
+    double acceptance = 0.7;  ///< order of magnitude: EAGLE-3 and MTP heads on chat
+    std::string draft;        ///< "head", "ngram" or a model; empty: "head"
+    std::int64_t poll_steps = 1;
+    double memory_share = 0;  ///< of the card's memory that the engine uses; 0: its own
     bool find_rate = false;
     bool rates = false;                              ///< latency is also wanted at other rates
     std::int64_t max_sequences = 0, max_tokens = 0;  ///< 0: the engine's own

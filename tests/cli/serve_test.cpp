@@ -126,6 +126,47 @@ TEST_CASE("combinations that are served side by side have the results and warnin
     for (int i = 0; i < 5; ++i) CHECK(quietly() == once);
 }
 
+TEST_CASE("cards are shared by layers, groups, stages and servers, and paid for") {
+    const std::vector<std::string> load{"--rate", "4", "--count", "100", "--price", "2"};
+    const auto row = [&](std::vector<std::string> more) {
+        more.insert(more.end(), load.begin(), load.end());
+        return served(on_h100(more))["rows"][0];
+    };
+    const auto one = row({});
+    CHECK(!one.contains("layout"));
+    const auto doubled = row({"--replicas", "2"});
+    CHECK(doubled["cards"] == 2);
+    CHECK(doubled["layout"] == "2 x tp 1");
+    CHECK(doubled["dollars_per_million"].get<double>() ==
+          approx(2 * one["dollars_per_million"].get<double>()).epsilon(0.01));
+    const auto groups = row({"--dp", "2"});
+    CHECK(groups["cards"] == 2);
+    CHECK(groups["cache_tokens"].get<std::int64_t>() == approx(2 * one["cache_tokens"].get<double>()).epsilon(0.01));
+    const auto stages = row({"--pp", "2"});
+    CHECK(stages["memory"]["weights_bytes"].get<double>() ==
+          approx(one["memory"]["weights_bytes"].get<double>() / 2).epsilon(0.01));
+    CHECK(stages["cache_tokens"].get<double>() > 2 * one["cache_tokens"].get<double>());
+    const auto apart = row({"--prefill", "servers=2"});
+    CHECK(apart["cards"] == 3);
+    CHECK(apart["layout"] == "prefill 2 x tp 1, decode tp 1");
+    CHECK(apart["itl_p99_s"].get<double>() < one["itl_p99_s"].get<double>());
+    const auto slow = row({"--prefill", "servers=2", "--transfer-bandwidth", "1e8"});
+    // 512 tokens of 128 KiB at 100 MB/s.
+    CHECK(slow["ttft_p50_s"].get<double>() - apart["ttft_p50_s"].get<double>() == approx(0.67).epsilon(0.05));
+}
+
+TEST_CASE("right drafts make tokens faster, wrong ones slower") {
+    const auto tpot_s = [&](std::vector<std::string> more) {
+        more.insert(more.end(), {"--concurrency", "4", "--count", "20"});
+        return served(on_h100(more))["rows"][0]["tpot_mean_s"].get<double>();
+    };
+    const double plain = tpot_s({}), head = tpot_s({"--draft-tokens", "3", "--acceptance", "0.8"});
+    CHECK(head < 0.6 * plain);
+    CHECK(tpot_s({"--draft-tokens", "3", "--acceptance", "0.8", "--draft", "ngram"}) < head);
+    CHECK(tpot_s({"--draft-tokens", "3", "--acceptance", "0.8", "--draft", "llama-3.1-8b"}) > head);
+    CHECK(tpot_s({"--draft-tokens", "3", "--acceptance", "0"}) > plain);
+}
+
 TEST_CASE("other models are served in batches") {
     const auto latency = [](const std::vector<std::string>& more) {
         std::vector<std::string> words{"serve",    "bert",        "--device", "t4",     "--framework",
@@ -149,11 +190,25 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
         CHECK(run.exit_code == code);
         CHECK_MESSAGE((run.output + run.errors).find(text) != std::string::npos, run.errors);
     };
-    refused({}, "one of --rate");
-    refused({"--rate", "0"}, "one of --rate");
+    refused({}, "give --rate");
+    refused({"--rate", "0"}, "give --rate");
     refused({"--rate", "-1"}, "not a positive");
     refused({"--rate", "nan"}, "not a positive");
-    refused({"--rate", "5", "--concurrency", "5"}, "one of --rate");
+    refused({"--rate", "5", "--concurrency", "5"}, "give --rate");
+    refused({"--rate", "5", "--dp", "0"}, "--dp");
+    refused({"--rate", "5", "--ep", "2", "--dp", "2"}, "no experts");
+    refused({"--rate", "5", "--pp", "33"}, "32 layers");
+    refused({"--rate", "5", "--prefill", "servers=0"}, "--prefill");
+    refused({"--rate", "5", "--prefill", "cards=2"}, "--prefill");
+    refused({"--rate", "5", "--draft-tokens", "-1"}, "--draft-tokens");
+    refused({"--rate", "5", "--draft-tokens", "2", "--acceptance", "1.5"}, "--acceptance");
+    refused({"--rate", "5", "--draft", "ngram"}, "--draft-tokens");
+    refused({"--rate", "5", "--draft-tokens", "2", "--draft", "bert"}, "generates no tokens", 3);
+    refused({"--rate", "5", "--draft-tokens", "2", "--draft", "llama-2-7b"}, "tokens of its own");
+    refused({"--rate", "5", "--gpu-memory-utilization", "90"}, "not a share");
+    refused({"--rate", "5", "--gpu-memory-utilization", "0.1"}, "does not fit");
+    refused({"--rate", "5", "--scheduler-recv-interval", "0"}, "--scheduler-recv-interval");
+    refused({"--rate", "5", "--transfer-bandwidth", "-1"}, "--transfer-bandwidth");
     refused({"--rate", "5", "--slo", "ttft=5"}, "ttft=500ms");
     refused({"--rate", "5", "--slo", "speed=5ms"}, "ttft=500ms");
     refused({"--rate", "5", "--find-rate"}, "--slo");

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "ftax/error.hpp"
+#include "ftax/framework.hpp"
 #include "ftax/generate.hpp"
+#include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
@@ -556,4 +558,46 @@ TEST_CASE("what a mask hides from a query an engine does not compute") {
         }
         CHECK(attentions == layers);
     }
+}
+
+TEST_CASE("groups of cards hold different experts and exchange all tokens") {
+    const auto part = [](int tensor, int data, int experts) {
+        ImportOptions options;
+        options.tensor_parallel = tensor;
+        options.data_parallel = data;
+        options.expert_parallel = experts;
+        return load_graph("zoo:mixtral-8x7b", options);
+    };
+    const auto weights = [](const Graph& graph) {
+        double elements = 0;
+        for (const Tensor& tensor : graph.tensors) {
+            if (tensor.role != TensorRole::weight || tensor.shape.size() != 3) continue;
+            double size = 1;
+            for (const Expression length : tensor.shape)
+                size *= static_cast<double>(graph.expressions.constant_value(length).value_or(0));
+            elements += size;
+        }
+        return elements;
+    };
+    const auto exchanges = [](const Graph& graph) {
+        return std::ranges::count_if(graph.ops, [](const Op& op) { return op.kind == OpKind::all_reduce; });
+    };
+    const Graph one = part(1, 1, 1), cut = part(4, 1, 1), apart = part(4, 1, 4), groups = part(1, 4, 4);
+    for (const Graph* graph : {&cut, &apart, &groups}) CHECK(weights(*graph) * 4 == approx(weights(one)));
+    CHECK(exchanges(one) == 0);
+    CHECK(exchanges(apart) == exchanges(cut));
+    CHECK(exchanges(groups) == 32);  // one a layer: attention is each group's own
+    const auto device_s = [](const Graph& graph, std::int64_t batch) {
+        Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                            {.precision = Precision::bf16, .libraries = {.engine = 19}});
+        return generator.decoder().predict(generator.pass({}, batch, 1, 1000)).device_s;
+    };
+    // A group's 16 sequences are as many tokens for its experts as 64 of cards that share all layers.
+    CHECK(device_s(groups, 16) > device_s(cut, 16));
+    CHECK(device_s(groups, 16) == approx(device_s(cut, 64)).epsilon(0.5));
+    CHECK(failure_of([&] { return part(2, 1, 4); }).message.find("--ep 4") != std::string::npos);
+    CHECK(failure_of([&] { return part(1, 16, 16); }).message.find("experts") != std::string::npos);
+    ImportOptions last;
+    last.last_layers = 1;
+    CHECK(weights(load_graph("zoo:mixtral-8x7b", last)) * 32 == approx(weights(one)));
 }

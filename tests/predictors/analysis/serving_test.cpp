@@ -264,7 +264,7 @@ TEST_CASE("the table of steps is within 1 % of exact predictions") {
     const Graph graph = load_graph("zoo:llama-3-8b");
     Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
                         {.precision = Precision::bf16, .libraries = {.engine = 11}});
-    StepTable table(generator, true);
+    StepTable table(generator, {});
     std::mt19937_64 random(1);
     const auto draw = [&](double most) {
         return std::exp(std::log(most) * static_cast<double>(random() % 1000) / 1000);
@@ -288,7 +288,7 @@ TEST_CASE("a sampler on the device takes its time for each token of a step") {
     Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
                         {.precision = Precision::bf16, .libraries = {.engine = 11}});
     constexpr double sampling_s = 20e-6;
-    StepTable greedy(generator, true), sampling(generator, true, sampling_s);
+    StepTable greedy(generator, {}), sampling(generator, {.sampling_s = sampling_s});
     const auto more_s = [&](const StepLoad& load) { return sampling(load).latency_s - greedy(load).latency_s; };
     CHECK(more_s({.sequences = 100, .context = 500}) == approx(100 * sampling_s).epsilon(1e-6));
     CHECK(more_s({1000, 500, 100, 500}) == approx(101 * sampling_s).epsilon(1e-6));
@@ -311,4 +311,109 @@ TEST_CASE("the keys that a mixed step reads fill the pause in which the device w
     CHECK(own.device_s > base.device_s);
     CHECK(own.latency_s < other.latency_s);
     CHECK(other.latency_s - own.latency_s == approx(other.device_s - base.device_s).epsilon(0.05));
+}
+
+TEST_CASE("drafts that are all wrong gain nothing, all right ones a token each, others a geometric series of them") {
+    const std::vector<ServingRequest> one{{0, 100, 401}};
+    const auto steps = [&](std::int64_t drafts, double acceptance) {
+        const Serving run = serve(one, {.draft_tokens = drafts, .acceptance = acceptance}, constant);
+        CHECK(run.tokens_per_s * run.duration_s == approx(401));
+        return run.steps;
+    };
+    CHECK(steps(3, 0) == steps(0, 0));
+    CHECK(steps(3, 1) == 1 + 400 / 4);
+    const auto requests = draw_requests(100, 0, 64, 401, 0, 1);
+    const double plain = serve(requests, {}, constant).duration_s;
+    const double drafted = serve(requests, {.draft_tokens = 3, .acceptance = 0.7}, constant).duration_s;
+    CHECK(std::abs(plain / drafted / (1 + 0.7 + 0.49 + 0.343) - 1) < 0.1);
+    // The time between tokens is shared out among those of a step.
+    CHECK(serve(one, {.draft_tokens = 3, .acceptance = 1}, constant).itl_s.p99 == approx(0.01 / 4));
+}
+
+TEST_CASE("groups of cards share a server's requests and wait for the fullest") {
+    const auto requests = draw_requests(64, 0, 100, 50, 0, 1);
+    std::int64_t most = 0;
+    const Serving run = serve(requests, {.groups = 4}, [&](const StepLoad& load) {
+        most = std::max(most, load.sequences);
+        return engine(load);
+    });
+    CHECK(most == 16);
+    CHECK(run.latency_s.mean < serve(requests, {}, engine).latency_s.mean);
+    const std::vector<ServingRequest> uneven{{0, 8000, 2}, {0, 10, 2}};
+    const Serving waits = serve(uneven, {.schedules_ahead = false, .groups = 2}, engine);
+    CHECK(waits.requests[0].ttft_s() == approx(waits.requests[1].ttft_s()));
+    // Each has a cache of its own.
+    CHECK(failure_of([&] { return serve(uneven, {.cache_tokens = 4000, .groups = 4}, engine); }).message.find("room") !=
+          std::string::npos);
+}
+
+TEST_CASE("a pipeline has a step under way in each stage, and none to gain for a single request") {
+    const std::vector<ServingRequest> one{{0, 100, 11}};
+    const Serving alone = serve(one, {.schedules_ahead = false}, constant);
+    const Serving piped = serve(one, {.schedules_ahead = false, .stages = 4}, constant);
+    CHECK(piped.latency_s.mean == approx(alone.latency_s.mean));
+    CHECK(piped.utilisation == approx(0.25));  // the others idle meanwhile
+    const auto requests = draw_requests(400, 0, 16, 100, 0, 1);
+    const SchedulerOptions few{.max_sequences = 40, .schedules_ahead = false};
+    SchedulerOptions staged = few;
+    staged.stages = 4;
+    const Serving whole = serve(requests, few, constant), parts = serve(requests, staged, constant);
+    CHECK(parts.requests_per_s == approx(whole.requests_per_s).epsilon(0.05));
+    CHECK(parts.mean_sequences <= 40);
+    CHECK(parts.utilisation > 0.95);
+    // Steps whose time is that of their sequences take as long in parts: all four stages gain.
+    const auto each = [](const StepLoad& load) {
+        const double s = 1e-4 * static_cast<double>(load.sequences + load.prompt_tokens);
+        return StepCost{0, s, s};
+    };
+    CHECK(serve(requests, few, each).duration_s > 3 * serve(requests, staged, each).duration_s);
+}
+
+TEST_CASE("servers side by side share requests") {
+    const auto requests = draw_requests(2000, 60, 300, 100, 0.5, 3);
+    const ServerPool one{.options = {.max_sequences = 8}, .step = engine};
+    ServerPool two = one;
+    two.servers = 2;
+    CHECK(serve(requests, two).latency_s.mean < serve(requests, one).latency_s.mean / 1.5);
+    const Serving both = serve(requests, two);
+    CHECK(both.utilisation <= 1 + 1e-9);
+    CHECK(both.mean_outstanding == approx(both.requests_per_s * both.latency_s.mean));
+}
+
+TEST_CASE("prompts that other servers read do not hold decoding up, and their keys and values take their time") {
+    const auto requests = draw_requests(200, 4, 2000, 50, 0, 3);
+    const ServerPool pool{.options = {.mixes_phases = false}, .step = engine};
+    std::int64_t read = 0, decoded = 0;
+    ServerPool readers = pool, decoders = pool;
+    readers.step = [&](const StepLoad& load) {
+        read += load.prompt_tokens;
+        CHECK(load.sequences == 0);
+        return engine(load);
+    };
+    decoders.step = [&](const StepLoad& load) {
+        decoded += load.sequences;
+        CHECK(load.prompt_tokens == 0);
+        return engine(load);
+    };
+    const auto apart = [&](double seconds) {
+        return serve(requests, readers, decoders, [=](std::int64_t) { return seconds; });
+    };
+    const Serving run = apart(0);
+    CHECK(read == 200 * 2000);
+    CHECK(decoded == 200 * 49);
+    CHECK(run.itl_s.p99 < serve(requests, pool).itl_s.p99 / 2);
+    CHECK(apart(0.1).ttft_s.mean == approx(run.ttft_s.mean + 0.1));
+    for (const RequestTimes& times : run.requests) CHECK(times.last_token_s > times.first_token_s);
+    const std::vector<ServingRequest> single{{0, 100, 1}};
+    CHECK(serve(single, readers, decoders, [](std::int64_t) { return 1.0; }).latency_s.mean > 1);
+}
+
+TEST_CASE("a scheduler that seldom looks for requests lets them wait") {
+    std::vector<ServingRequest> requests{{0, 10, 200}, {0.1, 10, 2}};
+    const auto wait_s = [&](std::int64_t steps) {
+        return serve(requests, {.poll_steps = steps, .schedules_ahead = false}, constant).requests[1].ttft_s();
+    };
+    CHECK(wait_s(1) < 0.03);
+    CHECK(wait_s(50) > 0.3);
+    CHECK(wait_s(50) <= 0.52);
 }
