@@ -208,7 +208,7 @@ ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp devices.cpp
         doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp in_process.cpp inspect.cpp kineto.cpp manual.cpp
-        measure.cpp models.cpp nas.cpp options.cpp output.cpp predict.cpp profiles.cpp scenario_options.cpp serve.cpp validate.cpp
+        mcp.cpp measure.cpp models.cpp nas.cpp options.cpp output.cpp predict.cpp profiles.cpp scenario_options.cpp schema.cpp serve.cpp validate.cpp
         verbs.cpp)
 set(cli_alone ${cli_sources})
 list(FILTER cli_alone INCLUDE REGEX "/(calibrate|fit|verbs)\\.cpp$")

@@ -52,7 +52,9 @@ std::vector<std::string> listed_values(std::string_view type) {
 }
 
 OptionOfCommand describe(const CLI::Option& option) {
-    OptionOfCommand result{.description = option.get_description(), .required = option.get_required()};
+    OptionOfCommand result{.description = option.get_description(),
+                           .required = option.get_required(),
+                           .repeatable = option.get_items_expected_max() > 1};
     for (const std::string& name : option.get_snames()) result.names.push_back("-" + name);
     for (const std::string& name : option.get_lnames()) result.names.push_back("--" + name);
     const std::string type = option.get_type_name();

@@ -14,6 +14,7 @@ struct OptionOfCommand {
     std::string description;
     std::vector<std::string> values;  ///< all that it takes, where they can be listed
     bool required = false;
+    bool repeatable = false;  ///< each time with one value
 };
 
 struct Command {

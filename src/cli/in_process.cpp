@@ -1,25 +1,77 @@
 #include "src/cli/in_process.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
 #include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {
 
-void set_up(Verb app, Action& action, const std::string& command) {
-    static const std::map<std::string, Setup*> setups{
-        {"compare", setup_compare}, {"generate", setup_generate}, {"serve", setup_serve}, {"validate", setup_validate}};
-    setups.at(command)(app, action);
+using nlohmann::json;
+
+constexpr std::pair<std::string_view, Setup*> setups[] = {
+    {"predict", setup_predict},   {"compare", setup_compare},      {"crossover", setup_crossover},
+    {"headroom", setup_headroom}, {"generate", setup_generate},    {"serve", setup_serve},
+    {"inspect", setup_inspect},   {"validate", setup_validate},    {"models", setup_models},
+    {"devices", setup_devices},   {"frameworks", setup_frameworks}};
+/// Options of files that are written, and those that print in place of running.
+constexpr std::string_view not_arguments[] = {"help", "json", "csv", "html", "svg", "trace", "predictions"};
+
+void set_up(Verb app, Action& action, std::string_view command) {
+    std::ranges::find(setups, command, [](const auto& setup) { return setup.first; })->second(app, action);
+}
+
+Command described(const std::string& command) {
+    const CommandLine command_line("ftax");
+    Action action;
+    set_up(command_line.root(), action, command);
+    return command_tree(command_line.root()).at(1);
+}
+
+/// "--device" → "device"; "MODEL" → "model".
+std::string argument_name(const OptionOfCommand& option) {
+    if (!option.names.empty()) return option.names.back().substr(2);
+    std::string name = option.value;
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return name;
+}
+
+/// Name and description of each argument of a command, positionals first.
+std::vector<std::pair<std::string, OptionOfCommand>> arguments_of(const Command& command) {
+    std::vector<std::pair<std::string, OptionOfCommand>> arguments;
+    for (const auto* list : {&command.positionals, &command.options}) {
+        for (const OptionOfCommand& option : *list) {
+            const std::string name = argument_name(option);
+            if (std::ranges::find(not_arguments, name) == std::end(not_arguments)) arguments.emplace_back(name, option);
+        }
+    }
+    return arguments;
+}
+
+std::string word_of(const std::string& name, const json& value) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_number()) return value.dump();
+    throw Error(ErrorCode::usage, fmt::format("{}: {} is neither a text nor a number", name, excerpt(value.dump())));
 }
 
 }  // namespace
+
+std::vector<std::string> commands_in_process() {
+    std::vector<std::string> names;
+    for (const auto& [name, setup] : setups) names.emplace_back(name);
+    return names;
+}
 
 Result run_in_process(const std::vector<std::string>& words, const Graph* graph, bool with_page) {
     static std::mutex turns;
@@ -37,15 +89,65 @@ Result run_in_process(const std::vector<std::string>& words, const Graph* graph,
 }
 
 std::vector<std::pair<std::string, std::string>> options_of(const std::string& command) {
-    const CommandLine command_line("ftax");
-    Action action;
-    set_up(command_line.root(), action, command);
     std::vector<std::pair<std::string, std::string>> options;
-    const std::vector<Command> commands = command_tree(command_line.root());
-    for (const OptionOfCommand& option : commands.back().options) {
-        if (option.names.back() != "--help") options.emplace_back(option.names.back().substr(2), option.description);
+    for (const OptionOfCommand& option : described(command).options) {
+        if (option.names.back() != "--help") options.emplace_back(argument_name(option), option.description);
     }
     return options;
+}
+
+std::string description_of(const std::string& command) {
+    return described(command).description;
+}
+
+json schema_of_arguments(const std::string& command) {
+    json properties = json::object(), required = json::array();
+    for (const auto& [name, option] : arguments_of(described(command))) {
+        json property{{"description", option.description}};
+        if (option.value.empty()) {
+            property["type"] = "boolean";
+        } else {
+            property["type"] = {"string", "number", "array"};
+            property["items"] = {{"type", {"string", "number"}}};
+            if (!option.values.empty()) property["examples"] = option.values;
+        }
+        if (option.required) required.push_back(name);
+        properties[name] = std::move(property);
+    }
+    return {{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}};
+}
+
+std::vector<std::string> words_of(const std::string& command, const json& arguments) {
+    if (!arguments.is_object()) throw Error(ErrorCode::usage, "arguments must be an object");
+    std::vector<std::string> words{command}, behind;
+    const auto known = arguments_of(described(command));
+    for (const auto& [name, value] : arguments.items()) {
+        const auto found = std::ranges::find(known, name, [](const auto& argument) { return argument.first; });
+        if (found == known.end()) {
+            throw Error(ErrorCode::usage, fmt::format("{} has no argument '{}'", command, excerpt(name)));
+        }
+        const OptionOfCommand& option = found->second;
+        if (option.value.empty() && !value.is_boolean()) {
+            throw Error(ErrorCode::usage, fmt::format("{} is true or false", name));
+        }
+        if (value.is_null() || value == json(false)) continue;
+        std::vector<std::string> values;
+        for (const json& one : value.is_array() ? value : json::array({value})) {
+            if (!option.value.empty()) values.push_back(word_of(name, one));
+        }
+        if (option.value.empty()) {
+            words.push_back("--" + name);
+        } else if (option.names.empty()) {
+            behind.insert(behind.end(), values.begin(), values.end());
+        } else if (option.repeatable) {
+            for (const std::string& one : values) words.push_back(fmt::format("--{}={}", name, one));
+        } else {
+            words.push_back(fmt::format("--{}={}", name, fmt::join(values, ",")));
+        }
+    }
+    words.emplace_back("--");  // what stands behind is no option, whatever it looks like
+    words.insert(words.end(), behind.begin(), behind.end());
+    return words;
 }
 
 }  // namespace ftax::cli

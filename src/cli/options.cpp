@@ -45,7 +45,8 @@ std::string describe_misuse(CLI::App& app, const CLI::ParseError& error) {
     const std::string where = words.empty() ? "" : words + ": ";
     const std::string all = fmt::format(" (`ftax{} --help` lists all)", words.empty() ? "" : " " + words);
 
-    const std::vector<std::string> unknown = parsed.remaining();
+    std::vector<std::string> unknown = parsed.remaining();
+    std::erase(unknown, "--");
     const auto option =
         std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) { return word.starts_with('-'); });
     if (!command.subcommands.empty() && option != unknown.begin()) {

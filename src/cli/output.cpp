@@ -94,6 +94,10 @@ void write_output(const std::string& path, std::string_view text) {
 }
 
 void write_standard_output(std::string_view text) {
+    if (captured.result) {
+        captured.result->table += text;
+        return;
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

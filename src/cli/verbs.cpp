@@ -74,7 +74,8 @@ constexpr VerbSetup verbs[] = {
     {"models", setup_models},         {"devices", setup_devices},
     {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
     {"doctor", setup_doctor},         {"nas", setup_nas},
-    {"measure", setup_measure},
+    {"measure", setup_measure},       {"mcp", setup_mcp},
+    {"schema", setup_schema},
 #ifndef FTAX_FIT_PROGRAM  // which has them
     {"calibrate", setup_calibrate},   {"fit", setup_fit},
 #endif

@@ -26,7 +26,7 @@ using Setup = void(Verb app, Action& action);
 /// Each adds one verb to the program; parsing the verb sets `action`. One file per verb.
 Setup setup_predict, setup_crossover, setup_compare, setup_explore, setup_headroom, setup_generate, setup_serve,
     setup_inspect, setup_convert, setup_validate, setup_models, setup_devices, setup_frameworks, setup_profiles,
-    setup_doctor, setup_nas, setup_measure, setup_completion, setup_manual;
+    setup_doctor, setup_nas, setup_measure, setup_mcp, setup_schema, setup_completion, setup_manual;
 #ifdef FTAX_WITH_FIT  // where it is not, two stand-ins in verbs.cpp say so
 Setup setup_calibrate, setup_fit;
 #endif

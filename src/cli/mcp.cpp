@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "ftax/error.hpp"
+#include "src/cli/in_process.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/json_document.hpp"
+
+namespace ftax::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Of the Model Context Protocol: the versions whose messages are these, the newest last. Source:
+/// https://modelcontextprotocol.io/specification
+constexpr std::string_view versions[] = {"2024-11-05", "2025-03-26", "2025-06-18"};
+constexpr std::size_t longest_line = std::size_t{1} << 20;
+enum Fault { not_json = -32700, no_request = -32600, no_method = -32601, bad_parameters = -32602 };  // of JSON-RPC 2.0
+
+/// What a request is refused with, besides what a tool itself answers.
+struct Refusal {
+    Fault code;
+    std::string message;
+};
+
+json tools() {
+    json list = json::array();
+    for (const std::string& command : commands_in_process()) {
+        list.push_back({{"name", command},
+                        {"description", description_of(command)},
+                        {"inputSchema", schema_of_arguments(command)},
+                        {"annotations", {{"readOnlyHint", true}}}});
+    }
+    return {{"tools", list}};
+}
+
+/// A tool that fails is an answer, which its caller reads and mends its arguments by.
+json call(const json& parameters) {
+    const std::string name = parameters.value("name", "");
+    const std::vector<std::string> known = commands_in_process();
+    if (std::ranges::find(known, name) == known.end()) {
+        throw Refusal{bad_parameters, fmt::format("there is no tool '{}'", excerpt(name))};
+    }
+    json answer;
+    try {
+        const Result result =
+            run_in_process(words_of(name, parameters.value("arguments", json::object())), nullptr, false);
+        answer = {{"content", {{{"type", "text"}, {"text", result.table}}}}, {"isError", false}};
+        if (!result.json.empty()) answer["structuredContent"] = json::parse(result.json);
+    } catch (const Error& error) {
+        answer = {{"content", {{{"type", "text"}, {"text", error.what()}}}}, {"isError", true}};
+    }
+    return answer;
+}
+
+json initialize(const json& parameters) {
+    const std::string wanted = parameters.value("protocolVersion", "");
+    const bool known = std::ranges::find(versions, wanted) != std::end(versions);
+    return {
+        {"protocolVersion", known ? wanted : std::string(*std::rbegin(versions))},
+        {"capabilities", {{"tools", json::object()}}},
+        {"serverInfo", {{"name", "ftax"}, {"version", FTAX_VERSION}}},
+        {"instructions",
+         "Predicts how long neural networks take on GPUs. Times are seconds. predict takes one device, framework and "
+         "precision, compare, generate and serve take lists; models and devices list the names."}};
+}
+
+json answer_to(const json& request) {
+    const std::string method = request.at("method");
+    const json parameters = request.value("params", json::object());
+    if (!parameters.is_object()) throw Refusal{bad_parameters, "params must be an object"};
+    if (method == "initialize") return initialize(parameters);
+    if (method == "ping") return json::object();
+    if (method == "tools/list") return tools();
+    if (method == "tools/call") return call(parameters);
+    throw Refusal{no_method, fmt::format("there is no method '{}'", excerpt(method))};
+}
+
+/// One line of JSON for one line of JSON; nothing for a notification.
+std::string reply_to(const std::string& line) {
+    json reply{{"jsonrpc", "2.0"}, {"id", nullptr}};
+    try {
+        if (line.size() > longest_line) throw Refusal{no_request, fmt::format("longer than {} bytes", longest_line)};
+        json request;
+        try {
+            request = parse_json(line, "request");
+        } catch (const Error& error) {
+            throw Refusal{not_json, error.what()};
+        }
+        if (!request.is_object() || !request.contains("method") || !request["method"].is_string()) {
+            throw Refusal{no_request, "a request is an object with a method"};
+        }
+        if (!request.contains("id")) return "";
+        reply["id"] = request["id"];
+        reply["result"] = answer_to(request);
+    } catch (const Refusal& refusal) {
+        reply["error"] = {{"code", refusal.code}, {"message", refusal.message}};
+    } catch (const json::exception& error) {  // a field of another type
+        reply["error"] = {{"code", bad_parameters}, {"message", error.what()}};
+    }
+    return reply.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+int run_mcp() {
+    for (std::string line; std::getline(std::cin, line);) {
+        if (line.find_first_not_of(" \t\r") == line.npos) continue;
+        write_standard_output(reply_to(line));
+        std::fflush(stdout);
+    }
+    return 0;
+}
+
+}  // namespace
+
+void setup_mcp(Verb app, Action& action) {
+    app.add_subcommand("mcp", "a server of the Model Context Protocol on standard input and output, for agents")
+        .callback([&action] { action = run_mcp; });
+}
+
+}  // namespace ftax::cli

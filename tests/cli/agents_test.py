@@ -1,0 +1,122 @@
+"""What programs read and write: agents_test.py FTAX. Every command's --json is what `ftax schema` says, and `ftax mcp` answers an
+agent's session, errors among it. Skipped (77) without the package jsonschema.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+
+try:
+    from jsonschema import Draft202012Validator
+except ImportError:
+    sys.exit(77)
+
+LLM = "llama-3-8b --device h100-sxm5-80gb"
+COMMANDS = [
+    "predict resnet50 --device t4 --batch 1,8,64", "predict resnet18 --device t4 --batch 1,8 --measured ROWS",
+    "predict bert --device l4 --precision fp16 --dim seq=128 --batch 1 --measured 12ms",
+    "predict resnet18 --device t4 --batch 1,2 --suggest-anchors", "predict gpt2 --device l4 --batch 1 --dim seq=16",
+    "crossover resnet50 --device t4", "crossover bert --device h100-sxm5-80gb --dim seq=8 --precision fp16",
+    "compare resnet50 --device t4,l4 --framework pytorch-eager,tensorrt,vllm --precision fp16,fp8 --batch 1,8",
+    "compare resnet50 --device l4,t4 --precision fp16 --batch 8 --price 0.7,0.35 --slo latency=20ms",
+    "headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128",
+    f"generate {LLM} --framework vllm --batch 1,8 --prompt 512 --new-tokens 128",
+    f"generate {LLM},t4 --framework vllm,pytorch-eager --tp 1,2 --price 2.5,0.3 --largest-batch --batch 1,256 --prompt 512 --new-tokens 128",
+    f"serve {LLM},l40s --framework vllm@0.11 --rate 5 --prompt 512 --new-tokens 128 --slo ttft=500ms --count 50",
+    "serve resnet50 --device l4 --framework tensorrt --rate 100 --count 200 --slo latency=20ms --find-rate --precision fp16",
+    "inspect resnet50 --batch 1", "inspect bert", "inspect resnet18 --batch 1 --stream", "inspect resnet18 --batch 1 --kernels --device t4",
+    "validate ROWS", "validate ROWS --by model", "validate OPERATORS", "models", "devices", "frameworks", "doctor",
+]
+ROWS = "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\nT4,,fp32,resnet18,8,9.9\nT4,,fp32,unheard,1,3\n"
+OPERATORS = "gpu,op,precision,shape,latency_ms\nT4,linear,fp32,b=1 m=512 n=512 k=512,0.09\n"
+
+
+def check_schemas(ftax):
+    all_schemas = json.loads(subprocess.run([ftax, "schema"], capture_output=True, check=True).stdout)["$defs"]
+    unused = set(all_schemas)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, rows in (("ROWS", ROWS), ("OPERATORS", OPERATORS)):
+            with open(f"{folder}/{name}", "w") as file:
+                file.write(rows)
+        for command in COMMANDS:
+            words = command.split()
+            report = json.loads(subprocess.run([ftax, *words, "--json"], cwd=folder, capture_output=True, check=True).stdout)
+            schema = json.loads(subprocess.run([ftax, "schema", words[0]], capture_output=True, check=True).stdout)
+            Draft202012Validator.check_schema(schema)
+            errors = [f"{error.json_path}: {error.message[:200]}" for error in Draft202012Validator(schema).iter_errors(report)]
+            assert not errors, (command, errors)
+            unused.discard(words[0])
+            # A schema that anything passes would say nothing.
+            assert not Draft202012Validator(schema).is_valid({**report, "unheard": 1}), command
+    assert not unused, f"no command is held to {unused}"
+    refused = subprocess.run([ftax, "schema", "nas"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "nas" in refused.stderr, refused
+
+
+def check_session(ftax):
+    def request(number, method, **parameters):
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters})
+
+    def call(number, name, **arguments):
+        return request(number, "tools/call", name=name, arguments=arguments)
+
+    bert = {"model": "bert", "device": "l4", "precision": "fp16", "dim": "seq=128"}
+    lines = [
+        request(1, "initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo={"name": "test", "version": "1"}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), "",
+        request(2, "tools/list"), request("ping", "ping"),
+        call(3, "predict", **bert, batch=[1, 8]), call(4, "predict", **bert, batch="1,8"),
+        call(5, "compare", **{**bert, "device": ["l4", "t4"]}, batch=8, strict=False),
+        call(6, "inspect", model="alexnet", batch=1), call(7, "models"),
+        call(8, "generate", model="llama-3-8b", device="h100-sxm5-80gb", framework="vllm", prompt=512, **{"new-tokens": 64}, tp=[1, 2]),
+        call(9, "serve", model="llama-3-8b", device="h100-sxm5-80gb", framework="vllm", prompt=512, **{"new-tokens": 64}, rate=2, count=20),
+        call(10, "predict", model="bert", device="l44", batch=1, dim="seq=128"), call(11, "predict", model="bert"),
+        call(12, "predict", **bert, batch=1, bacth=2), call(13, "predict", **bert, batch={"a": 1}), call(14, "predict", **bert, strict="yes"),
+        call(15, "predict", model="--html=evil", device="l4"), call(16, "remove"), request(17, "remove"),
+        json.dumps({"jsonrpc": "2.0", "id": 18, "method": "tools/call", "params": [1]}),
+        json.dumps({"jsonrpc": "2.0", "id": 19, "method": "tools/call", "params": {"name": 7}}),
+        json.dumps({"jsonrpc": "2.0", "id": 20, "method": "tools/call", "params": {"name": "predict", "arguments": []}}),
+        json.dumps({"id": 21}), "nonsense", "[" * 100_000, '{"jsonrpc":"2.0","id":22,"method":"ping","pad":"' + "x" * (2 << 20) + '"}',
+        '{"jsonrpc":"2.0","id":23,"method":"tools/call","params":{"name":"\xff"}}', request(24, "ping"),
+    ]
+    session = subprocess.run([ftax, "mcp"], input="\n".join(lines).encode("latin-1"), capture_output=True, timeout=120)
+    assert session.returncode == 0, session
+    replies = [json.loads(line) for line in session.stdout.decode().splitlines()]
+    assert all(reply["jsonrpc"] == "2.0" for reply in replies)
+    by_id = {reply["id"]: reply for reply in replies if reply["id"] is not None}
+
+    first = by_id[1]["result"]
+    assert first["protocolVersion"] == "2025-03-26" and first["serverInfo"]["name"] == "ftax" and "tools" in first["capabilities"], first
+    tools = {tool["name"]: tool for tool in by_id[2]["result"]["tools"]}
+    assert {"predict", "compare", "serve", "generate", "inspect", "models"} <= set(tools), tools
+    for tool in tools.values():
+        Draft202012Validator.check_schema(tool["inputSchema"])
+        assert tool["description"] and not {"html", "json", "csv"} & set(tool["inputSchema"]["properties"]), tool
+    assert tools["predict"]["inputSchema"]["required"] == ["model", "device"]
+    for line in lines:
+        message = json.loads(line) if line.startswith('{"jsonrpc') and len(line) < 1000 and "\xff" not in line else {}
+        if message.get("method") == "tools/call" and message["id"] in range(3, 10):
+            parameters, result = message["params"], by_id[message["id"]]["result"]
+            Draft202012Validator(tools[parameters["name"]]["inputSchema"]).validate(parameters["arguments"])
+            schema = json.loads(subprocess.run([ftax, "schema", parameters["name"]], capture_output=True, check=True).stdout)
+            Draft202012Validator(schema).validate(result["structuredContent"])
+            assert not result["isError"] and result["content"][0]["text"], result
+    assert by_id["ping"]["result"] == {}
+    assert by_id[3]["result"] == by_id[4]["result"]
+    words = ["predict", "bert", "--device", "l4", "--precision", "fp16", "--dim", "seq=128", "--batch", "1,8", "--json"]
+    assert by_id[3]["result"]["structuredContent"] == json.loads(subprocess.run([ftax, *words], capture_output=True, check=True).stdout)
+
+    for number, word in ((10, "l44"), (11, "device"), (12, "bacth"), (13, "batch"), (14, "strict"), (15, "--html=evil"), (20, "object")):
+        result = by_id[number]["result"]
+        assert result["isError"] and word in result["content"][0]["text"], result
+    codes = {number: by_id[number]["error"]["code"] for number in (16, 17, 18, 19)}
+    assert codes == {16: -32602, 17: -32601, 18: -32602, 19: -32602}, codes
+    without = [reply["error"]["code"] for reply in replies if reply["id"] is None]
+    assert without == [-32600, -32700, -32700, -32600, -32700], without
+    assert by_id[24]["result"] == {}  # it goes on after all of that
+
+
+if __name__ == "__main__":
+    check_schemas(sys.argv[1])
+    check_session(sys.argv[1])
