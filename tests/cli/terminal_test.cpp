@@ -81,15 +81,16 @@ TEST_CASE("bash completes commands, options, and the values of both") {
     CHECK_FALSE(offers(completed({"ftax", "predict", "bert", "--json", "t"}), "t4"));
 }
 
-TEST_CASE("the completions of zsh and fish hold the same words") {
+TEST_CASE("zsh and fish ask for the same words, one after a comma too") {
     const std::string zsh = run_program("completion zsh").output, fish = run_program("completion fish").output;
     CHECK(zsh.find("bashcompinit") != std::string::npos);
-    CHECK(zsh.find("quadro-rtx-8000") != std::string::npos);
-    CHECK(fish.find("complete -c ftax -n '__fish_use_subcommand' -f -a predict -d ") != std::string::npos);
-    CHECK(fish.find("complete -c ftax -n '__fish_seen_subcommand_from predict' -l device -x -a 'a10 ") !=
-          std::string::npos);
-    CHECK(fish.find("'__fish_seen_subcommand_from devices; and __fish_seen_subcommand_from show'") !=
-          std::string::npos);
+    CHECK(zsh.find(run_program("completion bash").output) != std::string::npos);
+    CHECK(fish.starts_with("# Completes ftax in fish"));
+    const std::string verbs = run_program("completion words -- pre").output;
+    CHECK(verbs.find("predict\tlatency per batch") != std::string::npos);
+    CHECK(run_program("completion words -- predict bert --device a1").output.starts_with("a10\n"));
+    CHECK(run_program("completion words -- compare bert --device t4,a1").output.starts_with("t4,a10\n"));
+    CHECK(run_program("completion words -- devices show t").output.find("\nquadro-rtx-8000\n") != std::string::npos);
     CHECK(run_program("completion tcsh").exit_code == 2);
 }
 
