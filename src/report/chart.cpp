@@ -50,15 +50,15 @@ struct Axes {
 
 Axes axes_of(const Chart& chart, const Frame& frame) {
     Axes axes{.frame = frame};
-    const auto include = [&](const std::vector<ChartPoint>& points) {
-        for (const ChartPoint& point : points) {
+    for (const Series& series : chart.series) {
+        for (const ChartPoint& point : series.points) {
             axes.x.include(point.x);
             axes.y.include(point.y);
+            if (point.low <= 0) continue;
+            axes.y.include(point.low);
+            axes.y.include(point.high);
         }
-    };
-    for (const Series& series : chart.series) include(series.points);
-    include(chart.band_low);
-    include(chart.band_high);
+    }
     if (chart.square) {
         axes.x.include(axes.y.low);
         axes.x.include(axes.y.high);
@@ -80,6 +80,16 @@ std::string path(const Axes& axes, const std::vector<ChartPoint>& points) {
         text += fmt::format("{}{:.1f} {:.1f}", text.empty() ? "M" : "L", axes.x.at(point.x), axes.y.at(point.y));
     }
     return text;
+}
+
+/// The outline of the intervals.
+std::string band(const Axes& axes, std::vector<ChartPoint> points) {
+    std::vector<ChartPoint> high = points;
+    for (ChartPoint& point : high) point.y = point.high;
+    for (ChartPoint& point : points) point.y = point.low;
+    if (points.size() == 1) return fmt::format("{}V{:.1f}h{}Z", path(axes, high), axes.y.at(points[0].y), -2 * alone);
+    high.insert(high.end(), points.rbegin(), points.rend());
+    return path(axes, high) + "Z";
 }
 
 /// "0.5", "200", "20k", "5T".
@@ -252,22 +262,25 @@ std::string draw_reference_names(const Chart& chart, const Axes& axes) {
     return text;
 }
 
+std::string_view on(const Chart& chart, std::size_t series) {
+    return chart.picked == series ? " class=\"on\"" : "";
+}
+
 /// All but title and legend.
 std::string draw_plot(const Chart& chart, const Frame& f) {
     const Axes axes = axes_of(chart, f);
     std::string svg = draw_grid(axes, chart.x_ticks);
-    if (chart.band_low.size() == 1) {
-        const double low = axes.y.at(chart.band_low[0].y);
-        svg += fmt::format("<path class=\"band prediction\" d=\"{}V{:.1f}h{}Z\"/>\n", path(axes, chart.band_high), low,
-                           -2 * alone);
-    } else if (!chart.band_low.empty()) {
-        std::vector<ChartPoint> outline = chart.band_high;
-        outline.insert(outline.end(), chart.band_low.rbegin(), chart.band_low.rend());
-        svg += fmt::format("<path class=\"band prediction\" d=\"{}Z\"/>\n", path(axes, outline));
+    for (std::size_t i = 0; i < chart.series.size(); ++i) {
+        const Series& series = chart.series[i];
+        if (series.points.empty() || series.points.front().low <= 0) continue;
+        const bool one_of_many = series.look == SeriesLook::line;
+        svg += fmt::format("<path class=\"band{} {}\"{} d=\"{}\"/>\n", one_of_many ? " own" : "",
+                           look_class(series).substr(0, one_of_many ? 2 : std::string::npos),
+                           one_of_many ? fmt::format(" data-series=\"{}\"", i) : "", band(axes, series.points));
     }
     svg += draw_marks(chart, axes) + draw_reference_names(chart, axes);
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
-        svg += fmt::format("<g data-series=\"{}\">\n{}</g>\n", i, draw_series(axes, chart.series[i]));
+        svg += fmt::format("<g data-series=\"{}\"{}>\n{}</g>\n", i, on(chart, i), draw_series(axes, chart.series[i]));
     }
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        (f.left + f.width - f.right) / 2, f.height - 12, escape_markup(chart.x_label));
@@ -324,15 +337,15 @@ std::string to_svg(const Chart& chart) {
 }
 
 std::string to_figure(const Chart& chart, std::string_view caption_markup) {
-    std::string html = "<figure><ul class=\"legend\">";
+    std::string html = fmt::format("<figure{}><ul class=\"legend\">", chart.picked ? " class=\"picked\"" : "");
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
         const Series& series = chart.series[i];
         if (series.look == SeriesLook::reference) continue;
         html += fmt::format(
-            "<li data-series=\"{}\" tabindex=\"0\"><svg class=\"ftax-chart\" viewBox=\"0 0 26 12\" width=\"26\" "
+            "<li data-series=\"{}\"{} tabindex=\"0\"><svg class=\"ftax-chart\" viewBox=\"0 0 26 12\" width=\"26\" "
             "height=\"12\" "
             "aria-hidden=\"true\">{}</svg> {}</li>",
-            i, draw_sample(series, 0, 6), escape_markup(series.label));
+            i, on(chart, i), draw_sample(series, 0, 6), escape_markup(series.label));
     }
     html += fmt::format("</ul>\n<svg class=\"ftax-chart plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
                         figure.width, figure.height, escape_markup(chart.title));

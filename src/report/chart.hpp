@@ -12,6 +12,7 @@ struct ChartPoint {
     double radius = 0;  ///< of its dot; 0 for that of its series
     /// What a pointer over the dot shows; empty for the numbers of a line, for nothing in a scatter.
     std::string note{};
+    double low = 0, high = 0;  ///< the interval; of many lines a page shows that of the one that is picked; 0: none
 };
 
 /// How a series is drawn. Each look has one colour per theme; lines and scatters have one per category.
@@ -49,9 +50,9 @@ struct Chart {
     /// Where the x axis is labelled, as far as there is room; nullopt: at powers of ten and what lies between them.
     std::optional<std::vector<double>> x_ticks{};
     std::vector<Series> series;
-    std::vector<ChartPoint> band_low, band_high;  ///< edges of the interval, at the same x; empty for none
     std::vector<ChartMark> marks{};
-    bool square = false;  ///< both axes have the same range
+    bool square = false;                  ///< both axes have the same range
+    std::optional<std::size_t> picked{};  ///< the line that stands out on a page until a reader picks another
 };
 
 /// Values for the ticks of a logarithmic axis: 1, 2 and 5 times powers of ten inside the range; thinned to the powers

@@ -81,9 +81,7 @@ Chart latency_chart(const PredictionReport& report) {
     Chart chart{.title = fmt::format("{} on {}, {}, {}", report.model, report.device.device.name,
                                      report.framework.framework, name_of(report.precision)),
                 .y_label = "latency, ms",
-                .series = {},
-                .band_low = {},
-                .band_high = {}};
+                .series = {}};
     std::vector<const PredictionRow*> rows;
     for (const PredictionRow& row : report.rows) rows.push_back(&row);
     std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->batch < b->batch; });
@@ -101,8 +99,8 @@ Chart latency_chart(const PredictionReport& report) {
         add(host.points, batch, row->prediction.host_s);
         add(device.points, batch, row->prediction.device_s);
         add(prediction.points, batch, row->prediction.latency_s);
-        add(chart.band_low, batch, row->prediction.low_s);
-        add(chart.band_high, batch, row->prediction.high_s);
+        prediction.points.back().low = row->prediction.low_s * 1e3;
+        prediction.points.back().high = row->prediction.high_s * 1e3;
         if (row->measured) add(measured.points, batch, row->measured->latency_s);
     }
     label_batches(chart, std::move(batches));

@@ -39,6 +39,18 @@ std::string page(std::string_view title, std::string_view markup, std::string_vi
         escape_markup(title), embedded_text(page_style), chart_style(), markup, embedded_text(page_script), script);
 }
 
+std::string script_text(const std::string& json) {
+    std::string text;
+    for (const char c : json) {
+        if (c == '<') {
+            text += "\\u003c";
+        } else {
+            text += c;
+        }
+    }
+    return text;
+}
+
 std::string escape_markup(std::string_view text) {
     std::string result;
     for (const char c : escape_terminal(text)) {

@@ -19,6 +19,9 @@ namespace ftax::report {
 /// tables and charts with that of this page behind it, and nothing from elsewhere.
 [[nodiscard]] std::string page(std::string_view title, std::string_view markup, std::string_view script = "");
 
+/// JSON as a script of a page may hold it.
+[[nodiscard]] std::string script_text(const std::string& json);
+
 /// Makes text safe inside HTML and SVG; control characters become visible escapes.
 [[nodiscard]] std::string escape_markup(std::string_view text);
 

@@ -46,19 +46,6 @@ Json curve_json(const ExplorerCurve& curve) {
             {"crossovers", std::move(crossovers)}};
 }
 
-/// As a script may hold it: nothing in it ends the script.
-std::string script_text(const Json& json) {
-    std::string text;
-    for (const char c : json.dump()) {
-        if (c == '<') {
-            text += "\\u003c";
-        } else {
-            text += c;
-        }
-    }
-    return text;
-}
-
 std::string slider(std::string_view id, std::string_view label, std::size_t count) {
     return fmt::format(
         "<label for=\"{0}\">{1}</label><input type=\"range\" id=\"{0}\" min=\"0\" max=\"{2}\" value=\"0\"{3}>"
@@ -159,7 +146,8 @@ std::string explorer_page(const ExplorerReport& report) {
         "<figcaption>Where the host stands above the device, the GPU waits for the "
         "framework.</figcaption></figure>\n{}",
         escape_markup(report.host), sliders, warning_list(report.warnings));
-    return page(title, markup, fmt::format("const data = {};\n{}", script_text(data), embedded_text(explorer_script)));
+    return page(title, markup,
+                fmt::format("const data = {};\n{}", script_text(data.dump()), embedded_text(explorer_script)));
 }
 
 std::string validation_page(const ValidationSource& source, const CsvTable& table, std::span<const ValidatedRow> rows,

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <utility>
 
+#include "src/core/embedded.hpp"
+#include "src/io/escape.hpp"
 #include "src/report/breakdown.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/launch_report.hpp"
@@ -199,6 +201,40 @@ std::string roofline_section(const DeviceSpec& device, const Graph& graph, const
             columns.select(std::span(kernels).first(std::min(shown, kernels.size()))).page_table("kernels"));
 }
 
+/// When each launch ran, which a reader can zoom, and the modules as a tree (assets/timeline.js).
+std::string timeline_section(std::string_view at) {
+    return section(
+        fmt::format("Timeline{}", at),
+        "<div id=\"timeline\"><p class=\"facts\">Host above device. Drag to move; <button value=\"+\">closer</button> "
+        "<button value=\"-\">further</button> <button value=\"0\">all</button>, Ctrl and the wheel, or the keys + − 0 "
+        "← →. "
+        "A click on a module shows when it ran.</p>\n<svg tabindex=\"0\" role=\"img\" aria-label=\"when the host "
+        "dispatched and the device ran\"></svg></div>\n<div id=\"tree\"></div>\n");
+}
+
+/// Names and modules once each, and of each launch their places with host and device times in nanoseconds.
+Json timeline_data(const Graph& graph, const Explanation& explanation) {
+    std::map<std::string, std::size_t> names, modules;
+    const auto place = [](std::map<std::string, std::size_t>& seen, const std::string& text) {
+        return seen.emplace(text, seen.size()).first->second;
+    };
+    auto spans = Json::array();
+    for (std::size_t i = 0; i < explanation.timeline.size(); ++i) {
+        const OpId op = explanation.launches[i].op;  // the forward call itself has none
+        const Span& span = explanation.timeline[i];
+        const auto ns = [](double seconds) { return std::llround(seconds * 1e9); };
+        spans.push_back({place(names, op == no_op ? "forward" : kind_of(graph.ops[op])),
+                         place(modules, op == no_op ? "" : graph.ops[op].module), ns(span.host_start_s),
+                         ns(span.host_end_s), ns(span.device_start_s), ns(span.device_end_s)});
+    }
+    const auto list = [](const std::map<std::string, std::size_t>& seen) {
+        std::vector<std::string> texts(seen.size());
+        for (const auto& [text, at] : seen) texts[at] = escape_terminal(text);
+        return texts;
+    };
+    return {{"names", list(names)}, {"modules", list(modules)}, {"spans", std::move(spans)}};
+}
+
 std::string launches_section(const Graph& graph, const std::vector<OpPrediction>& launches, std::string_view at) {
     const Grid table = launch_columns(graph).select(
         launches, "=operator =source =module =host_kind =kernels =host_s =device_s =bound");
@@ -269,14 +305,17 @@ Chart chart_of(const ComparisonReport& report) {
                                     .category = differences.device ? device : rest,
                                     .dash = has_others ? rest : device});
         }
-        chart.series[found->second].points.push_back(
-            {static_cast<double>(row.batch.value_or(1)), row.prediction->latency_s * 1e3});
+        chart.series[found->second].points.push_back({.x = static_cast<double>(row.batch.value_or(1)),
+                                                      .y = row.prediction->latency_s * 1e3,
+                                                      .low = row.prediction->low_s * 1e3,
+                                                      .high = row.prediction->high_s * 1e3});
     }
     for (Series& series : chart.series) {
         std::stable_sort(series.points.begin(), series.points.end(),
                          [](const auto& a, const auto& b) { return a.x < b.x; });
     }
     label_batches(chart, std::move(batches));
+    if (chart.series.size() > 1) chart.picked = 0;  // the best comes first
     return chart;
 }
 
@@ -377,9 +416,11 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
             (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
             roofline_section(report.device.device, graph, last, chart.title, at) +
             breakdown_section("operator kind", "kinds", breakdown(graph, last.launches, kind_of)) +
-            breakdown_section("module", "modules", breakdown(graph, last.launches, stage_of)) +
+            breakdown_section("module", "modules", breakdown(graph, last.launches, stage_of)) + timeline_section(at) +
             launches_section(graph, last.launches, at) + provenance_section(report);
-    return page(chart.title, html);
+    return page(chart.title, html,
+                fmt::format("const ran = {};\n{}", script_text(timeline_data(graph, last).dump()),
+                            embedded_text("src/report/assets/timeline.js")));
 }
 
 std::string crossover_page(const PredictionReport& report, const PredictionReport& curve, const Graph& graph) {

@@ -36,10 +36,14 @@ if (launches && launches.filter) for (const row of document.querySelectorAll('#m
     fold.scrollIntoView();
   });
 }
-// A pointer over a line or its name lets the others fade.
-for (const figure of document.querySelectorAll('figure')) for (const part of figure.querySelectorAll('[data-series]')) {
-  const all = figure.querySelectorAll(`[data-series="${part.dataset.series}"]`);
-  const pick = on => { figure.classList.toggle('picked', on); for (const one of all) one.classList.toggle('on', on); };
-  for (const [event, on] of [['pointerenter', true], ['focus', true], ['pointerleave', false], ['blur', false]])
-    part.addEventListener(event, () => pick(on));
+// A pointer over a line or its name lets the others fade; behind it the best one stands out again, or all.
+for (const figure of document.querySelectorAll('figure')) {
+  const parts = figure.querySelectorAll('[data-series]'), best = figure.querySelector('.on')?.dataset.series;
+  const pick = series => {
+    figure.classList.toggle('picked', series !== undefined);
+    for (const part of parts) part.classList.toggle('on', part.dataset.series === series);
+  };
+  pick(best);
+  for (const part of parts) for (const [event, on] of [['pointerenter', true], ['focus', true], ['pointerleave', false], ['blur', false]])
+    part.addEventListener(event, () => pick(on ? part.dataset.series : best));
 }

@@ -1,0 +1,72 @@
+// `ran` holds names, modules, and of each launch [name, module, host from, to, device from, to], times in ns.
+const timeline = document.querySelector('#timeline svg'), whole = Math.max(...ran.spans.map(span => Math.max(span[3], span[5])));
+const spell = ns => ns < 1e6 ? `${+(ns / 1e3).toPrecision(3)} µs` : `${+(ns / 1e6).toPrecision(3)} ms`;
+let from = 0, to = whole;
+function draw() {
+  const width = timeline.clientWidth, x = time => (time - from) / (to - from) * width;
+  const part = (name, attributes, text = '') => {
+    const made = document.createElementNS('http://www.w3.org/2000/svg', name);
+    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    made.textContent = text;
+    return made;
+  };
+  const parts = [0, .25, .5, .75, 1].map(at => part('text', {x: at * width, y: 12, class: 'label', 'text-anchor': at ? at === 1 ? 'end' : 'middle' : 'start'},
+    spell(from + at * (to - from))));
+  for (const [row, first] of [['host', 2], ['device', 4]]) {
+    let drawn = -1;  // what is narrower than half a pixel stands for its neighbours too
+    for (const span of ran.spans) {
+      const [begin, end] = [Math.max(span[first], from), Math.min(span[first + 1], to)];
+      if (end <= begin || x(end) < drawn + .5) continue;
+      drawn = x(end);
+      const bar = part('rect', {x: x(begin), y: row === 'host' ? 20 : 52, width: Math.max(.5, x(end) - x(begin)), height: 26, class: row});
+      bar.append(part('title', {}, `${ran.names[span[0]]}, ${ran.modules[span[1]]}: ${row} ${spell(span[first + 1] - span[first])}`));
+      parts.push(bar);
+      if (x(end) - x(begin) > 7 * ran.names[span[0]].length) parts.push(part('text', {x: x(begin) + 3, y: row === 'host' ? 37 : 69, class: 'name'}, ran.names[span[0]]));
+    }
+  }
+  timeline.replaceChildren(...parts);
+}
+function show(begin, end) {
+  const length = Math.min(Math.max(end - begin, whole / 1e5), whole);
+  from = Math.min(Math.max(begin, 0), whole - length);
+  to = from + length;
+  draw();
+}
+const zoom = (factor, at = .5) => show(from + at * (to - from) * (1 - factor), from + at * (to - from) * (1 - factor) + factor * (to - from));
+const move = share => show(from + share * (to - from), to + share * (to - from));
+const ways = {'+': () => zoom(.5), '-': () => zoom(2), '0': () => show(0, whole), ArrowLeft: () => move(-.2), ArrowRight: () => move(.2)};
+timeline.addEventListener('keydown', event => { if (ways[event.key]) { event.preventDefault(); ways[event.key](); } });
+for (const button of document.querySelectorAll('#timeline button')) button.addEventListener('click', ways[button.value]);
+timeline.addEventListener('wheel', event => {
+  if (!event.ctrlKey) return;  // a page must scroll
+  event.preventDefault();
+  zoom(event.deltaY < 0 ? .8 : 1.25, event.offsetX / timeline.clientWidth);
+}, {passive: false});
+timeline.addEventListener('pointermove', event => { if (event.buttons) move(-event.movementX / timeline.clientWidth); });
+addEventListener('resize', draw);
+draw();
+
+// Modules as a tree: the bar behind each is its share of the time; a click shows its launches in the timeline.
+const root = {times: [0, 0], parts: {}, begin: 0, end: whole};
+for (const span of ran.spans) {
+  const names = ran.modules[span[1]].split('.').filter(Boolean);
+  let node = root;
+  for (const name of [null, ...names]) {
+    if (name !== null) node = node.parts[name] ??= {times: [0, 0], parts: {}, begin: span[2], end: 0};
+    node.times[0] += span[3] - span[2];
+    node.times[1] += span[5] - span[4];
+    node.end = Math.max(node.end, span[3], span[5]);
+  }
+}
+function branch(name, node) {
+  const children = Object.entries(node.parts), made = document.createElement(children.length ? 'details' : 'div');
+  const line = document.createElement(children.length ? 'summary' : 'span'), [host, device] = node.times;
+  line.textContent = `${name}  host ${spell(host)}, device ${spell(device)}`;
+  line.style.setProperty('--share', `${100 * Math.max(...node.times) / Math.max(...root.times)}%`);
+  line.addEventListener('click', () => show(node.begin, node.end));
+  made.append(line, ...children.map(([key, child]) => branch(key, child)));
+  return made;
+}
+const tree = branch('model', root);
+tree.open = true;
+document.getElementById('tree').append(tree);
