@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test wheel sanitized asan tsan fuzz mutants instructions golden gallery bench format coverage clean
+.PHONY: demo test wheel site sanitized asan tsan fuzz mutants instructions golden gallery bench format coverage clean
 
 # The program alone with all verbs but those of LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -29,6 +29,10 @@ WHEEL_PYTHON ?= python3
 wheel:
 	@cmake/packages.sh program fit python wheel
 	@cmake/wheel.sh $(WHEEL_PYTHON) $(BUILD)/wheel
+
+# The documentation as a site in $(BUILD)/site/site, its links checked.
+site:
+	@cmake/site.sh $(BUILD)/site
 
 # The fuzzer and the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer share one build.
 sanitized:

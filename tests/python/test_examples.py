@@ -1,7 +1,12 @@
 """The examples, small. Those whose packages are not installed are left out."""
 
+import ast
 import importlib
+import json
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import warnings
 
@@ -77,3 +82,36 @@ def test_a_space_of_ones_own_costs_what_its_graph_costs(example):
         assert cost([arch])[0] == pytest.approx(ftax.Predictor(graph, "t4", host="reference").latency_s([1, 64]), rel=1e-3)
     source = (EXAMPLES / "own_space.py").read_text().splitlines()
     assert len(source) <= 40
+
+
+def test_a_model_that_got_slower_fails_its_pull_request(tmp_path):
+    def run(*words):
+        return subprocess.run([sys.executable, EXAMPLES / "ci" / "budget.py", *words, "--device", "l4", "--batch", "64"], capture_output=True,
+                              text=True, env={**os.environ, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")})
+
+    if not shutil.which("ftax"):
+        pytest.skip("no program ftax in the PATH")
+    assert run("resnet50", "--before", "resnet50").returncode == 0
+    slower = run("resnet101", "--before", "resnet50", "--growth", "10%")
+    assert slower.returncode == 1 and "over budget" in slower.stdout and "over budget" in (tmp_path / "summary").read_text()
+    assert run("resnet50", "--before", "resnet101").returncode == 0
+    assert run("resnet50", "--largest-ms", "0.1").returncode == 1
+    refused = run("resnet5", "--before", "resnet50")
+    assert refused.returncode == 2 and "resnet50" in refused.stderr
+
+
+@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_run(notebook):
+    cells = json.loads(notebook.read_text())["cells"]
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                *lines, last = ast.parse("".join(cell["source"])).body
+                exec(compile(ast.Module(lines, []), notebook.name, "exec"), names)
+                if not isinstance(last, ast.Expr):
+                    exec(compile(ast.Module([last], []), notebook.name, "exec"), names)
+                elif (shown := eval(compile(ast.Expression(last.value), notebook.name, "eval"), names)) is not None:
+                    assert str(shown) and getattr(shown, "_repr_html_", lambda: "shown")()
+    assert names["best"].verdict
