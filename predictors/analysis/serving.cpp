@@ -288,7 +288,7 @@ class Scheduler {
         budget_ = options_.max_tokens;
         keys_ = context_ = 0;
         blocked_.reset();
-        const auto all = static_cast<std::int64_t>(running_.size() + waiting_.size());
+        const auto all = std::min(options_.max_sequences, static_cast<std::int64_t>(running_.size() + waiting_.size()));
         std::int64_t places = (all + options_.stages - 1) / options_.stages;
         const auto take = [&](Sequence& sequence, std::int64_t tokens) {
             sequence.taken = tokens;

@@ -149,7 +149,6 @@ TEST_CASE("cards are shared by layers, groups, stages and servers, and paid for"
     const auto apart = row({"--prefill", "servers=2"});
     CHECK(apart["cards"] == 3);
     CHECK(apart["layout"] == "prefill 2 x tp 1, decode tp 1");
-    CHECK(apart["itl_p99_s"].get<double>() < one["itl_p99_s"].get<double>());
     const auto slow = row({"--prefill", "servers=2", "--transfer-bandwidth", "1e8"});
     // 512 tokens of 128 KiB at 100 MB/s.
     CHECK(slow["ttft_p50_s"].get<double>() - apart["ttft_p50_s"].get<double>() == approx(0.67).epsilon(0.05));
@@ -203,7 +202,7 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     refused({"--rate", "5", "--draft-tokens", "-1"}, "--draft-tokens");
     refused({"--rate", "5", "--draft-tokens", "2", "--acceptance", "1.5"}, "--acceptance");
     refused({"--rate", "5", "--draft", "ngram"}, "--draft-tokens");
-    refused({"--rate", "5", "--draft-tokens", "2", "--draft", "bert"}, "generates no tokens", 3);
+    refused({"--rate", "5", "--draft-tokens", "2", "--draft", "bert"}, "no cache of earlier tokens");
     refused({"--rate", "5", "--draft-tokens", "2", "--draft", "llama-2-7b"}, "tokens of its own");
     refused({"--rate", "5", "--gpu-memory-utilization", "90"}, "not a share");
     refused({"--rate", "5", "--gpu-memory-utilization", "0.1"}, "does not fit");
