@@ -50,7 +50,7 @@ ROWS = [
     (BIG, "--synchronized", {P + "latency_s": ">", P + "device_s": "="}),
     (NET + " --precision fp16", "--channels-last", {P + "device_s": "<", P + "memory.weights_bytes": "="}),
     (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb"), "--cudnn 7", {P + "device_s": ">"}),
-    (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb"), "--framework pytorch-eager@1.13", {P + "device_s": ">"}),
+    (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb") + " --precision fp16", "--framework pytorch-eager@1.13", {P + "device_s": ">"}),
     ("predict cases/inputs/dim_quest.onnx --device t4 --shapes x:batchx3x640x640 --batch 2", "--shapes x:batchx3x640x1280",
      {P + "device_s": ">", P + "host_s": "="}),
     (BERT, "--suggest-anchors", {P + "latency_s": "="}),
