@@ -303,7 +303,7 @@ TEST_CASE("the keys that a mixed step reads fill the pause in which the device w
     std::sort(slow.parameters.begin(), slow.parameters.end(),
               [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
     Generator generator(graph, device_profile("h100-sxm5-80gb"), slow, {.precision = Precision::bf16});
-    StepTable ahead(generator, true, 0), waiting(generator, false, 0);
+    StepTable ahead(generator, {}), waiting(generator, {.schedules_ahead = false});
     const StepLoad mixed{.prompt_tokens = 16, .prompt_keys = 8, .sequences = 64, .context = 4000};
     const StepLoad prompts{.prompt_tokens = 80, .prompt_keys = 2};
     const StepCost base = ahead.exact(prompts), own = ahead.exact(mixed), other = waiting.exact(mixed);
