@@ -11,7 +11,7 @@ namespace ftax::report {
 [[nodiscard]] std::string count(double value);                            ///< "4.09 G"
 [[nodiscard]] std::string quantity(double value, std::string_view unit);  ///< "130 TFLOP/s"
 [[nodiscard]] std::string percent(double fraction);                       ///< "98.7 %", rounded down below 100 %
-[[nodiscard]] std::string significant(double value);                      ///< "14.2", "0.0312", "1240"
+[[nodiscard]] std::string significant(double value);                      ///< "14.2", "0.031", "1240"
 
 /// A duration in milliseconds with a fixed unit, for columns that are compared by eye.
 [[nodiscard]] std::string milliseconds(double seconds);

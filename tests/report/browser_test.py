@@ -125,9 +125,9 @@ class Test:
                 shown = number_shown(cell["shown"])
                 if cell["value"] is None or shown is None:
                     continue
-                # Three significant digits; of percents the last one that is shown.
+                # Three significant digits, below 0.1 three decimals (units.hpp); of percents the last one that is shown.
                 percent = 0.00101 if re.search(r"\.\d %", cell["shown"]) else 0.00501 if "%" in cell["shown"] else 0
-                self.check(abs(shown - cell["value"]) <= max(0.006 * abs(cell["value"]), percent),
+                self.check(abs(shown - cell["value"]) <= max(0.006 * abs(cell["value"]), percent, 0.000501 * (abs(cell["value"]) < 0.1 and shown > 1e-3)),
                            f"{self.name}: {table_id} shows {cell['shown']} for {cell['value']}")
         return rows or []
 
