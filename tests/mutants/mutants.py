@@ -119,7 +119,7 @@ def plant(build, rows, jobs):
             made[entry["output"]] = target
     linked = subprocess.run(["ninja", "-C", build, "-t", "commands", "ftax_tests", "ftax_program"], capture_output=True, text=True, check=True).stdout
     for program in ("ftax", "ftax-fit", "tests/ftax_tests"):
-        command = re.search(rf"^: && (.* -o {program}  .*) && :$", linked, re.M)
+        command = re.search(rf"^: && (.* -o {program} .*) && :$", linked, re.M)
         if command is None:
             continue
         words = command.group(1).split()
@@ -127,7 +127,7 @@ def plant(build, rows, jobs):
 
         def replaced(word):
             """An object with faults for one without; for a library that holds such objects, its objects."""
-            objects = [e["output"] for e in commands if e["output"].startswith(f"CMakeFiles/{Path(word).stem.removeprefix('lib')}.dir/")]
+            objects = [e["output"] for e in commands if e["output"].endswith(".o") and e["output"].startswith(f"CMakeFiles/{Path(word).stem.removeprefix('lib')}.dir/")]
             if word.endswith(".a") and any(o in made for o in objects):
                 return [str(made.get(o, o)) for o in objects if o.partition(".dir/")[2] not in alone]
             return [str(made.get(word, word))]
