@@ -78,12 +78,14 @@ class SharedPredictor {
             warnings_.insert(warnings_.end(), under.warnings.begin() + static_cast<std::ptrdiff_t>(before),
                              under.warnings.end());
         }
-        options_ = {.precision = scenario::precision_of(
-                        graph, {.device = device, .framework = framework, .precision = precision, .device_profile = device_file}),
-                    .channels_last = channels_last,
-                    .libraries = libraries,
-                    .padding = padding,
-                    .synchronized = synchronized};
+        options_ = {
+            .precision = scenario::precision_of(
+                graph,
+                {.device = device, .framework = framework, .precision = precision, .device_profile = device_file}),
+            .channels_last = channels_last,
+            .libraries = libraries,
+            .padding = padding,
+            .synchronized = synchronized};
         predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options_);
     }
 
@@ -152,10 +154,10 @@ void bind_predictor(nb::module_& module) {
                                 "prediction takes microseconds and releases the interpreter lock.")
         .def(nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
                       const std::string&, const std::string&, const std::string&, bool, int, double, bool, bool>(),
-             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "", nb::kw_only(),
-             "host"_a = "", "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "",
-             "channels_last"_a = false, "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false,
-             "framework_given"_a = true, nb::keep_alive<1, 2>(), Release())
+             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "", nb::kw_only(), "host"_a = "",
+             "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "", "channels_last"_a = false,
+             "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false, "framework_given"_a = true,
+             nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("crossovers", &SharedPredictor::crossovers, "dims"_a, "largest"_a, Release())

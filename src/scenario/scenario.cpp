@@ -28,16 +28,16 @@ void refuse(const std::vector<std::string>& mismatches) {
     if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
 }
 
-/// The precision that a checkpoint's weights have; where the card has no units for their activations, that with the same
-/// weights and activations of 16 bits. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4 checkpoints on
-/// cards before).
+/// The precision that a checkpoint's weights have; where the card has no units for their activations, that with the
+/// same weights and activations of 16 bits. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4
+/// checkpoints on cards before).
 Precision quantized_precision(const std::string& weights, const DeviceSpec& device) {
     const PrecisionSpec& wanted = precision_spec(parse_precision(weights));
     if (runs(device, wanted)) return wanted.precision;
     const PrecisionSpec& wider = precision_spec(bits_of(wanted.weight) == 4 ? Precision::w4a16 : Precision::w8a16);
     if (wanted.precision != wider.precision) {
-        print_warnings(
-            {fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name, wanted.name, wider.name)});
+        print_warnings({fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name,
+                                    wanted.name, wider.name)});
     }
     return wider.precision;
 }

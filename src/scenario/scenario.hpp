@@ -38,7 +38,7 @@ struct RunArguments {
     std::string device;
     std::string framework = "pytorch-eager";
     bool framework_given = false;  ///< else it is assumed, which a file of another framework's deserves to be told
-    std::string precision;  ///< empty: that of the model's weights, see precision_of()
+    std::string precision;         ///< empty: that of the model's weights, see precision_of()
     std::string host;
     std::string anchor;                ///< file of measured rows
     std::optional<Measurement> known;  ///< another such row
@@ -80,9 +80,9 @@ void require_batch(const Graph& graph);
 /// `dims` with a batch, where there is one.
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
 [[nodiscard]] Precision parse_precision(const std::string& name);
-/// The precision that a run is asked for, else that of the model: of a quantised checkpoint, wider where the device has no
-/// such arithmetic (with a warning), of half-precision weights as the device takes them, else fp32 (fp16 under engines
-/// that serve language models).
+/// The precision that a run is asked for, else that of the model: of a quantised checkpoint, wider where the device has
+/// no such arithmetic (with a warning), of half-precision weights as the device takes them, else fp32 (fp16 under
+/// engines that serve language models).
 [[nodiscard]] Precision precision_of(const Graph& graph, const RunArguments& run);
 
 /// The warnings of an ONNX file: that no framework was given for it, where ONNX Runtime is the most likely, and that
