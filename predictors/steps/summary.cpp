@@ -79,18 +79,17 @@ void warn_of_precision(const PreparedModel& prepared, Prediction& result) {
         result.warnings.push_back(fmt::format("the model says what is quantised; {} is for the rest", precision.name));
     } else if (built && precision.precision == Precision::fp8) {
         result.warnings.push_back(
-            "fp8: linear layers, norms and what they hand on, attention where the version and card have a kernel "
-            "of fp8 (10.6 and later, Ada and newer); the rest stays bf16; no rows stand behind it");
+            "fp8: linear layers, norms and their outputs, and attention where the version and card have an fp8 kernel "
+            "(10.6 and later, Ada and newer); the rest stays bf16; not validated on measured rows");
     } else if (built && precision.precision == Precision::int8) {
         result.warnings.push_back(
-            "int8: convolutions, linear layers, norms, pooling and what they hand on, attention with heads of 64 "
-            "and up to 384 tokens where the version and card have the plugin's kernel; heads, softmax and the rest "
-            "stay f16");
+            "int8: convolutions, linear layers, norms, pooling and their outputs, and attention with heads of 64 and "
+            "up "
+            "to 384 tokens where the version and card have the plugin's kernel; softmax and the rest stay f16");
     } else if (precision.quantizes_weights()) {
         result.warnings.push_back(
-            fmt::format("{}: linear layers and experts; embeddings, norms, attention and heads "
-                        "stay {}",
-                        precision.name, name_of(precision.storage)));
+            fmt::format("{}: linear layers and experts; embeddings, norms, attention and heads stay {}", precision.name,
+                        name_of(precision.storage)));
     }
     const DType weights = prepared.weights;
     if (weights == DType::f32 || storage_type(precision.precision) != DType::f32) return;

@@ -108,7 +108,7 @@ def plant(build, rows, jobs):
         entry["output"] = shlex.split(entry["command"])[shlex.split(entry["command"]).index("-o") + 1]
     concerned = [e for e in commands if (ROOT in Path(e["file"]).parents) and is_concerned(e)]
     made = {}
-    for entry in concerned:  # what changed under an object makes it anew
+    for entry in concerned:  # an object older than a file it includes is compiled again
         target = objects / entry["output"]
         below = [planted / Path(f).relative_to(ROOT) if Path(f).is_relative_to(ROOT) and (planted / Path(f).relative_to(ROOT)).exists() else Path(f)
                  for f in dependencies.get(entry["output"], set()) | {entry["file"]}]
