@@ -10,6 +10,7 @@
 #include "predictors/lowering/lowering.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/quantized_weights.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -18,14 +19,6 @@ namespace {
 /// What the reference host adds to the scale of a module with its own CPU. Source: one TransformerEngine Linear takes
 /// 13.5 µs on an H100 with a Xeon, 33.2 on a GH200, 37.1 on a GB200 (TransformerEngine#2053).
 constexpr double foreign_host_log_stddev = 0.6;
-
-DType half_type_of_weights(const Graph& graph) {
-    for (const Tensor& tensor : graph.tensors) {
-        if (tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16))
-            return tensor.dtype;
-    }
-    return DType::f32;
-}
 
 /// Does the graph read a cache of earlier tokens? Symbols and inputs are named as in transformers' exports.
 bool has_token_cache(const Graph& graph) {

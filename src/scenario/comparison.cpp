@@ -1,7 +1,8 @@
 #include "src/scenario/comparison.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "ftax/error.hpp"
@@ -13,8 +14,7 @@ namespace {
 
 /// One combination over all batches.
 std::vector<report::ComparisonRow> compare_one(const Graph& graph, const ComparisonArguments& arguments,
-                                               const Combination& one,
-                                               const std::vector<std::optional<std::int64_t>>& batches,
+                                               Combination one, const std::vector<std::optional<std::int64_t>>& batches,
                                                const ServiceLevel& level) {
     LibraryVersions libraries;
     const FrameworkModel& model = framework_model(take_version(one.run.framework, libraries).name);
@@ -23,8 +23,8 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
     row.unmeasured = unmeasured_family(model, graph);
     std::optional<Predictor> predictor;
     try {
+        row.precision = one.run.precision = name_of(precision_of(graph, one.run));
         predictor = make_predictor(graph, arguments.model, one.run);
-        row.precision = name_of(predictor->precision());
         if (one.cards > 1) require_shards(predictor->framework(), predictor->device().device, one.cards);
     } catch (const Error& error) {
         if (error.code() != ErrorCode::usage) throw;
@@ -66,25 +66,24 @@ report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& 
     // best.
     const auto without = arguments.choice.level.empty() ? std::nullopt : std::optional(report::Criterion::throughput);
     report::ComparisonReport report{.model = arguments.model.model,
-                                    .precision = arguments.run.precision,
                                     .dims = dimension_bindings(arguments.model),
                                     .rows = {},
                                     .ranking = ranking_of(arguments.choice, without, "items")};
-    std::map<std::int64_t, Graph> shards;
+    Shards shards;
+    std::vector<std::string> precisions;
     bool any = false;
     std::set<std::string> told;
     for (const Combination& one : combinations(arguments.run, arguments.choice)) {
-        if (one.cards > 1 && !shards.contains(one.cards))
-            shards.emplace(one.cards, load_shard(arguments.model, one.cards));
-        const Graph& of_card = one.cards > 1 ? shards.at(one.cards) : graph;
-        for (report::ComparisonRow& row : compare_one(of_card, arguments, one, batches, level)) {
+        const auto shard = one.cards > 1 ? shards.load(arguments.model, one.cards) : nullptr;
+        for (report::ComparisonRow& row : compare_one(shard ? *shard : graph, arguments, one, batches, level)) {
+            if (std::ranges::count(precisions, row.precision) == 0) precisions.push_back(row.precision);
             any = any || row.runs();
             if (row.prediction) told.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
             report.rows.push_back(std::move(row));
         }
     }
-    if (report.precision.empty()) report.precision = report.rows.front().precision;
     if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
+    report.precision = fmt::format("{}", fmt::join(precisions, ","));
     report.warnings = warnings_besides(told);
     rank(report);
     return report;

@@ -307,13 +307,11 @@ Precision precision_of(const Graph& graph, const RunArguments& run) {
     const auto marked = std::find_if(graph.ops.begin(), graph.ops.end(),
                                      [](const Op& op) { return !op.text(weights_attribute).empty(); });
     if (marked != graph.ops.end()) return quantized_precision(std::string(marked->text(weights_attribute)), device);
-    const auto half = std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
-        return tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16);
-    });
+    const DType half = half_type_of_weights(graph);
     LibraryVersions ignored;
-    const FrameworkModel& model = framework_model(take_version(run.framework, ignored).name);
-    if (half == graph.tensors.end()) return model.traits.serves_sequences ? Precision::fp16 : Precision::fp32;
-    return half->dtype == DType::bf16 && device.peak(MathPath::bf16_tensor) ? Precision::bf16 : Precision::fp16;
+    const LoweringTraits& traits = framework_model(take_version(run.framework, ignored).name).traits;
+    if (half == DType::f32) return traits.serves_sequences ? Precision::fp16 : Precision::fp32;
+    return half == DType::bf16 && device.peak(MathPath::bf16_tensor) ? Precision::bf16 : Precision::fp16;
 }
 
 Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {

@@ -47,6 +47,34 @@ TEST_CASE("a framework without a version is the newest measured, but on a host o
     CHECK(predicted({"--framework-profile", file}).first == "1.12");
 }
 
+TEST_CASE("without a precision a model runs in that of its weights, as far as each card computes in it") {
+    const TemporaryFolder folder;
+    const std::string bf16 = folder.write("bf16.txt",
+                                          "graph g\ninput %x f32[batch,64]\nweight %w bf16[64,64]\n%y f32[batch,64] = "
+                                          "linear(%x,%w)\noutput %y\n");
+    const auto parsed = [](const std::vector<std::string>& words) {
+        const ProgramRun run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output);
+    };
+    const auto predicted = [&](const std::string& model, std::vector<std::string> more) {
+        more.insert(more.begin(), {"predict", model, "--device", "l4", "--batch", "1", "--json", "-"});
+        return parsed(more);
+    };
+    CHECK(predicted(bf16, {})["precision"] == "bf16");
+    CHECK(predicted(bf16, {"--precision", "fp32"})["precision"] == "fp32");
+    CHECK(predicted(bf16, {"--precision", "fp32"}).dump().find("the model's weights are bf16") != std::string::npos);
+    CHECK(predicted("resnet18", {})["precision"] == "fp32");
+
+    // A row that is not compared has its precision too.
+    const auto compared = parsed(
+        {"compare", bf16, "--device", "t4,l4", "--framework", "vllm,pytorch-eager", "--batch", "1", "--json", "-"});
+    CHECK(compared["precision"] == "fp16,bf16");
+    REQUIRE(compared["rows"].size() == 4);
+    for (const auto& row : compared["rows"]) CHECK(row["precision"] == (row["device"] == "t4" ? "fp16" : "bf16"));
+    CHECK(parsed({"compare", "resnet18", "--device", "l4", "--batch", "1", "--json", "-"})["precision"] == "fp32");
+}
+
 TEST_CASE("compare: frameworks times devices times batches, each against the best of its batch") {
     const ProgramRun run = run_ftax({"compare", "resnet18", "--device", "t4,a100-sxm4-40gb", "--framework",
                                      "pytorch-eager,onnxruntime-cuda", "--batch", "1,8", "--json"});
