@@ -24,6 +24,7 @@ struct Measurement {
     std::string layout;   ///< "nchw" or "nhwc"
     std::string version;  ///< of the framework, "8.6.1"; empty when unsaid
     std::string torch;    ///< version of PyTorch, "2.4" or "240"; empty when unsaid
+    bool copies = false;  ///< column kind says with_copies: see PredictOptions
     std::string era;      ///< of the networks that share the model's name; empty where there is one
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages

@@ -45,6 +45,7 @@ struct PredictOptions {
     /// Each run waits until the one before has left the GPU, as single requests do; else runs follow one another
     /// without a pause and the latency is their mean, as torch.utils.benchmark and trtexec time them.
     bool synchronized = false;
+    bool copies = false;  ///< a run begins with its inputs and ends with its outputs in pageable memory of the host
 };
 
 /// Prediction for one launch: an operator of the model, or a group of them that the framework fuses.
@@ -87,6 +88,7 @@ struct Prediction {
     double low_s = 0, high_s = 0;                                 ///< 90 % interval
     double host_s = 0;                                            ///< Σ host dispatch
     double device_s = 0;                                          ///< Σ kernel time
+    double copies_s = 0;                                          ///< of inputs and outputs: see PredictOptions
     double host_relative_stddev = 0, device_relative_stddev = 0;  ///< of the logarithms of the two
     std::string_view widest_component;                            ///< what the interval allows for most, for people
     double widest_component_stddev = 0;                           ///< what that adds to the latency's logarithm

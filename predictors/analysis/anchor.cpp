@@ -418,10 +418,11 @@ FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu) {
 AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings) {
     std::vector<LaunchCosts> launches;
     const Prediction prediction = predictor.predict(bindings, launches);
-    AnchorRow result{.measured_s = row.latency_s,
+    // What the copies take is known; no measured run is faster than a tenth of its time without them.
+    AnchorRow result{.measured_s = std::max(row.latency_s - prediction.copies_s, 0.1 * row.latency_s),
                      .device_s = prediction.device_s,
                      .model = row.model,
-                     .predicted_s = prediction.latency_s};
+                     .predicted_s = prediction.latency_s - prediction.copies_s};
     result.call = second_scalar(model_of(predictor.framework()));
     for (const LaunchCosts& op : launches) {
         result.calls += pays_second_scalar(op) ? 1 : 0;
@@ -434,7 +435,7 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     const double forward_s = predictor.synchronized() && !pays_second_scalar(first) ? first.host_s : 0;
     result.forward_s = forward_s / scale;
     if (predictor.synchronized())  // the timeline knows what the clocks wait for one another
-        result.waiting = prediction.latency_s / std::max(prediction.host_s, forward_s + prediction.device_s);
+        result.waiting = result.predicted_s / std::max(prediction.host_s, forward_s + prediction.device_s);
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     result.host_log_stddev = host_parameter(predictor.framework(), "noise.host");
     result.device_log_stddev = host_parameter(predictor.framework(), "noise.device");

@@ -60,6 +60,8 @@ void add_run_options(Verb verb, RunArguments& arguments) {
         .capture_default_str();
     verb.add_flag("--synchronized", arguments.options.synchronized,
                   "each run waits for the one before, as single requests do (else back to back, as benchmarks run)");
+    verb.add_flag("--copies", arguments.options.copies,
+                  "a run copies its inputs from pageable memory of the host, and its outputs back");
     verb.add_option("--padding", arguments.options.padding,
                     "share of padded tokens, which frameworks with nested tensors skip")
         .range(0.0, 1.0);

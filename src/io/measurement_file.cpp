@@ -122,6 +122,7 @@ Measurement read_model(RowReader& reader) {
     row.layout = reader.text("layout");
     row.version = reader.text("version");
     row.torch = reader.text("torch");
+    row.copies = reader.text("kind") == "with_copies";
     row.era = reader.text("era");
     row.latency_s = reader.latency_s();
     return row;

@@ -59,7 +59,7 @@ class SharedPredictor {
     SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework,
                     const std::string& precision, const std::string& host, const std::string& anchor,
                     const std::string& device_file, const std::string& framework_file, bool channels_last, int cudnn,
-                    double padding, bool synchronized, bool framework_given) {
+                    double padding, bool synchronized, bool copies, bool framework_given) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         DeviceProfile on = device_profile(device, device_file);
         LibraryVersions libraries{.cudnn = cudnn};
@@ -85,7 +85,8 @@ class SharedPredictor {
             .channels_last = channels_last,
             .libraries = libraries,
             .padding = padding,
-            .synchronized = synchronized};
+            .synchronized = synchronized,
+            .copies = copies};
         predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options_);
     }
 
@@ -152,12 +153,13 @@ void bind_predictor(nb::module_& module) {
     nb::class_<SharedPredictor>(module, "Predictor",
                                 "Predicts one graph on one device under one framework. Threads may share it; each "
                                 "prediction takes microseconds and releases the interpreter lock.")
-        .def(nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
-                      const std::string&, const std::string&, const std::string&, bool, int, double, bool, bool>(),
-             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "", nb::kw_only(), "host"_a = "",
-             "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "", "channels_last"_a = false,
-             "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false, "framework_given"_a = true,
-             nb::keep_alive<1, 2>(), Release())
+        .def(
+            nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
+                     const std::string&, const std::string&, const std::string&, bool, int, double, bool, bool, bool>(),
+            "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "", nb::kw_only(), "host"_a = "",
+            "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "", "channels_last"_a = false,
+            "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false, "copies"_a = false, "framework_given"_a = true,
+            nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("crossovers", &SharedPredictor::crossovers, "dims"_a, "largest"_a, Release())

@@ -79,7 +79,8 @@ PredictOptions options_for(const Measurement& row) {
     return {.precision = row.precision,
             .channels_last = row.layout == "nhwc",
             .libraries = libraries_of(row),
-            .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || row.run.starts_with("MLPerf ")};
+            .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || row.run.starts_with("MLPerf "),
+            .copies = row.copies};
 }
 
 /// Spells the framework as others do. torch.compile is an option of the row in some files; here it is one of its own.
@@ -143,7 +144,8 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
                   options.precision,
                   options.channels_last,
                   std::array{options.libraries.cudnn, options.libraries.tensorrt, framework_version(row).value_or(0)},
-                  options.synchronized};
+                  options.synchronized,
+                  options.copies};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     return predictors_.emplace(key, build(row, conditioned(device_spec(row.gpu).slug, row.model))).first->second;

@@ -52,8 +52,8 @@ class RowPredictor {
 
   private:
     /// What a predictor depends on: model, host (with framework and device), precision, channels_last, versions of
-    /// cuDNN, TensorRT and the framework, synchronized.
-    using Key = std::tuple<std::string, HostKey, Precision, bool, std::array<int, 3>, bool>;
+    /// cuDNN, TensorRT and the framework, synchronized, copies.
+    using Key = std::tuple<std::string, HostKey, Precision, bool, std::array<int, 3>, bool, bool>;
 
     /// The row with the names that the tables have. Throws Error{usage} for what is not predicted.
     [[nodiscard]] static Measurement predictable(const Measurement& row);

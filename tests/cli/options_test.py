@@ -48,6 +48,7 @@ ROWS = [
     (BIG + " --framework better-transformer", "--padding 0.5", {P + "device_s": "<"}),
     (BIG, "--padding 0.5", {P + "device_s": "="}),
     (BIG, "--synchronized", {P + "latency_s": ">", P + "device_s": "="}),
+    (BIG, "--copies", {P + "latency_s": ">", P + "low_s": ">", P + "high_s": ">", P + "device_s": "=", P + "host_s": "="}),
     (NET + " --precision fp16", "--channels-last", {P + "device_s": "<", P + "memory.weights_bytes": "="}),
     (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb"), "--cudnn 7", {P + "device_s": ">"}),
     (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb") + " --precision fp16", "--framework pytorch-eager@1.13", {P + "device_s": ">"}),

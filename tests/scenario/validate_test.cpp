@@ -57,6 +57,28 @@ TEST_CASE("MLPerf's single and multiple streams wait for each query") {
     CHECK(nlohmann::json::parse(outcome.output)["overall"]["rows"] == 1);
 }
 
+TEST_CASE("rows with copies hold the inputs' way to the device, also where they are anchors") {
+    const TemporaryFolder folder;
+    const std::vector<std::string> run{"predict",           "resnet50",    "--device", "rtx-3060", "--framework",
+                                       "tensorrt-onnx@8.6", "--precision", "fp16",     "--batch",  "64"};
+    std::vector<std::string> copying = run;
+    copying.emplace_back("--copies");
+    const std::string alone = predicted_ms(run), with_copies = predicted_ms(copying);
+    // 64 images of 602,112 bytes and 64,000 scores in f32 at 3 GB/s.
+    CHECK(*parse_number(with_copies) - *parse_number(alone) == approx((64 * 602112 + 64 * 4000) / 3e6).epsilon(0.001));
+    const std::string rows = folder.write("models.csv",
+                                          "gpu,framework,version,precision,model,batch,latency_ms,kind\n"
+                                          "rtx-3060,tensorrt-onnx,8.6,fp16,resnet50,64," +
+                                              alone + ",model\nrtx-3060,tensorrt-onnx,8.6,fp16,resnet50,64," +
+                                              with_copies + ",with_copies\n");
+    for (const std::vector<std::string>& anchor : {std::vector<std::string>{}, {"--anchor", rows}}) {
+        std::vector<std::string> arguments{"validate", rows, "--json", "-", "--max-mape", "0.2"};
+        arguments.insert(arguments.end(), anchor.begin(), anchor.end());
+        const ProgramRun outcome = run_ftax(arguments);
+        CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
+    }
+}
+
 TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, as runs that are waited for") {
     const TemporaryFolder folder;
     const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.12",

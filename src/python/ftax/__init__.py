@@ -230,20 +230,21 @@ class Predictor:
 
     `anchor` is a CSV file of measured rows that calibrate the host. `device_profile` and `framework_profile` are files with
     fitted parameters; `cudnn` is 8 or 9; `padding` the share of padded tokens; `synchronized`: each run waits for the one
-    before. `example_inputs` are those of a PyTorch model (from_torch).
+    before; `copies`: inputs come from the host's pageable memory and outputs return there. `example_inputs` are those of a PyTorch model (from_torch).
     """
 
     def __init__(self, model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
                  example_inputs: Any = None, anchor: str | os.PathLike[str] = "", host: str = "",
                  device_profile: str | os.PathLike[str] = "", framework_profile: str | os.PathLike[str] = "",
-                 channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False) -> None:
+                 channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False,
+                 copies: bool = False) -> None:
         self.graph = self._graph = _graph(model, example_inputs)
         self._predictor = _ftax.Predictor(
             self.graph, _one("device", device), _one("framework", framework or assumed_framework),
             _one("precision", precision or ""),
             host=host, anchor=os.fspath(anchor), device_profile=os.fspath(device_profile),
             framework_profile=os.fspath(framework_profile), channels_last=channels_last, cudnn=cudnn, padding=padding,
-            synchronized=synchronized, framework_given=framework is not None)
+            synchronized=synchronized, copies=copies, framework_given=framework is not None)
         self.warnings: list[str] = self._predictor.warnings
         for warning in self.warnings:
             _warnings.warn(warning, stacklevel=2)
@@ -304,7 +305,7 @@ class Predictor:
 
 
 _options = frozenset(["anchor", "host", "device_profile", "framework_profile", "channels_last", "cudnn", "padding",
-                      "synchronized", "example_inputs"])
+                      "synchronized", "copies", "example_inputs"])
 
 
 def _predictor(model: Model, device: str, framework: str | None, precision: str | None,
