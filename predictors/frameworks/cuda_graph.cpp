@@ -6,15 +6,16 @@ namespace ftax {
 // Captured once, then launched as a whole: the host pays one launch, the kernels and the gaps between them remain.
 // Models that update their buffers are not captured: the graph of AOTAutograd runs operator by operator.
 // Source: torch/_dynamo/backends/cudagraphs.py (check_for_mutation_ignore_cuda_graph_managed_tensor).
-constexpr void (*passes[])(Graph&) = {rewrites::write_out_updates};
+constexpr void (*passes[])(Graph&) = {rewrites::erase_unread, rewrites::write_out_updates};
 
 const FrameworkModel cuda_graph{
     .name = "cuda-graph",
-    .description = "CUDA graph captured over eager PyTorch",
+    .description = "eager PyTorch's kernels in a CUDA graph (torch.compile, backend cudagraphs)",
     .traits = {.views_cost_host = false,
                .module_calls = false,
                .captures_no_updates = true,
                .copies_inputs = true,
+               .copies_weights = true,
                .host_kind = HostKind::graph_node},
     .rewrites = passes,
     .measured = {.transformers = true},

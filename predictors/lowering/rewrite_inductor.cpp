@@ -419,12 +419,6 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
     pairs.push_back(static_cast<std::int64_t>(rows));
 }
 
-/// Drops operators whose results are not read, but for those that write in place.
-void erase_unread(Graph& graph) {
-    if (graph.outputs.empty()) return;
-    ftax::erase_unread(graph, [](const Op& op) { return !op.source.ends_with('_') && !op.outputs.empty(); });
-}
-
 /// Products over one batch dimension with nothing but a softmax between them: attention, for which a library has a
 /// kernel of four dimensions. Source: torch/_inductor/fx_passes/fuse_attention.py (_sfdp_pattern_13).
 void recognise_batched_attention(Graph& graph) {
@@ -457,6 +451,11 @@ void recognise_batched_attention(Graph& graph) {
         const TensorId value = with_one_batch(out.replaced.inputs[1], false);
         out.apply(OpKind::attention, {query, key, value}, out.replaced.outputs[0], {{"causal", std::int64_t{0}}});
     });
+}
+
+void erase_unread(Graph& graph) {
+    if (graph.outputs.empty()) return;
+    ftax::erase_unread(graph, [](const Op& op) { return !op.source.ends_with('_') && !op.outputs.empty(); });
 }
 
 bool updates_buffers(const Graph& graph) {

@@ -152,6 +152,8 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
 void fuse_into_readers(Graph& graph);
 /// Whether a run changes tensors of the model: a batch norm in training its running mean, variance and count.
 [[nodiscard]] bool updates_buffers(const Graph& graph);
+/// Drops operators whose results are not read, but for those that write in place, as AOTAutograd does.
+void erase_unread(Graph& graph);
 /// Copies what a batch norm in training leaves in its three buffers there, as a graph without side effects has to.
 /// Source: torch/_functorch/_aot_autograd (functionalization: copy_ of mutated inputs).
 void write_out_updates(Graph& graph);
