@@ -44,6 +44,12 @@ inline constexpr double query_tile = 64, key_tile = 64;
 /// Blocks that share an SM: shared memory holds two tiles of queries, keys and values.
 inline constexpr double blocks_per_sm = 2;
 
+/// In f32 the memory-efficient kernel multiplies on tensor cores where they have TF32: three products of the upper and
+/// lower halves of each number, by mma.sync, at this share of the rate.
+/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); the share from VisionAttention of kernelbench.csv, whose
+/// A100, H100 and L40S take 1.51, 1.54 and 3.16 SM cycles a score: their TF32 by mma.sync is as 2 : 2 : 1.
+inline constexpr double tf32_products = 3, tf32_share = 0.3;
+
 /// Elements of queries, keys, values and result: heads of queries that share a head of keys read it once.
 inline double elements(const AttentionShape& s) {
     const auto kv_heads = static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
@@ -99,7 +105,12 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double head = attention::padded_head(shape.head_dim);
         const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
-        const double score_s = slots * (4 * head / (device.flops_per_s * p.memory_efficient_efficiency) +
+        // The second product sums over the keys that there are, 32 at a time.
+        const double summed = 32 * std::ceil(seen / 32) / keys_per_block;
+        const bool tf32 = device.path == MathPath::tf32;
+        const double share = tf32 ? attention::tf32_share * device.chip->flash2.mma_share / attention::tf32_products
+                                  : p.memory_efficient_efficiency;
+        const double score_s = slots * (2 * (1 + summed) * head / (device.flops_per_s * share) +
                                         p.score_cycles / (device.sms * device.boost_clock_hz));
         plan.compute_s = waves * tile * keys_per_block * score_s;
         plan.memory_s = tensors_bytes / device.bandwidth_bytes_per_s;

@@ -87,7 +87,10 @@ inline constexpr double parts_per_split_s = 16;      ///< parts whose joining do
 /// Source: csrc/flash_attn/flash_api.cpp, num_splits_heuristic; parts of 128 keys.
 inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys = 128, most_parts = 128;
 
-/// Head sizes for which kernels exist. Source: the same file, round_up_headdim.
+/// FlashAttention 1 takes twice the time of 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
+inline constexpr double flash1_step = 2;
+
+/// Head sizes for which kernels exist. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
 inline double padded_head(std::int64_t head_dim) {
     for (const double size : {64, 96, 128, 192, 256}) {
         if (static_cast<double>(head_dim) <= size) return size;
@@ -240,6 +243,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     double score_s = 4 * head / rate + kind.score_cycles * cycle_s;
     const double block_scale = rates.cycle_scale / plan.blocks_per_sm;
     if (decodes) score_s *= kind.decode_step;
+    if (s.flash1) score_s *= flash::flash1_step;
     const auto compute = decodes ? flash::decode(s, tile, score_s, kind.decode_fill_s * block_scale,
                                                  p.split_s * rates.cycle_scale, device)
                                  : flash::prefill(s, tile, head, score_s, p.fill_s * block_scale, device);

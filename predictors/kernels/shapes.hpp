@@ -126,6 +126,7 @@ struct AttentionShape {
     bool whole_heads = false;        ///< path engine: one block does a head, however long its sequence
     std::int64_t latent_width = 0;   ///< of the one vector of a token that is its key, and in part its value (MLA)
     bool flash2 = false;             ///< path flash: FlashAttention 2, not the kernels made for the generation
+    bool flash1 = false;             ///< path flash: FlashAttention 1, whose blocks share less of the work
     std::int64_t window = 0;         ///< causal: the last keys that a query sees; 0: all before it
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };

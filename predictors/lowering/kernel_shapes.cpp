@@ -495,6 +495,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     shape.paged = op.integer(rewrites::paged, 0) != 0;
     if (shape.paged && shape.causal) shape.window = op.integer(window_attribute, 0);
     shape.flash2 = !shape.paged;
+    shape.flash1 = kernel.flash1;
     // Keys and values in eight bits are most of what a step of decoding reads.
     if (shape.path == kernels::AttentionPath::flash) {
         shape.element_bytes = std::min(shape.element_bytes, element_bytes(schedule, op.inputs[1]));

@@ -372,12 +372,13 @@ class Lowering {
                              : op.kind == OpKind::attention         ? KernelClass::attention
                              : op.integer(experts_attribute, 0) > 0 ? KernelClass::grouped_gemm
                                                                     : KernelClass::gemm,
-                      .path = widened ? MathPath::fp32 : contraction_path(convolution, operands),
+                      .path = widened ? MathPath::fp32 : contraction_path(convolution || splits_f32(op), operands),
                       .fused_layout = options_.libraries.cudnn >= 9,
                       .conv_library = conv_library(),
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
                       .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
+                      .flash1 = options_.libraries.torch > 0 && options_.libraries.torch < first_with_flash2,
                       .row_bytes_per_cycle = traits_.row_bytes_per_cycle,
                       .operands = operands,
                       .op = id,
@@ -478,6 +479,14 @@ class Lowering {
                     .op = id,
                     .reads = {op.outputs[0], op.inputs[2]},
                     .writes = {op.outputs[0]}});
+    }
+
+    static constexpr int first_with_flash2 = 202;  // Source: PyTorch 2.2's release notes
+
+    /// Attention that the memory-efficient kernel does in f32, from three products in TF32.
+    bool splits_f32(const Op& op) const {
+        return op.kind == OpKind::attention && !traits_.engine && options_.precision == Precision::fp32 &&
+               graph_.tensors[op.inputs[0]].shape.size() == 4;
     }
 
     MathPath contraction_path(bool convolution, Precision operands = Precision::fp32) const {

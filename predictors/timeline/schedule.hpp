@@ -56,6 +56,7 @@ struct Kernel {
     /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does.
     std::int64_t cublas_lt_limit = 0;
     bool older_blas = false;               ///< see kernels::GemmShape
+    bool flash1 = false;                   ///< see kernels::AttentionShape
     double row_bytes_per_cycle = 0;        ///< likewise
     Precision operands = Precision::fp32;  ///< see kernels::GemmShape
     bool engine = false;                   ///< see kernels::MemoryShape

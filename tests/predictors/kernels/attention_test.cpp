@@ -41,6 +41,31 @@ TEST_CASE("memory-efficient attention of long sequences runs at its share of the
     CHECK(plan(long_sequence(), round_device(), p, {}).seconds == approx(flops / 0.5e14).epsilon(0.01));
 }
 
+TEST_CASE("memory-efficient attention in f32 takes three products in TF32, at the rate of mma.sync") {
+    auto p = initial_parameters();
+    p.score_cycles = 0;
+    AttentionShape shape = long_sequence();
+    shape.element_bytes = 4;
+    DeviceRates device = round_device();
+    device.path = MathPath::tf32;
+    const double flops = 4.0 * 256 * 4096 * 4096 * 128;
+    CHECK(plan(shape, device, p, {}).seconds == approx(3 * flops / 0.3e14).epsilon(0.01));
+    device.chip = &architecture_spec(Architecture::hopper, 9, 0);
+    CHECK(plan(shape, device, p, {}).seconds == approx(2 * 3 * flops / 0.3e14).epsilon(0.01));
+}
+
+TEST_CASE("two keys take one of the two steps of the second product") {
+    auto p = initial_parameters();
+    p.score_cycles = 0;
+    AttentionShape shape = long_sequence();
+    const auto work_s = [&](std::int64_t keys) {
+        shape.kv_length = keys;
+        return plan(shape, round_device(), p, {}).compute_s;
+    };
+    CHECK(work_s(2) == approx(0.75 * work_s(64)));
+    CHECK(work_s(33) == approx(work_s(64)));
+}
+
 TEST_CASE("a causal mask saves nearly half of a long sequence") {
     const auto p = initial_parameters();
     AttentionShape causal = long_sequence();
