@@ -46,10 +46,10 @@ fuzz: sanitized
 	cmake --build $(BUILD)/sanitized -j $(JOBS) --target ftax_fuzzer
 	tests/fuzz/run.sh $(BUILD)/sanitized $(FUZZ_SECONDS)
 
-# The C++ tests under the sanitizers, but for those that tests/CMakeLists.txt names.
+# The C++ tests under the sanitizers, but for those that tests/CMakeLists.txt names and the fits of whole machines (15 minutes).
 asan: sanitized
 	cmake --build $(BUILD)/sanitized -j $(JOBS) --target ftax_tests
-	ctest --test-dir $(BUILD)/sanitized -j $(JOBS) --output-on-failure --tests-regex :
+	ctest --test-dir $(BUILD)/sanitized -j $(JOBS) --output-on-failure --tests-regex '^(unit|process|slow):'
 
 # Plants the faults of tests/mutants/table.tsv beside the build of `make test` and says which ones no test notices (docs/testing.md).
 # MUTANTS="--pick 20" takes some by chance, "--only graphs/" those of a folder, "--quick" leaves out tests that start programs.
