@@ -15,7 +15,7 @@ const FrameworkModel cuda_graph{
                .module_calls = false,
                .captures_no_updates = true,
                .copies_inputs = true,
-               .copies_weights = true,
+               .copies_weights_from = 205,
                .host_kind = HostKind::graph_node},
     .rewrites = passes,
     .measured = {.transformers = true},

@@ -31,7 +31,8 @@ class Lowering {
           types_(graph, device, options, traits) {
         if (!traits.captures_no_updates || !rewrites::updates_buffers(graph)) return;
         traits_.host_kind = std::nullopt;
-        traits_.copies_inputs = traits_.copies_weights = false;
+        traits_.copies_inputs = false;
+        traits_.copies_weights_from = std::nullopt;
     }
 
     Schedule run() {
@@ -43,7 +44,8 @@ class Lowering {
         sum_weights();
         count_module_calls();
         find_readers();
-        if (traits_.copies_weights) copy_weights();
+        const int torch = options_.libraries.torch;
+        if (traits_.copies_weights_from && (torch == 0 || torch >= *traits_.copies_weights_from)) copy_weights();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
         return std::move(schedule_);
     }
@@ -179,8 +181,8 @@ class Lowering {
     }
 
     /// Where a compiler makes inputs of a module's weights, a graph copies them into its own buffers before each run,
-    /// by one kernel for many tensors. Source: torch/_dynamo/backends/cudagraphs.py with inline_inbuilt_nn_modules,
-    /// from PyTorch 2.5 on (range(fixed) is empty); kernelbench.csv: VGG-16's 553 MB take 0.35 ms on an H100, 1.8 on an
+    /// by one kernel for many tensors. Source: torch/_dynamo/backends/cudagraphs.py with inline_inbuilt_nn_modules
+    /// (range(fixed) is empty); kernelbench.csv: VGG-16's 553 MB take 0.35 ms on an H100, 1.8 on an
     /// L40S.
     void copy_weights() {
         std::vector<TensorId> weights;

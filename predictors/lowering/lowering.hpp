@@ -76,9 +76,9 @@ struct LoweringTraits {
     bool engine = false;                 ///< all kernels are the engine's own, weights come back once a pass
     bool captures_no_updates = false;    ///< a model whose run changes its buffers is dispatched instead
     bool copies_inputs = false;          ///< a graph reads its inputs from its own buffers, where each run copies them
-    bool copies_weights = false;         ///< and its weights as well
-    bool resizes_volumes_by_index = false;  ///< nearest neighbours in five dimensions have no kernel of their own
-    bool joins_contrib_nodes = false;       ///< a com.microsoft node is one dispatch, however many kernels it launches
+    std::optional<int> copies_weights_from{};  ///< version of PyTorch from which it does so with weights
+    bool resizes_volumes_by_index = false;     ///< nearest neighbours in five dimensions have no kernel of their own
+    bool joins_contrib_nodes = false;  ///< a com.microsoft node is one dispatch, however many kernels it launches
     std::span<const FusedAttention> fused_attention{};  ///< in the order in which the engine prefers them
     std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
 };

@@ -107,11 +107,11 @@ TEST_CASE("a CUDA graph leaves the device time and takes the dispatch away") {
 }
 
 TEST_CASE("the backend cudagraphs drops what is not read and copies weights before each run") {
-    const auto predicted = [](const char* rest, const char* framework) {
+    const auto predicted = [](const char* rest, const char* framework, const PredictOptions& options = {}) {
         return predict(parse_text_graph(std::string("graph one\ninput %x f32[64,4096]\nweight %w f32[16384,4096]\n"
                                                     "%y f32[64,16384] = linear(%x,%w)\n") +
                                         rest + "output %y\n"),
-                       framework, "l40s", {});
+                       framework, "l40s", {}, options);
     };
     const char* unread = "%z f32[64,16384] = pointwise(%y) {function=\"relu\"}\n";
     CHECK(predicted(unread, "pytorch-eager").kernels == predicted("", "pytorch-eager").kernels + 1);
@@ -121,6 +121,9 @@ TEST_CASE("the backend cudagraphs drops what is not read and copies weights befo
     CHECK(predicted("", "cuda-graph").device_s - eager_s > weights_s);
     CHECK(predicted("", "cuda-graph").device_s - eager_s < 1.6 * weights_s);
     CHECK(predicted("", "torch-compile-cuda-graph").device_s - eager_s < 0.2 * weights_s);
+    PredictOptions older;
+    older.libraries.torch = 204;
+    CHECK(predicted("", "cuda-graph", older).device_s - eager_s < 0.2 * weights_s);
 }
 
 TEST_CASE("PyTorch before 2.2 has FlashAttention 1, which takes twice as long") {
