@@ -206,8 +206,10 @@ TEST_CASE(
     // Source: pytorch issue 142132, 329 and 631 TFLOP/s.
     CHECK(flops(shape) / seconds(hopper, portable) == Measured("FlashAttention 2, h100-sxm5-80gb"));
     CHECK(flops(shape) / seconds(hopper, shape) == Measured("attention of cuDNN, h100-sxm5-80gb"));
-    // Source: flash-attention issue 1589, 379 TFLOP/s.
+    // Source: flash-attention issue 1589, 379 TFLOP/s; tritonbench pull request 171, 354.
     const auto blackwell = fitted("b200");
+    const AttentionShape wide{8, 16, 4096, 4096, 128, 2, false, AttentionPath::flash, 0, false, 0, 0, false, 0, true};
+    CHECK(flops(wide) / seconds(blackwell, wide) == Measured("FlashAttention 2, heads of 128, b200"));
     const AttentionShape narrow{1, 32,    16384, 16384, 64,    2, false, AttentionPath::flash,
                                 0, false, 0,     0,     false, 0, true};
     CHECK(flops(narrow) / seconds(blackwell, narrow) == Measured("FlashAttention 2, b200"));
