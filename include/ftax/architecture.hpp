@@ -88,6 +88,7 @@ struct AttentionTile {
 /// Fused attention kernels on tensor cores; without tiles where the generation has none.
 struct AttentionKernels {
     double mma_share = 1;                     ///< rate of the instructions that they use against the tensor cores''
+    bool hides_exponentials = false;          ///< those instructions are so slow that the softmax runs beside them
     bool asynchronous = false;                ///< groups of warps compute products beside the softmax of other tiles
     bool packs_query_heads = false;           ///< heads of queries that share one of keys fill tiles together
     std::vector<AttentionTile> dense;         ///< keys and values as tensors, by head size

@@ -237,11 +237,11 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 
-    double rate = rates.sm_boost_flops_per_s * kind.rate;
+    double rate = rates.sm_boost_flops_per_s * kind.rate * kernels.mma_share;
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
     const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
-    // Instructions that leave tensor cores idle hide the exponentials.
-    double score_s = std::max(4 * head / (rate * kernels.mma_share), 4 * head / rate + kind.score_cycles * cycle_s);
+    double score_s = 4 * head / rate;
+    if (!kernels.hides_exponentials) score_s += kind.score_cycles * cycle_s;
     const double block_scale = rates.cycle_scale / plan.blocks_per_sm;
     if (decodes) score_s *= kind.decode_step;
     if (s.flash1) score_s *= flash::flash1_step;

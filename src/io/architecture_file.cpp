@@ -108,12 +108,14 @@ std::vector<AttentionTile> parse_attention_tiles(const JsonField& field) {
 }
 
 AttentionKernels parse_attention(const JsonField& field, const Quantities& quantity) {
-    field.allow({"source", "mma_share", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
+    field.allow(
+        {"source", "mma_share", "hides_exponentials", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
     quantity.check_source(field["source"]);
     const JsonField decode = field["decode"];
     decode.allow({"rows", "keys"});
-    const auto mma_share = field.find("mma_share");
+    const auto mma_share = field.find("mma_share"), hides = field.find("hides_exponentials");
     return {.mma_share = mma_share ? quantity(*mma_share) : 1,
+            .hides_exponentials = hides && hides->flag(),
             .asynchronous = field["asynchronous"].flag(),
             .packs_query_heads = field["packs_query_heads"].flag(),
             .dense = parse_attention_tiles(field["dense"]),
