@@ -218,16 +218,15 @@ std::array<double, factor_count> class_spreads(std::span<const ModelRow> rows, c
     return stddev;
 }
 
-std::vector<ModelRow> device_rows(const std::string& rows_path, scenario::Devices& devices) {
+std::vector<ModelRow> device_rows(const std::string& rows_path) {
     return scenario::model_rows(read_model_measurements(read_csv(rows_path)),
-                                {.left_out_runs = {fmt::format("{}:{}", unsound_gpu, unsound_run)}}, devices);
+                                {.left_out_runs = {fmt::format("{}:{}", unsound_gpu, unsound_run)}});
 }
 
 }  // namespace
 
 std::string devices(Arguments a) {
-    scenario::Devices known;
-    const std::vector<ModelRow> rows = device_rows(a[0], known);
+    const std::vector<ModelRow> rows = device_rows(a[0]);
     LogErrors committed, models, cards;
     for (const ModelRow& row : rows)
         add_error("built-in profile, in the fit", row, device_profile(row.device->slug), committed);
@@ -240,8 +239,7 @@ std::string devices(Arguments a) {
 }
 
 std::string uncertainty(Arguments a) {
-    scenario::Devices known;
-    const std::vector<ModelRow> rows = device_rows(a[0], known);
+    const std::vector<ModelRow> rows = device_rows(a[0]);
     const DeviceProfileFile start = parse_device_profile(read_file(a[1]), a[1]);
     const auto measured = class_spreads(rows, start, model_of);
     const auto card = class_spreads(rows, start, device_of);

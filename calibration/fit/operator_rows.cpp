@@ -144,9 +144,7 @@ void OperatorRows::add(CsvTable table, const std::vector<std::string>& left_out)
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         const OperatorMeasurement& measured = file.rows[i];
         if (!file.problems[i].empty()) continue;
-        auto known = devices_.find(measured.gpu);
-        if (known == devices_.end()) known = devices_.emplace(measured.gpu, device_spec(measured.gpu)).first;
-        const DeviceSpec& device = known->second;
+        const DeviceSpec& device = device_spec(measured.gpu);
         if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
         if (auto row = operator_row(measured, device, text_of(i, "split"), text_of(i, "grid")))
             rows.push_back(std::move(*row));

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <list>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -72,7 +71,6 @@ class OperatorRows {
 
   private:
     std::list<MeasurementFile<OperatorMeasurement>> files_;
-    std::map<std::string, DeviceSpec> devices_;  ///< by GPU as the files spell it
 };
 
 }  // namespace ftax::fit

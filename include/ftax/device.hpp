@@ -74,7 +74,7 @@ struct DeviceProfile {
 
 /// Finds a device by slug, name or alias, ignoring case and punctuation.
 /// Throws Error{usage} listing near names when there is none.
-[[nodiscard]] DeviceSpec device_spec(std::string_view name);
+[[nodiscard]] const DeviceSpec& device_spec(std::string_view name);
 
 /// Reads the datasheet of a card of the user's own (format: data/devices/README.md).
 /// Throws Error{usage} when the file cannot be read, Error{profile} naming the path to the field.

@@ -182,7 +182,6 @@ int run_fit(FitArguments arguments) {
     }
     refuse_unread(arguments, kinds);
     if (others.empty()) return fit_machine(std::move(measured_here), arguments);
-    Devices devices;
     DeviceProfileFile profile;
     if (!arguments.start.empty()) profile = parse_device_profile(read_file(arguments.start), arguments.start);
     profile.version = arguments.version;
@@ -193,7 +192,7 @@ int run_fit(FitArguments arguments) {
             operator_rows.add(std::move(table), arguments.selection.left_out_devices);
             continue;
         }
-        for (fit::ModelRow& row : model_rows(read_model_measurements(std::move(table)), arguments.selection, devices)) {
+        for (fit::ModelRow& row : model_rows(read_model_measurements(std::move(table)), arguments.selection)) {
             measured.push_back(std::move(row));
         }
     }

@@ -22,8 +22,7 @@ bool holds(const std::vector<std::string>& list, std::string_view value) {
 
 }  // namespace
 
-std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, const ModelRowSelection& selection,
-                                      Devices& devices) {
+std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, const ModelRowSelection& selection) {
     using Curve = std::tuple<std::string, std::string, std::string, std::string, Precision, std::string, std::int64_t>;
     std::map<Curve, std::map<double, std::vector<const Measurement*>>> curves;
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
@@ -33,7 +32,7 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
             continue;
         if (holds(selection.left_out_models, row.model) || holds(selection.left_out_runs, row.gpu + ":" + row.run))
             continue;
-        if (holds(selection.left_out_devices, devices.find(row.gpu).slug)) continue;
+        if (holds(selection.left_out_devices, device_spec(row.gpu).slug)) continue;
         const std::int64_t size = row.input.value_or(row.seq.value_or(0));
         curves[{row.gpu, row.framework, row.model, row.run, row.precision, row.layout, size}]
               [static_cast<double>(row.batch)]
@@ -58,7 +57,7 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
             if (!device_bound[i]) continue;
             const Measurement& row = *curve.at(batches[i]).front();
             try {
-                const DeviceSpec& device = devices.find(row.gpu);
+                const DeviceSpec& device = device_spec(row.gpu);
                 std::vector<CountedKernel> kernels = graphs.kernels(row);
                 if (alone && latency_s[i] < fit::dispatch_bound_s(kernels)) continue;
                 double count = 0;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -8,18 +7,6 @@
 #include "src/io/measurement_file.hpp"
 
 namespace ftax::scenario {
-
-/// Datasheets by any spelling, at addresses that stay.
-class Devices {
-  public:
-    const DeviceSpec& find(const std::string& name) {
-        const auto found = by_name_.find(name);
-        return found != by_name_.end() ? found->second : by_name_.emplace(name, device_spec(name)).first->second;
-    }
-
-  private:
-    std::map<std::string, DeviceSpec> by_name_;
-};
 
 /// Which rows of a measurement file tell about the device.
 struct ModelRowSelection {
@@ -31,8 +18,8 @@ struct ModelRowSelection {
 };
 
 /// Lists the points of whole-model latency curves that the device decides, with the kernels they launch; the median
-/// stands for replicates. Models nobody knows are named on stderr. `devices` must outlive the rows.
+/// stands for replicates. Models nobody knows are named on stderr.
 [[nodiscard]] std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
-                                                    const ModelRowSelection& selection, Devices& devices);
+                                                    const ModelRowSelection& selection);
 
 }  // namespace ftax::scenario

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
@@ -12,12 +12,6 @@
 
 namespace ftax {
 namespace {
-
-bool has_name(const DeviceSpec& device, std::string_view normalized) {
-    return normalized_name(device.name) == normalized ||
-           std::any_of(device.aliases.begin(), device.aliases.end(),
-                       [&](const std::string& alias) { return normalized_name(alias) == normalized; });
-}
 
 [[noreturn]] void fail_unknown(std::string_view name) {
     std::vector<std::string> slugs;
@@ -45,17 +39,19 @@ const std::vector<DeviceSpec>& device_specs() {
     return devices;
 }
 
-DeviceSpec device_spec(std::string_view name) {
-    const std::string normalized = normalized_name(name);
-    const std::vector<DeviceSpec>& devices = device_specs();
-    auto found = std::find_if(devices.begin(), devices.end(),
-                              [&](const DeviceSpec& device) { return normalized_name(device.slug) == normalized; });
-    if (found == devices.end()) {
-        found = std::find_if(devices.begin(), devices.end(),
-                             [&](const DeviceSpec& device) { return has_name(device, normalized); });
-    }
-    if (found == devices.end()) fail_unknown(name);
-    return *found;
+const DeviceSpec& device_spec(std::string_view name) {
+    static const std::map<std::string, const DeviceSpec*> by_name = [] {
+        std::map<std::string, const DeviceSpec*> names;
+        for (const DeviceSpec& device : device_specs()) names.emplace(normalized_name(device.slug), &device);
+        for (const DeviceSpec& device : device_specs()) {
+            names.emplace(normalized_name(device.name), &device);
+            for (const std::string& alias : device.aliases) names.emplace(normalized_name(alias), &device);
+        }
+        return names;
+    }();
+    const auto found = by_name.find(normalized_name(name));
+    if (found == by_name.end()) fail_unknown(name);
+    return *found->second;
 }
 
 }  // namespace ftax
