@@ -224,34 +224,33 @@ TensorId Importer::slice_of(const std::string& name, TensorId tensor, std::size_
     construction_.spend(1, name);
     Dims dims = construction_.graph.tensors[tensor].shape;
     dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
-    const DType dtype = construction_.graph.tensors[tensor].dtype;
-    const TensorId part = construction_.add_tensor(name, dtype, TensorRole::activation, std::move(dims));
-    Graph& graph = construction_.graph;
-    graph.tensors[part].producer = static_cast<OpId>(graph.ops.size());
-    graph.ops.push_back(
-        {OpKind::slice, name, "Scan", {}, {tensor}, {part}, {{"axes", std::vector{static_cast<std::int64_t>(axis)}}}});
-    return part;
+    return construction_.add_op({.kind = OpKind::slice,
+                                 .name = name,
+                                 .source = "Scan",
+                                 .inputs = {tensor},
+                                 .attributes = {{"axes", std::vector{static_cast<std::int64_t>(axis)}}}},
+                                construction_.graph.tensors[tensor].dtype, std::move(dims));
 }
 
 TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>& parts, std::size_t axis,
                            Expression count) {
     construction_.spend(1 + parts.size() / 4, name);
-    Graph& graph = construction_.graph;
     std::optional<Dims> dims;
     DType dtype = DType::unknown;
     if (!parts.empty()) {
-        const Tensor& part = graph.tensors[parts.front()];
+        const Tensor& part = construction_.graph.tensors[parts.front()];
         dtype = part.dtype;
         if (part.known_shape && axis <= part.shape.size()) {
             dims = part.shape;
             dims->insert(dims->begin() + static_cast<std::ptrdiff_t>(axis), count);
         }
     }
-    const TensorId whole = construction_.add_tensor(name, dtype, TensorRole::activation, std::move(dims));
-    graph.tensors[whole].producer = static_cast<OpId>(graph.ops.size());
-    graph.ops.push_back(
-        {OpKind::concat, name, "stack", {}, parts, {whole}, {{"axis", static_cast<std::int64_t>(axis)}}});
-    return whole;
+    return construction_.add_op({.kind = OpKind::concat,
+                                 .name = name,
+                                 .source = "stack",
+                                 .inputs = parts,
+                                 .attributes = {{"axis", static_cast<std::int64_t>(axis)}}},
+                                dtype, std::move(dims));
 }
 
 void Importer::iterate(Iteration& state) {

@@ -30,10 +30,6 @@ std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
     return names;
 }
 
-std::string source_of(const NodeRecord& record) {
-    return record.domain.empty() ? std::string(record.op_type) : fmt::format("{}::{}", record.domain, record.op_type);
-}
-
 /// Inputs that stand where layers have their parameters, in a file that lost all its initializers but kept their names
 /// among the inputs, as files up to IR version 3 list them.
 std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) {
@@ -355,18 +351,10 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
         scope.names[name] = id;
     }
     if (live.empty()) return;
-    Op op;
-    op.kind = node.kind;
-    op.name = node.name;
-    op.source = source_of(node.record);
-    op.module = module_of(node.record, scope.module);
-    op.inputs = std::move(node.op_inputs);
-    op.attributes = std::move(node.op_attributes);
-    if (!node.function.empty()) op.attributes.insert(op.attributes.begin(), {"function", std::string(node.function)});
-    for (const TensorId id : live)
-        construction_.graph.tensors[id].producer = static_cast<OpId>(construction_.graph.ops.size());
-    op.outputs = std::move(live);
-    construction_.graph.ops.push_back(std::move(op));
+    if (!node.function.empty())
+        node.op_attributes.insert(node.op_attributes.begin(), {"function", std::string(node.function)});
+    construction_.append({node.kind, node.name, source_of(node.record), module_of(node.record, scope.module),
+                          std::move(node.op_inputs), std::move(live), std::move(node.op_attributes)});
 }
 
 void Importer::name_data_sizes(Node& node) {

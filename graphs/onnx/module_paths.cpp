@@ -107,12 +107,7 @@ class Restoration {
     }
 
     TensorId add_parameter(const std::string& name, DType dtype, Expression channels) {
-        Tensor tensor;
-        tensor.name = name;
-        tensor.dtype = dtype;
-        tensor.role = TensorRole::weight;
-        tensor.shape = {channels};
-        graph_.tensors.push_back(std::move(tensor));
+        graph_.tensors.push_back({.name = name, .dtype = dtype, .role = TensorRole::weight, .shape = {channels}});
         return static_cast<TensorId>(graph_.tensors.size() - 1);
     }
 

@@ -20,18 +20,20 @@ bool is_integral(DType type) {
 
 }  // namespace
 
+std::string source_of(const NodeRecord& node) {
+    return node.domain.empty() ? std::string(node.op_type) : fmt::format("{}::{}", node.domain, node.op_type);
+}
+
 TensorId Construction::add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims) {
     if (dims && dims->size() > max_rank) {
         throw Error(ErrorCode::limit,
                     fmt::format("tensor '{}' has rank {}; at most {} is read", excerpt(name), dims->size(), max_rank));
     }
-    Tensor tensor;
-    tensor.name = std::move(name);
-    tensor.dtype = dtype;
-    tensor.role = role;
-    tensor.known_shape = dims.has_value();
-    if (dims) tensor.shape = std::move(*dims);
-    graph.tensors.push_back(std::move(tensor));
+    graph.tensors.push_back({.name = std::move(name),
+                             .dtype = dtype,
+                             .role = role,
+                             .known_shape = dims.has_value(),
+                             .shape = std::move(dims).value_or(Dims{})});
     notes.emplace_back();
     return static_cast<TensorId>(graph.tensors.size() - 1);
 }
@@ -40,6 +42,17 @@ TensorId Construction::add_constant(std::string name, DType dtype, Dims dims, Sc
     const TensorId id = add_tensor(std::move(name), dtype, TensorRole::constant, std::move(dims));
     notes[id].value = std::make_unique<Scalars>(std::move(value));
     return id;
+}
+
+TensorId Construction::add_op(Op op, DType dtype, std::optional<Dims> dims) {
+    op.outputs = {add_tensor(op.name, dtype, TensorRole::activation, std::move(dims))};
+    append(std::move(op));
+    return graph.ops.back().outputs.front();
+}
+
+void Construction::append(Op op) {
+    for (const TensorId output : op.outputs) graph.tensors[output].producer = static_cast<OpId>(graph.ops.size());
+    graph.ops.push_back(std::move(op));
 }
 
 TensorId Construction::add_record(std::string name, const TensorRecord& record) {
@@ -243,14 +256,12 @@ void Node::drop_inputs_from(std::size_t first) {
 TensorId Node::emit(OpKind op, std::string_view step, const std::vector<TensorId>& step_inputs,
                     std::vector<Attribute> step_attributes, DType dtype, Dims dims) {
     construction.spend(1, name);
-    const std::string step_name = fmt::format("{}/{}_{}", name, step, emitted_++);
-    Graph& graph = construction.graph;
-    const TensorId tensor = construction.add_tensor(step_name, dtype, TensorRole::activation, std::move(dims));
-    graph.tensors[tensor].producer = static_cast<OpId>(graph.ops.size());
-    std::string source =
-        record.domain.empty() ? std::string(record.op_type) : fmt::format("{}::{}", record.domain, record.op_type);
-    graph.ops.push_back({op, step_name, std::move(source), {}, step_inputs, {tensor}, std::move(step_attributes)});
-    return tensor;
+    return construction.add_op({.kind = op,
+                                .name = fmt::format("{}/{}_{}", name, step, emitted_++),
+                                .source = source_of(record),
+                                .inputs = step_inputs,
+                                .attributes = std::move(step_attributes)},
+                               dtype, std::move(dims));
 }
 
 void Node::fail(std::string_view what) const {

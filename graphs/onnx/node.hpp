@@ -30,6 +30,9 @@ struct TensorNotes {
     bool is_sequence = false;
 };
 
+/// The operator as the file calls it: "Conv", "com.microsoft::Gelu".
+[[nodiscard]] std::string source_of(const NodeRecord& node);
+
 /// The graph under construction, shared by every scope of one model.
 struct Construction {
     Graph graph;
@@ -42,6 +45,10 @@ struct Construction {
 
     TensorId add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims);
     TensorId add_constant(std::string name, DType dtype, Dims dims, Scalars value);
+    /// Appends an operator whose only output is a new tensor of its name, which it returns.
+    TensorId add_op(Op op, DType dtype, std::optional<Dims> dims);
+    /// Appends an operator whose outputs are there.
+    void append(Op op);
     /// Adds an initializer; its role follows from its size: small integers and scalars are constants, the rest weights.
     TensorId add_record(std::string name, const TensorRecord& record);
     /// Elements of a tensor, decoded if need be; nullptr when they are not known one by one.

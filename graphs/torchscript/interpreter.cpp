@@ -162,12 +162,10 @@ class Interpreter {
     TensorId declare(AtenOutput type, std::string name) {
         if (type.shape.size() > max_rank)
             throw Error(ErrorCode::limit, fmt::format("'{}' has more than {} dimensions", excerpt(name), max_rank));
-        ftax::Tensor tensor;
-        tensor.name = unique_name(tensor_names_, std::move(name));
-        tensor.dtype = type.dtype;
-        tensor.shape = std::move(type.shape);
-        tensor.known_shape = type.known_shape;
-        graph_.tensors.push_back(std::move(tensor));
+        graph_.tensors.push_back({.name = unique_name(tensor_names_, std::move(name)),
+                                  .dtype = type.dtype,
+                                  .known_shape = type.known_shape,
+                                  .shape = std::move(type.shape)});
         return static_cast<TensorId>(graph_.tensors.size() - 1);
     }
 
