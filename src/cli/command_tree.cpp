@@ -9,6 +9,7 @@
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -39,16 +40,9 @@ std::string value_name(const std::string& type) {
 
 /// The list that CLI11 puts behind a type for IsMember: "TEXT:{memory-bound,error}".
 std::vector<std::string> listed_values(std::string_view type) {
-    std::vector<std::string> values;
     const std::size_t open = type.find(":{");
-    if (open == std::string_view::npos || !type.ends_with('}')) return values;
-    type = type.substr(open + 2, type.size() - open - 3);
-    while (true) {
-        const std::size_t comma = type.find(',');
-        values.emplace_back(type.substr(0, comma));
-        if (comma == std::string_view::npos) return values;
-        type.remove_prefix(comma + 1);
-    }
+    if (open == std::string_view::npos || !type.ends_with('}')) return {};
+    return scenario::split_list(type.substr(open + 2, type.size() - open - 3));
 }
 
 OptionOfCommand describe(const CLI::Option& option) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -70,29 +71,28 @@ std::pair<std::string_view, std::string_view> split_at_colon(std::string_view te
     return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    while (true) {
+        const std::size_t end = text.find(separator);
+        parts.emplace_back(text.substr(0, end));
+        if (end == std::string_view::npos) return parts;
+        text.remove_prefix(end + 1);
+    }
+}
+
 /// "4x3x224x224" → {"4", "3", "224", "224"}
 std::vector<std::string> parse_dims(std::string_view dims, std::string_view text) {
-    std::vector<std::string> result;
-    while (true) {
-        const std::size_t cross = dims.find('x');
-        result.emplace_back(dims.substr(0, cross));
-        if (result.back().empty())
-            throw Error(ErrorCode::usage, fmt::format("shape '{}' leaves a dimension empty", text));
-        if (cross == std::string_view::npos) return result;
-        dims.remove_prefix(cross + 1);
-    }
+    std::vector<std::string> result = split(dims, 'x');
+    if (std::ranges::count(result, "") > 0)
+        throw Error(ErrorCode::usage, fmt::format("shape '{}' leaves a dimension empty", text));
+    return result;
 }
 
 }  // namespace
 
 std::vector<std::string> split_list(std::string_view text) {
-    std::vector<std::string> parts;
-    while (true) {
-        const std::size_t comma = text.find(',');
-        parts.emplace_back(text.substr(0, comma));
-        if (comma == std::string_view::npos) return parts;
-        text.remove_prefix(comma + 1);
-    }
+    return split(text, ',');
 }
 
 std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option) {
