@@ -5,13 +5,11 @@
 #include <array>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <string>
 #include <type_traits>
 
 #include "ftax/error.hpp"
 #include "src/io/data_folder.hpp"
-#include "src/io/device_file.hpp"
 #include "src/io/file.hpp"
 
 // generate DATA OUTPUT.cpp: reads a folder laid out as data/ as the program would and writes it down as C++ tables.
@@ -81,11 +79,9 @@ std::string datasheet(const DeviceSpec& device) {
                least_power_w, peer_bandwidth_bytes_per_s, peak_flops_per_s);
 }
 
-std::vector<DeviceSpec> read_datasheets(const std::filesystem::path& folder) {
+std::vector<DeviceSpec> read_datasheets(const std::string& folder) {
     std::vector<DeviceSpec> specs;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-        if (entry.path().extension() == ".json") specs.push_back(read_device_spec(entry.path().string()));
-    }
+    for (const auto& path : json_files(folder)) specs.push_back(read_device_spec(path.string()));
     std::sort(specs.begin(), specs.end(), [](const auto& a, const auto& b) { return a.slug < b.slug; });
     return specs;
 }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -21,13 +20,14 @@
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
+#include "src/io/stack_file.hpp"
+#include "src/io/uncertainty_file.hpp"
 
 namespace ftax {
 namespace {
 
-constexpr std::string_view call_host_folder = "data/profiles/hosts/";
+constexpr std::string_view call_host_folder = "profiles/hosts";
 constexpr std::string_view default_call_host = "neusight-pytorch-2.1";
-constexpr std::string_view profile_ending = ".json";
 constexpr std::string_view reference_host = "reference";
 
 /// The folder whose profiles hold instead of the built-in ones; null without. Fits set it: what one wrote, the next
@@ -88,24 +88,44 @@ std::vector<std::string> calibrated_frameworks() {
 
 const VarianceComponents& variance_components() {
     static const VarianceComponents components = [] {
-        if (data_folder()) return read_variance_components(data_folder());
-        const std::string path = "data/profiles/uncertainty.json";
+        const std::string path = fmt::format("{}/profiles/uncertainty.json", data_folder() ? data_folder() : "data");
+        if (data_folder()) return parse_variance_components(read_file(path), escape_terminal(path));
         return parse_variance_components(embedded_text(path), path);
     }();
     return components;
 }
 
+/// A file below data/ that is parsed when it is asked for.
+struct DataFile {
+    std::string name;  ///< without folder and ending
+    std::string path;  ///< for messages
+    std::string text;
+};
+
+/// The files of a folder below data/, in the order of their names. A folder of fitted profiles alone leaves the others
+/// as they are built in.
+std::vector<DataFile> data_files(std::string_view folder) {
+    std::vector<DataFile> files;
+    const std::string own = data_folder() ? fmt::format("{}/{}", data_folder(), folder) : "";
+    if (std::filesystem::exists(own)) {
+        for (const std::filesystem::path& path : json_files(own))
+            files.push_back({path.stem().string(), escape_terminal(path.string()), read_file(path.string())});
+        return files;
+    }
+    const std::string built_in = fmt::format("data/{}/", folder);
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (!file.path.starts_with(built_in)) continue;
+        const std::string path(file.path);
+        files.push_back({std::filesystem::path(path).stem().string(), path, std::string(file.content)});
+    }
+    return files;
+}
+
 const std::vector<Stack>& stacks() {
     static const std::vector<Stack> all = [] {
-        // A folder of fitted profiles alone leaves the stacks as they are.
-        if (data_folder() && std::filesystem::exists(std::string(data_folder()) + "/stacks"))
-            return read_stacks(data_folder());
-        std::vector<Stack> built_in;
-        for (const EmbeddedFile& file : embedded_files()) {
-            if (file.path.starts_with("data/stacks/"))
-                built_in.push_back(parse_stack(embedded_text(file.path), std::string(file.path)));
-        }
-        return built_in;
+        std::vector<Stack> parsed;
+        for (const DataFile& file : data_files("stacks")) parsed.push_back(parse_stack(file.text, file.path));
+        return parsed;
     }();
     return all;
 }
@@ -283,26 +303,19 @@ std::optional<int> newest_version(std::string_view framework) {
 }
 
 std::vector<std::string> call_host_names() {
-    if (data_folder()) return call_host_names_in(data_folder());
     std::vector<std::string> names;
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (!file.path.starts_with(call_host_folder)) continue;
-        const std::string_view name = file.path.substr(call_host_folder.size());
-        names.emplace_back(name.substr(0, name.size() - profile_ending.size()));
-    }
+    for (DataFile& file : data_files(call_host_folder)) names.push_back(std::move(file.name));
     return names;
 }
 
 FrameworkProfile call_host_profile(std::string_view device_slug, const std::string& profile) {
-    if (profile.ends_with(profile_ending)) {
+    if (profile.ends_with(".json"))
         return compose(parse_host_profile(read_file(profile), escape_terminal(profile)), device_slug);
+    const std::string_view name = profile.empty() ? default_call_host : profile;
+    for (const DataFile& file : data_files(call_host_folder)) {
+        if (file.name == name) return compose(parse_host_profile(file.text, file.path), device_slug);
     }
-    const std::string name = profile.empty() ? std::string(default_call_host) : profile;
-    const std::vector<std::string> names = call_host_names();
-    if (std::ranges::find(names, name) == names.end()) fail_unknown("host profile", name, names);
-    if (data_folder()) return compose(read_call_host(data_folder(), name), device_slug);
-    const std::string path = fmt::format("{}{}{}", call_host_folder, name, profile_ending);
-    return compose(parse_host_profile(embedded_text(path), path), device_slug);
+    fail_unknown("host profile", name, call_host_names());
 }
 
 }  // namespace ftax
