@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numeric>
 #include <random>
-#include <utility>
 
 #include "calibration/bench/nvml.hpp"
 

@@ -6,7 +6,6 @@
 #include "calibration/fit/scoped_fit.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/operator_model.hpp"
-#include "src/io/number.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 

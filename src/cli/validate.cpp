@@ -1,8 +1,3 @@
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <string>
-
 #include "src/cli/kineto.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"

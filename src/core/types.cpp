@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/predict.hpp"

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "ftax/error.hpp"
 #include "src/core/descriptor.hpp"

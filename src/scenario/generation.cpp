@@ -10,7 +10,6 @@
 #include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/near_names.hpp"
-#include "src/core/quantized_weights.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
