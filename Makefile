@@ -13,12 +13,14 @@ demo:
 	@cmake --build $(BUILD)/demo -j $(JOBS) --target ftax_program
 	@cmake/demo.sh $(BUILD)/demo/ftax
 
+# WERROR=ON: warnings in the product's C++ fail the build, as in .ci/run; other compilers than Debian's warn of other things.
+WERROR ?= OFF
 test:
 	@cmake/packages.sh program fit tests python
 	@cmake/venv.sh $(BUILD)/venv
 	@cmake/libtorch.sh $(BUILD)/venv/bin/python $(BUILD)/libtorch
 	$(RUN_CMAKE) -B $(BUILD)/test -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python) \
-	             -DFTAX_BUILD_TORCH=ON -DFTAX_TORCH=$(abspath $(BUILD)/libtorch/torch) \
+	             -DFTAX_BUILD_TORCH=ON -DFTAX_TORCH=$(abspath $(BUILD)/libtorch/torch) -DFTAX_WERROR=$(WERROR) \
 	             -DFTAX_BUILD_CUDA=$$(command -v nvcc >/dev/null && echo ON || echo OFF)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure

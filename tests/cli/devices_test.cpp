@@ -72,9 +72,9 @@ TEST_CASE("ftax doctor says what is built in and what the machine has") {
 }
 
 TEST_CASE("models are listed with their size, and found by other names and spellings") {
-    const auto json = nlohmann::json::parse(run_program("models --json").output);
+    const auto listed = nlohmann::json::parse(run_program("models --json").output);
     std::map<std::string, nlohmann::json> models;
-    for (const auto& model : json["models"]) models[model["name"]] = model;
+    for (const auto& model : listed["models"]) models[model["name"]] = model;
     CHECK(models.size() > 55);
     constexpr int of_torchvision = 25'557'032, of_batch_norms = 53'173;  // running means, variances and counts
     CHECK(models["resnet50"]["parameters"] == of_torchvision + of_batch_norms);

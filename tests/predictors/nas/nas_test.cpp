@@ -153,7 +153,7 @@ TEST_CASE("the dimensions that a space leaves open are the caller's, and calibra
               costed({{"sequence", 64}});
           }).message == "the space transformer leaves no dimension 'sequence' open (those are: seq)");
     CHECK(test::failure_of([&] {
-              nas::dims_of(nas::space("fbnet"), {{"batch", 2}});
+              (void)nas::dims_of(nas::space("fbnet"), {{"batch", 2}});
           }).message == "the space fbnet leaves no dimension 'batch' open (those are: none)");
     CHECK(test::failure_of([&] { costed({{"seq", 0}}); }).message == "dimension 'seq' must be at least 1, not 0");
 }
