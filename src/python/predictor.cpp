@@ -6,9 +6,7 @@
 #include "src/python/bindings.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
-#include "src/scenario/row_predictor.hpp"
 #include "src/scenario/scenario.hpp"
-#include "src/scenario/usable_rows.hpp"
 
 namespace ftax::python {
 namespace {
@@ -61,33 +59,19 @@ class SharedPredictor {
                     const std::string& device_file, const std::string& framework_file, bool channels_last, int cudnn,
                     double padding, bool synchronized, bool copies, bool framework_given) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
-        DeviceProfile on = device_profile(device, device_file);
-        LibraryVersions libraries{.cudnn = cudnn};
-        FrameworkProfile under = scenario::versioned_profile(framework, host, framework_file, libraries);
+        scenario::RunArguments run{device, framework, framework_given, precision, host, anchor};
+        run.device_profile = device_file;
+        run.framework_profile = framework_file;
+        options_ = {.channels_last = channels_last, .padding = padding, .synchronized = synchronized, .copies = copies};
+        options_.libraries.cudnn = cudnn;
+        run.options = options_;
+        scenario::HeldWarnings held;
+        const scenario::GivenGraph holding(nullptr, &held);
+        predictor_ = std::make_unique<Predictor>(scenario::make_predictor(graph, {.model = graph.name}, run));
+        options_.precision = predictor_->precision();
+        (void)scenario::chosen_framework(framework, host, framework_file, options_.libraries);
         warnings_ = graph.warnings;
-        const auto warn = [&](const std::vector<std::string>& more) {
-            warnings_.insert(warnings_.end(), more.begin(), more.end());
-        };
-        warn(scenario::onnx_warnings(graph, framework, framework_given));
-        warn(on.warnings);
-        warn(under.warnings);
-        if (!anchor.empty()) {
-            const auto rows = scenario::usable_rows(read_model_measurements(read_csv(anchor)), warn);
-            const std::size_t before = under.warnings.size();
-            scenario::anchor_on(under, on, rows, {graph.name, {}, {}});
-            warnings_.insert(warnings_.end(), under.warnings.begin() + static_cast<std::ptrdiff_t>(before),
-                             under.warnings.end());
-        }
-        options_ = {
-            .precision = scenario::precision_of(
-                graph,
-                {.device = device, .framework = framework, .precision = precision, .device_profile = device_file}),
-            .channels_last = channels_last,
-            .libraries = libraries,
-            .padding = padding,
-            .synchronized = synchronized,
-            .copies = copies};
-        predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options_);
+        for (auto& [warning, prints] : held) warnings_.push_back(std::move(warning));
     }
 
     [[nodiscard]] std::string predict(const Bindings& dims) {
