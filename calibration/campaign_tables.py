@@ -77,7 +77,7 @@ def measured_times(folder):
 
 
 def host_time(times, key):
-    """Of one pass, which does not depend on the batch: beyond the largest batch at which it can be told from the device's
+    """Host time of one pass, independent of the batch: beyond the largest batch at which it can be separated from the device's
     time, that of the largest where it was."""
     batches = [int(other[3]) for other in times if other[:3] == key[:3] and int(other[3]) <= LARGEST_HOST_BATCH]
     return times.get((*key[:3], str(min(int(key[3]), max(batches, default=0)))))

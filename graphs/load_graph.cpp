@@ -29,7 +29,7 @@ constexpr std::string_view config_folder = "graphs/zoo/configs/";
 constexpr std::string_view config_suffix = ".json";
 constexpr std::array<std::string_view, 3> cache_names{"dynamic", "static", "paged"};
 
-/// What stands between folder and suffix of a path; empty where it has others.
+/// Returns the part of a path between folder and suffix; empty if they do not match.
 std::string_view stem_of(std::string_view path, std::string_view folder, std::string_view suffix) {
     if (!path.starts_with(folder) || !path.ends_with(suffix)) return {};
     path.remove_prefix(folder.size());

@@ -273,7 +273,7 @@ class BatchFollower {
         return Carrier{axis, static_cast<std::int64_t>(op.inputs.size())};
     }
 
-    /// data[…, indices, …]: dimensions of the indices stand in place of the one that is looked up.
+    /// data[…, indices, …]: the dimensions of the indices replace the indexed dimension.
     Place looked_up(const Op& op, TensorId output) {
         if (op.inputs.size() < 2 || rank(output) + 1 != rank(op.inputs[0]) + rank(op.inputs[1])) {
             return kept(op, output);
@@ -351,7 +351,8 @@ class BatchFollower {
         if (axis >= 0 && rank(output) + 1 == rank(from)) return without_axis(carrier, static_cast<std::size_t>(axis));
         std::int64_t wanted = carrier.outer;
         for (std::size_t i = 0; i < carrier.axis; ++i) wanted = checked_multiply(wanted, size(from, i));
-        std::vector<Carrier> whole, inside;  // dimensions that begin with the batch, and those that hold it further in
+        std::vector<Carrier> whole,
+            inside;  // dimensions that start with the batch, and those that contain it further in
         std::int64_t outside = 1;
         for (std::size_t i = 0; i < rank(output) && outside <= wanted && outside > 0; ++i) {
             const std::int64_t outer = wanted / outside;

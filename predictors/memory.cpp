@@ -11,7 +11,7 @@
 namespace ftax {
 namespace {
 
-/// What the libraries keep for themselves: cuBLAS 8.1 MiB, from Hopper on 32 MiB, and cublasLt 1 MiB.
+/// Library workspaces: cuBLAS 8.1 MiB, from Hopper on 32 MiB, and cublasLt 1 MiB.
 /// Source: PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize) and Blas.cpp
 /// (CUBLASLT_WORKSPACE_SIZE).
 double library_workspace_bytes(const DeviceSpec& device) {
@@ -58,7 +58,7 @@ class Liveness {
                     (is_cache(input) ? use.cache_bytes : use.weights_bytes) += count_once(input);
                 }
             }
-            double replaced = 0;  // what a cache that grows was before, as long as the operator runs
+            double replaced = 0;  // old contents of a growing cache, alive while the operator runs
             for (const TensorId output : op.outputs) {
                 const TensorId root = root_[output];
                 if (counted[root]) continue;
@@ -99,8 +99,8 @@ class Liveness {
                graph_.tensors[op.inputs[0]].role == TensorRole::input && is_cache(op.inputs[0]);
     }
 
-    /// Weights of quantised products lie in the memory with their scales; where another operator reads them too (an
-    /// embedding that shares them) they stay as stored.
+    /// Weights of quantised products are stored with their scales; weights that another operator also reads (a tied
+    /// embedding) keep their type.
     void note_narrow_weights() {
         for (const Kernel& kernel : schedule_.kernels) {
             const PrecisionSpec& precision = precision_spec(kernel.operands);
@@ -127,10 +127,10 @@ class Liveness {
     const Graph& graph_;
     const Schedule& schedule_;
     const BoundShapes& bound_;
-    const std::vector<bool> written_;                    ///< weights that the run writes into
-    std::unordered_map<TensorId, double> narrow_bytes_;  ///< of one value of a quantised weight, its scale included
-    std::vector<TensorId> root_;                         ///< the tensor in whose storage each lies
-    std::vector<OpId> last_;                             ///< operator that reads a storage last
+    const std::vector<bool> written_;                    ///< weights that the run modifies
+    std::unordered_map<TensorId, double> narrow_bytes_;  ///< bytes per value of a quantised weight, including its scale
+    std::vector<TensorId> root_;                         ///< tensor that owns the storage of each
+    std::vector<OpId> last_;                             ///< last operator that reads a storage
 };
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace ftax {
 
-/// Sums up the memory of a run. Activations are what is alive while operator follows operator: a tensor from the
-/// operator that writes it to the last that reads it, views and in-place writes with the tensor they belong to, inputs
-/// and outputs of the graph throughout. What an allocator loses to rounding and fragmentation is not in it.
+/// Returns the peak memory of a run. A tensor is alive from the operator that writes it to the last one that reads it;
+/// views and in-place results share the storage of their base; inputs and outputs of the graph live throughout.
+/// Rounding and fragmentation of the allocator are not included.
 [[nodiscard]] MemoryUse memory_use(const Graph& graph, const Schedule& schedule, const BoundShapes& bound,
                                    const FrameworkModel& framework, const DeviceSpec& device);
 

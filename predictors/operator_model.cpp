@@ -16,7 +16,7 @@
 namespace ftax {
 namespace {
 
-/// Half width of the 90 % interval of log(latency) once the host is known.
+/// Half-width of the 90 % interval of log(latency) for a known host.
 /// Source: left-out devices of neusight_ops.csv with their hosts known.
 constexpr double anchored_spread = 0.2;
 
@@ -46,7 +46,7 @@ bool has_second_tensor(std::string_view op) {
     return op == "add" || op == "mul" || op == "div" || op == "pow";
 }
 
-/// Reads `tensors` of the size of the one that it writes.
+/// Kernel that reads `tensors` tensors of the size of its output.
 kernels::MemoryShape traffic(const OperatorMeasurement& row, kernels::MemoryClass cls, std::int64_t rows,
                              std::int64_t row_length, int tensors) {
     kernels::MemoryShape shape;
@@ -65,8 +65,8 @@ kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
                    has_second_tensor(row.op) ? 2 : 1);
 }
 
-/// Whether a kernel of a layer before Volta is one that cuBLAS takes itself, never through cublasLt: nothing else
-/// in neusight_ops.csv says that a layer has no bias.
+/// Returns true if a layer's kernel before Volta belongs to cuBLAS and not to cublasLt: the only evidence in
+/// neusight_ops.csv that a layer has no bias.
 bool is_without_lt(std::string_view kernel) {
     return kernel.starts_with("sgemm_128x128x8_NT") || kernel == "maxwell_sgemm_128x64_tn" ||
            kernel == "maxwell_sgemm_128x128_tn";
@@ -82,7 +82,7 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.linear = row.op == "linear" || row.op == "gemm";
     const PrecisionSpec& precision = precision_spec(row.precision);
     if (precision.quantizes_weights()) shape.operands = row.precision;
-    if (row.weights) {  // a loop through copies of the weights: what it has touched until it comes back to one
+    if (row.weights) {  // bytes touched between two uses of a copy
         const double weight_bytes =
             precision.quantizes_weights() ? precision.weight_bytes() : static_cast<double>(shape.element_bytes);
         shape.weight_reuse_bytes = static_cast<double>(*row.weights) * weight_bytes * static_cast<double>(shape.n) *
@@ -94,7 +94,7 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     return shape;
 }
 
-/// Kernels of language models whose time is traffic, for m tokens.
+/// Memory-bound kernels of language models, for m tokens.
 std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) {
     struct Operator {
         std::string_view name;
@@ -110,7 +110,7 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
                                                         {"silu_mul", Token::gated, transcendental, 2, false},
                                                         {"gelu", Token::gelu, transcendental, 1, true},
                                                         {"add", Token::add, pointwise, 2, true},
-                                                        // The same row of the table again and again.
+                                                        // The same row of the table every time.
                                                         {"embedding", Token::embedding, gather, 0, false},
                                                         {"rope", Token::rope, pointwise, 1, false}}};
     const auto found =
@@ -124,8 +124,8 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
     // PyTorch's index_select copies an element per thread (indexSelectLargeIndex in
     // aten/src/ATen/native/cuda/Indexing.cu).
     shape.vectorized = found->kernel != Token::embedding && (found->by_vector || row.library != "sarathi");
-    // A row of vLLM's is the mean of the two norms of a profiled layer; the second adds the residual, which it also
-    // writes back. Source: casys-kaist/LLMServingSim, profiler/core/hooks/timings.py and models/llama.yaml.
+    // A vLLM row is the mean of the two norms of a profiled layer; the second one adds the residual and writes it back.
+    // Source: casys-kaist/LLMServingSim, profiler/core/hooks/timings.py and models/llama.yaml.
     if (found->kernel == Token::norm && row.library.starts_with("vllm")) {
         shape.read_bytes += shape.write_bytes / 2;
         shape.write_bytes += shape.write_bytes / 2;
@@ -152,7 +152,7 @@ std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement
         shape.causal = context;
         return shape;
     }
-    // Serves `chunk` new tokens after `past` of one sequence beside `decodes` sequences of `ctx` tokens.
+    // `chunk` new tokens after `past` of one sequence, together with `decodes` sequences of `ctx` tokens.
     const std::int64_t chunk = dimension(row, "chunk", 0), decodes = dimension(row, "decodes", 0),
                        length = dimension(row, "ctx", 0) + 1;
     if (chunk <= 0) {
@@ -169,7 +169,7 @@ std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement
     return shape;
 }
 
-/// Experts of one gated layer less are Nemotron's: 6 of 128 and 22 of 512. Source: config.json of
+/// Experts without a gated layer are Nemotron's: 6 of 128 and 22 of 512. Source: config.json of
 /// nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B and of Nemotron 3 Super (mlp_hidden_act "relu2").
 std::optional<kernels::MixtureShape> mixture_shape(const OperatorMeasurement& row) {
     if (row.op != "moe" || !has_dimensions(row, {"tokens", "hidden", "inter", "topk", "experts"})) return std::nullopt;
@@ -244,19 +244,20 @@ double alone_s(const OperatorMeasurement& row, const OperatorShape& shape, const
     const auto kernel_s = [&](const auto& s) { return kernels::within_power(models.plan(s, path)); };
     const double own_s = std::visit(kernel_s, shape);
     if (const auto* attention = std::get_if<kernels::AttentionShape>(&shape)) {
-        constexpr double graph_launch_s = 2.5e-6;  // of an encoder's graph, which has one node
-        return own_s + (attention->paged ? 0 : graph_gap_s + graph_launch_s);  // pages have theirs in the floor
+        constexpr double graph_launch_s = 2.5e-6;  // graph of an encoder row: a single node
+        return own_s +
+               (attention->paged ? 0 : graph_gap_s + graph_launch_s);  // included in the floor of paged attention
     }
     if (const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
-        memory != nullptr && memory->token != kernels::TokenKernel::none) {  // gaps are in the floor
-        // Layers of this width add attention and feed-forward to their input in two kernels.
+        memory != nullptr && memory->token != kernels::TokenKernel::none) {  // the floor includes gaps
+        // Layers of this width add attention and feed-forward results in two kernels.
         const bool twice = row.library == "sarathi" && row.op == "add" && memory->row_length == 2560;
         return twice ? 2 * own_s : own_s;
     }
     const auto* product = std::get_if<kernels::GemmShape>(&shape);
     if (row.op != "gemm" || product == nullptr || !precision_spec(row.precision).quantizes_activations())
         return own_s + graph_gap_s;
-    // The kernel that quantises the activations runs in front of the product.
+    // The kernel that quantises the activations precedes the product.
     return own_s + models.plan(kernels::QuantizeShape{product->m, product->k, row.precision}, path).seconds +
            2 * graph_gap_s;
 }
@@ -283,14 +284,14 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
         result.kernel_s = alone_s(row, *shape, graph_kernels_, path);
         result.latency_s = result.kernel_s;
     } else {
-        if (!operator_index(row.op)) return std::nullopt;  // its host time was not measured
+        if (!operator_index(row.op)) return std::nullopt;  // no measured host time
         result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
         const bool counted = row.op == "conv" && row.order;
         result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
                                                              host_.conv_slope_s, host_.conv_curvature_s)
                                                : host_.dispatch_s[*operator_index(row.op)]);
         result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
-        if (counted) width = host_.product_spread;  // with a known host part it spreads like a matrix product
+        if (counted) width = host_.product_spread;  // given the host time, its spread is that of a matrix product
         if (result.host_s >= result.kernel_s) result.bound = Bound::host;
     }
     result.low_s = result.latency_s / std::exp(width);

@@ -11,30 +11,28 @@
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/kernels/shapes.hpp"
 
-/// Predicts single operators as measurement files time them.
+/// Predicts single operators as timed in measurement files.
 namespace ftax {
 
 using OperatorShape = KernelShape;
 
 /// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k (bias optional: 0 for a
-/// layer without one, which the kernel's name may also tell); b, cin, cout, kernel, hw, stride, pad (groups and
+/// layer without one; may also follow from the kernel's name); b, cin, cout, kernel, hw, stride, pad (groups and
 /// dilation optional). Kernels of language models, timed alone: gemm m, n, k; rms_norm, layer_norm, silu_mul, gelu,
 /// add, embedding m, h; rope m, heads, kv_heads, d; context_attention, encoder_attention b, s, heads, kv_heads, d;
-/// generation_attention b, past, heads, kv_heads, d; attention chunk, past, decodes, ctx, heads, kv_heads, d;
-/// moe tokens, hidden, inter, topk, experts.
+/// generation_attention b, past, heads, kv_heads, d; attention chunk, past, decodes, ctx, heads, kv_heads, d; moe
+/// tokens, hidden, inter, topk, experts.
 /// Returns nullopt for an operator without a model or a missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 
-/// The models of kernels as nodes of a CUDA graph, which have a floor of their own.
+/// Returns the models of kernels as CUDA graph nodes, which have their own floor.
 [[nodiscard]] KernelModels graph_kernels(KernelModels models);
 
-/// The path that a row's kernels take. Operator files state their precision exactly: fp32 is without TF32 also for
-/// convolutions.
+/// Returns the math path of a row. Operator files state the exact precision: fp32 excludes TF32, also for convolutions.
 [[nodiscard]] MathPath path_of(const OperatorMeasurement& row, const DeviceSpec& device);
 
-/// Latency of a row of mode device_hot: its kernels and what it contains beside them, with the models of
-/// graph_kernels().
-/// Source: microsoft/vidur, phi-2, for the layers whose additions layer_ops.csv holds as two; encoder rows of s = 1 in
+/// Returns the latency of a device_hot row: its kernels and its other parts, with the models of graph_kernels().
+/// Source: microsoft/vidur, phi-2, for the layers with two additions in layer_ops.csv; encoder rows of s = 1 in
 /// tensor_ops.csv, 4.3 µs on four cards, for the launch of the graph.
 [[nodiscard]] double alone_s(const OperatorMeasurement& row, const OperatorShape& shape, const KernelModels& models,
                              MathPath path);
@@ -50,22 +48,22 @@ struct OperatorRowPrediction {
 /// Predicts rows of operator files on one device in one machine.
 class OperatorModel {
   public:
-    /// `host` is what calls cost that machine (call_host_profile). Throws Error{profile} for a parameter outside its
+    /// `host`: costs of calls on that machine (call_host_profile). Throws Error{profile} for a parameter outside its
     /// bounds.
     OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host);
 
-    /// Returns nullopt when there is no model for the row (see operator_shape).
-    /// Throws Error{usage} when the device lacks the row's precision.
+    /// Returns nullopt if there is no model for the row (see operator_shape). Throws Error{usage} if the device lacks
+    /// the row's precision.
     [[nodiscard]] std::optional<OperatorRowPrediction> predict(const OperatorMeasurement& row) const;
 
-    /// Sets the scale of this machine's host from measured rows of the device: the median over those rows in which the
-    /// host takes the larger part. Leaves the profile's scale when there is none.
+    /// Sets the scale of this machine's host to the median over the measured host-bound rows of the device. Keeps the
+    /// profile's scale if there is none.
     void anchor(std::span<const OperatorMeasurement> rows);
 
   private:
     DeviceSpec device_;
-    KernelModels kernels_;        ///< with the floor of calls
-    KernelModels graph_kernels_;  ///< with that of a CUDA graph's nodes
+    KernelModels kernels_;        ///< with the floor of single calls
+    KernelModels graph_kernels_;  ///< with the floor of CUDA graph nodes
     OperatorHostParameters host_;
 };
 

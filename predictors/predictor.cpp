@@ -4,8 +4,8 @@
 
 namespace ftax {
 
-/// A prediction has four steps: a graph is lowered once for its device and framework; then each binding of its symbols
-/// gets its kernels planned, its launches timed, and the result summarised.
+/// A prediction has four steps. The constructor lowers the graph for its device and framework; then, for each binding
+/// of its symbols, kernels are planned, launches are timed and the result is summarised.
 struct Predictor::State {
     Prediction predict(const ShapeBindings& bindings) {
         prepared.bind(bindings, bound);
@@ -25,7 +25,7 @@ struct Predictor::State {
     }
 
     PreparedModel prepared;
-    // What the last binding led to; kept, so that the next one allocates nothing.
+    // Buffers for the current binding, reused to avoid allocations.
     BoundShapes bound;
     KernelPlans plans;
     LaunchTimes times;

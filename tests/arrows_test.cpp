@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-// tests/arrows.txt lists which folder includes headers of which.
+// tests/arrows.txt lists the include dependencies between folders.
 
 namespace {
 

@@ -65,7 +65,7 @@ void check_options(const std::string& script) {
         if (!line.starts_with("ftax ")) continue;
         const std::string verb = line.substr(5, line.find(" -") - 5);
         const std::string help = run_program(verb + " --help").output;
-        CHECK_MESSAGE(help.starts_with("Predicts how") == false, line);
+        CHECK_MESSAGE(help.starts_with("Predicts the latency") == false, line);
         for (auto found = std::sregex_iterator(line.begin(), line.end(), option); found != std::sregex_iterator();
              ++found) {
             CHECK_MESSAGE(help.find(" " + found->str() + " ") != std::string::npos, line, found->str());

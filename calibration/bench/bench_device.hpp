@@ -36,7 +36,7 @@ struct BenchCase {
 };
 
 struct Sample {
-    double seconds = 0;                   ///< of one call
+    double seconds = 0;                   ///< time of one call
     std::optional<double> clock_ratio{};  ///< clock over its default; nullopt where it cannot be read
     std::string slowdown{};               ///< why the device runs below its clock, as Nvml::slowdown() says
     bool disturbed = false;               ///< another process used the device meanwhile

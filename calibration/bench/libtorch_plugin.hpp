@@ -7,7 +7,7 @@
 
 namespace ftax::bench {
 
-/// Opens the LibTorch backend (calibration/bench/libtorch), which lies beside the program as ftax_libtorch.so.
+/// Opens the LibTorch backend (calibration/bench/libtorch), located next to the program as ftax_libtorch.so.
 /// Throws Error{usage} when it was not built, Error{refused} when it sees no GPU.
 [[nodiscard]] std::unique_ptr<BenchDevice> open_libtorch(const std::string& device, Precision precision, int threads);
 

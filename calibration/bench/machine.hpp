@@ -21,7 +21,7 @@ namespace ftax::bench {
 /// The machine a measurement ran on, and when: CPU, cores, governor, kernel, load, the program's command line.
 [[nodiscard]] Environment machine_environment(const std::string& command_line);
 
-/// Where ftax_cuda_probe lies: beside the program. Empty when it was not built (FTAX_BUILD_CUDA).
+/// Path of ftax_cuda_probe, next to the program. Empty if it was not built (FTAX_BUILD_CUDA).
 [[nodiscard]] std::string find_cuda_probe();
 
 /// Runs the probe: what the CUDA runtime itself costs on this machine, as CSV (calibration/bench/cuda/probe.cu).

@@ -21,8 +21,8 @@ struct StoppingLimits {
     /// The noise has settled when the relative standard deviation changed by less than this share over the last
     /// `settling_samples` samples: more samples will not lower it.
     double settled_change = 0.05;
-    /// Half the width of the mean's 95 % interval, relative to it, at which the samples are enough whatever their
-    /// noise; 0: not asked for.
+    /// Half the width of the mean's 95 % interval, relative to it, at which the samples suffice regardless of their
+    /// noise; 0: disabled.
     double relative_interval = 0;
     int settling_samples = 16;
 };
@@ -60,7 +60,7 @@ class StoppingRule {
 struct CaseResult {
     int repetition = 0;
     std::vector<double> samples_s;  ///< all that count
-    int discarded = 0;              ///< samples under a throttled clock, beside another process, or across a clock step
+    int discarded = 0;  ///< samples under a throttled clock, with another process on the device, or across a clock step
     std::optional<double> clock_ratio;  ///< mean over the samples that count
     std::string slowdown;               ///< what held the clock down in the last sample that counts
     std::string source;                 ///< whose network it was, as the device says
@@ -72,7 +72,7 @@ struct LoopOptions {
     StoppingLimits limits;
     int repetitions = 1;
     std::optional<int> only_repetition;  ///< the others are left to other processes
-    unsigned seed = 1;                   ///< of the order: each repetition visits the cases in a random one
+    unsigned seed = 1;                   ///< seed of the random case order of each repetition
     /// A sample under this share of the largest clock is discarded, and the device gets a pause. Power-limited cards
     /// run big matrix products at 0.7 of it in steady state.
     double min_clock_ratio = 0.6;
@@ -95,7 +95,7 @@ struct LoopSurroundings {
 };
 
 /// Measures every case `repetitions` times, in random order within each repetition.
-/// Returns false when it was interrupted, or when the device is lost for good: what is complete has been kept.
+/// Returns false if interrupted, or if the device is lost permanently; complete rows are kept.
 [[nodiscard]] bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOptions& options,
                            const LoopSurroundings& surroundings);
 

@@ -20,13 +20,13 @@ class Nvml {
     [[nodiscard]] bool open() const { return device_ != nullptr; }
     [[nodiscard]] std::string driver() const;
     [[nodiscard]] std::string name() const;                ///< as CUDA names the GPU; "" where it is not known
-    [[nodiscard]] std::optional<double> clock_hz() const;  ///< of the multiprocessors, now
+    [[nodiscard]] std::optional<double> clock_hz() const;  ///< current SM clock
     [[nodiscard]] std::optional<double> largest_clock_hz() const;
-    /// Why the clock is below what was asked for, now: "power cap", "thermal", "hardware", or several; "" for none.
+    /// Current reason for a reduced clock: "power cap", "thermal", "hardware", or several; "" for none.
     /// NVML's power is a mean over a second, longer than a case takes: this says whether it was the limit.
     [[nodiscard]] std::string slowdown() const;
     [[nodiscard]] std::optional<bool> mig() const;
-    /// Compute processes on the GPU beside this one.
+    /// Number of other compute processes on the GPU.
     [[nodiscard]] std::optional<int> other_processes() const;
 
   private:

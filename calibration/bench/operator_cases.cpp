@@ -18,7 +18,7 @@ namespace {
 
 using Shape = std::map<std::string, std::int64_t>;
 
-/// What stands in operators.txt below a heading: a network or the shapes of a design; empty where it has none.
+/// Returns the text below a heading of operators.txt: a network or the shapes of a design; empty if missing.
 std::string_view section(std::string_view heading) {
     std::string_view text = embedded_text("calibration/bench/operators.txt");
     const std::string line = fmt::format("\n[{}]\n", heading);
@@ -28,7 +28,7 @@ std::string_view section(std::string_view heading) {
     return text.substr(0, text.find("\n\n") + 1);
 }
 
-/// The dimensions of a case with those that follow from them.
+/// Returns the dimensions of a case including derived ones.
 Shape completed(Shape d) {
     for (const auto& [name, usual] : {std::pair{"groups", 1}, {"stride", 1}, {"pad", 0}, {"causal", 0}})
         d.emplace(name, usual);
@@ -93,7 +93,7 @@ std::string body(const OperatorCase& operator_case) {
                                                      "relu", "tanh", "gelu", "exp",  "sigmoid"};
     if (std::find(std::begin(pointwise), std::end(pointwise), op) != std::end(pointwise))
         return filled(pointwise_text(operator_case), operator_case);
-    throw Error(ErrorCode::usage, fmt::format("no operator is called {}", op));
+    throw Error(ErrorCode::usage, fmt::format("unknown operator {}", op));
 }
 
 /// Appends the cases of a design: for each operator the names of its dimensions, then their sizes.

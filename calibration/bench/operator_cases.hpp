@@ -32,15 +32,15 @@ struct OperatorCase {
 /// weights.
 [[nodiscard]] int weight_sets(const Graph& graph, Precision precision, const DeviceSpec& device);
 
-/// Shapes for a CPU: log-spaced over what networks use, each at most `max_flops` and `max_bytes`.
+/// Shapes for a CPU: log-spaced over the range used by networks, each at most `max_flops` and `max_bytes`.
 [[nodiscard]] std::vector<OperatorCase> cpu_operators(bool quick);
 
-/// Small shapes, one or two of every operator: their host time is all that is asked for. A chain tells the forward call
-/// from the operators in it.
+/// Small shapes, one or two of every operator: only their host time is measured. A chain separates the forward call
+/// from its operators.
 [[nodiscard]] std::vector<OperatorCase> dispatch_operators();
 
-/// Shapes for a GPU: log-spaced, with the edges of tiles (multiples of 64, one more, one less), and those of waves
-/// where its number of multiprocessors is given.
+/// Shapes for a GPU: log-spaced, with the edges of tiles (multiples of 64, one more, one less), and those of waves if
+/// its number of multiprocessors is given.
 [[nodiscard]] std::vector<OperatorCase> gpu_operators(int sms = 0);
 
 }  // namespace ftax::bench

@@ -192,12 +192,12 @@ class PythonDevice : public BenchDevice {
     }
 
     PythonOptions options_;
-    std::string folder_;  ///< of the scripts, removed at the end
+    std::string folder_;  ///< folder of the scripts, removed at the end
     Environment environment_;
     pid_t process_ = -1;
     int channel_ = -1;  ///< requests go there, answers come from it
     std::string unread_;
-    std::string source_;  ///< of the prepared network
+    std::string source_;  ///< origin of the prepared network
     int calls_ = 1;
 };
 

@@ -44,7 +44,7 @@ class ResultFile {
 [[nodiscard]] std::vector<std::string> result_columns();
 [[nodiscard]] std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseResult& result);
 
-/// Writes the environment beside the rows: {"schema_version": 1, "environment": {…}}.
+/// Writes the environment next to the rows: {"schema_version": 1, "environment": {…}}.
 void write_environment(const std::string& path, const Environment& environment);
 
 }  // namespace ftax::bench

@@ -38,7 +38,7 @@ std::vector<std::string> WatchedDevice::warnings() const {
             "MIG is on: this is a slice of the GPU, which its datasheet does not describe (nvidia-smi -mig 0 ends it)");
     }
     if (!monitor_.clock_ratio())
-        warnings.push_back("NVML does not tell the GPU's clock: throttled samples cannot be told from others");
+        warnings.push_back("NVML does not report the SM clock: throttled samples cannot be detected");
     if (monitor_.other_processes().value_or(0) > 1) warnings.push_back("another process uses this GPU");
     return warnings;
 }

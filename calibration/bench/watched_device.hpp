@@ -16,7 +16,7 @@ struct GpuMonitor {
     std::optional<bool> mig;
     std::function<std::optional<double>()> clock_ratio;   ///< clock over the largest one, now
     std::function<std::string()> slowdown;                ///< as Nvml::slowdown() says
-    std::function<std::optional<int>()> other_processes;  ///< compute processes beside this one
+    std::function<std::optional<int>()> other_processes;  ///< number of other compute processes
 };
 /// Asks NVML about the first GPU; nothing is known where its library is not.
 [[nodiscard]] GpuMonitor nvml_monitor();

@@ -35,8 +35,8 @@ constexpr int rounds = 200;
 /// Error of one row that the fit has not seen.
 struct Residual {
     std::string card;
-    std::string model;                         ///< rows of one are averaged: they share what is wrong about it
-    std::array<double, factor_count> share{};  ///< of its device time by class of kernels; that of the card is 1
+    std::string model;                         ///< rows of one model are averaged: they share its error
+    std::array<double, factor_count> share{};  ///< share of its device time by kernel class; 1 for the card
     double log_error = 0;                      ///< log(measured / predicted)
 };
 

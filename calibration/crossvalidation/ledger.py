@@ -332,7 +332,7 @@ def main():
     failed = False
     for path, text in texts.items():
         committed = path.read_text()
-        if table_of is not None:  # of a ledger of which only some folds were computed, the CSV's lines of those are compared
+        if table_of is not None:  # if only some folds of a ledger were computed, compare only their lines of the CSV
             folds = {row[0] for row in csv.reader(table_of.splitlines())}
             lines = (folder / f"{name}.csv").read_text().splitlines(True)
             own = lines[:1] + [line for line in lines[1:] if next(csv.reader([line]))[0] in folds]

@@ -20,7 +20,7 @@
 namespace ftax::folds {
 namespace {
 
-constexpr double unit_s = 1e-3;  // of the host costs that tell a row's dependence on them; the dependence is linear
+constexpr double unit_s = 1e-3;  // step in the host costs to determine a row's (linear) dependence on them
 
 FrameworkProfile with_costs(const std::string& framework, double pass_s, double sequence_s) {
     FrameworkProfile profile{.framework = framework, .host = "reference"};
@@ -83,7 +83,7 @@ FrameworkProfile fit_without(const std::string& framework, const std::vector<Run
     return fit::fit_serving(framework, rows, fmt::format("{}, {} rows", source, rows.size()));
 }
 
-/// A profile as fitted, with the spread between hosts and what is left of rows that no fit has seen.
+/// A fitted profile, with the spread between hosts and the residuals of held-out rows.
 FrameworkProfile with_noise(FrameworkProfile profile, std::vector<double> left_out_logs, const std::string& source) {
     constexpr double unlike_hosts = 0.2;  // a guess: rows of one machine do not tell
     set_parameter(profile.parameters, {"host.scale", 1, unlike_hosts, "of the machine that was measured"});
@@ -121,8 +121,7 @@ void append_runs(const std::vector<Run>& runs, const std::string& model, const F
 }  // namespace
 
 /// Rows of a framework at batch 1 only do not tell its two host costs apart: they are predicted with start values. Rows
-/// of other frameworks and models are passed over. The known run is that which is measured fastest: batch 1, the fewest
-/// tokens.
+/// of other frameworks and models are skipped. The known run is the one measured fastest: batch 1, the fewest tokens.
 std::string serving(Arguments a) {
     const std::vector<LanguageMeasurement> rows = usable(read_language_measurements(read_csv(a[0])));
     const std::string source = std::filesystem::path(a[0]).filename().string();

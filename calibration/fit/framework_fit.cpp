@@ -21,7 +21,7 @@ constexpr double device_share = 0.6;
 /// Latency of one row on a host with this scale and second scalar.
 /// Source: predictors/host/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed
 /// form, here smooth so that rows which the device explains bound the host's costs from above. Nothing is launched
-/// before the forward call, which therefore stands in front of both unless the host runs ahead into the next run.
+/// before the forward call, which therefore precedes both unless the host runs ahead into the next run.
 double latency_s(const HostRow& row, const HostUnknowns& shared, const double* costs, const double* host) {
     constexpr auto forward = static_cast<std::size_t>(HostKind::forward);
     const double forward_s =
@@ -124,7 +124,7 @@ std::vector<HostRow> host_bound_rows(std::span<const HostRow> rows) {
 FrameworkFit fit_framework(const std::string& framework, const std::string& version,
                            std::span<const HostRow> all_rows) {
     const std::vector<HostRow> rows = host_bound_rows(all_rows);
-    if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("there is no row of {}", framework));
+    if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("no rows of {}", framework));
 
     const FrameworkModel& model = framework_model(framework);
     const HostUnknowns shared(model, rows, {}, [&](const std::string& name, bool) {
@@ -156,7 +156,7 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
         log_scales.push_back(std::log(scalars[0].value));
         calls.push_back(scalars[1].value);
     }
-    // The reference host is the median one; the spread of the hosts is what is not known of another.
+    // The reference host is the median one; the spread of the hosts is the uncertainty of an unknown host.
     const double middle = upper_median(log_scales);
     double variance = 0;
     for (const double s : log_scales) variance += (s - middle) * (s - middle);

@@ -67,7 +67,7 @@ struct FrameworkFit {
 };
 
 /// Fits the costs per HostKind that all hosts share, the factors of half precision and two scalars per host. Kinds that
-/// are collinear over the models (convolution and batch norm, views and modules) are told apart by the narrow priors of
+/// are collinear over the models (convolution and batch norm, views and modules) are separated by the narrow priors of
 /// host_parameter_spec(). docs/uncertainty.md has what the rows show. Throws Error{usage} when there is no row.
 [[nodiscard]] FrameworkFit fit_framework(const std::string& framework, const std::string& version,
                                          std::span<const HostRow> rows);

@@ -40,7 +40,7 @@ bool is_held_out(const OperatorRow& row) {
                                   s->experts * 49979687 ^ s->per_token * 15485863;
         return static_cast<std::uint64_t>(hash) % 5 == 4;
     }
-    std::uint64_t hash = 14695981039346656037ULL;  // of the dimensions' names and sizes (FNV-1a)
+    std::uint64_t hash = 14695981039346656037ULL;  // hash of the dimensions' names and sizes (FNV-1a)
     const auto mix = [&](std::uint64_t byte) { hash = (hash ^ byte) * 1099511628211ULL; };
     for (const auto& [name, size] : row.measured->shape) {
         for (const char letter : name) mix(static_cast<unsigned char>(letter));

@@ -134,7 +134,7 @@ FitSummary LogFit::solve() {
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         if (!used[b]) continue;
         const auto size = static_cast<Eigen::Index>(blocks_[b].size());
-        Eigen::VectorXd weights = Eigen::VectorXd::Zero(size);  // of the priors; 0 for none
+        Eigen::VectorXd weights = Eigen::VectorXd::Zero(size);  // weights of the priors; 0 for none
         for (int i = 0; i < size; ++i) {
             const Unknown& u = blocks_[b][static_cast<std::size_t>(i)];
             if (u.fixed) {

@@ -32,8 +32,8 @@ struct Unknown {
     std::string name;
     double value = 1;
     double lower = 0, upper = 0;
-    double prior_log_stddev = 0;  ///< of log(value) around its start; 0 for no prior
-    double relative_stddev = 0;   ///< of log(value) after the fit; 0 when unknown
+    double prior_log_stddev = 0;  ///< width of log(value) around its start; 0 for no prior
+    double relative_stddev = 0;   ///< posterior of log(value); 0 if unknown
     bool fixed = false;
     double log_shift = 0;  ///< how far the fit took log(value) from its start, where a prior alone leaves it
 };

@@ -29,7 +29,7 @@ bool is_own(std::string_view name, const ParameterSpec& spec) {
     return spec.scope == ParameterScope::device || name == "kernel_floor_s" || name.ends_with(".energy_scale");
 }
 
-/// All kernel parameters in the order of visit_parameters; those that are not the device's own are fixed.
+/// All kernel parameters in the order of visit_parameters; those not specific to the device are fixed.
 LogFit::Block device_unknowns(const DeviceSpec& device, const DeviceProfileFile& start) {
     KernelParameters parameters = kernel_parameters(compose(start, device));
     LogFit::Block block;

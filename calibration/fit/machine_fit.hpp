@@ -19,14 +19,14 @@ namespace ftax::fit {
 
 /// Device time of one call, an operator or a whole network, calls back to back.
 struct DeviceRow {
-    std::string group;  ///< what is left out together: the operator's or the model's name
+    std::string group;  ///< fold group: the operator's or the model's name
     std::vector<CountedKernel> kernels;
     double gaps_s = 0;  ///< device idle between these kernels, which the timeline adds to them
     double latency_s = 0;
 };
 
 struct GpuFit {
-    DeviceProfileFile profile;  ///< `start` with this device's own parameters in place of what it held for it
+    DeviceProfileFile profile;  ///< `start` with the parameters of this device replaced
     FitReport report;  ///< folds: in the fit; each group predicted by a fit without it and a fifth of the others
 };
 

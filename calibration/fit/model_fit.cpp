@@ -14,7 +14,7 @@ namespace {
 constexpr double least_growth_per_doubling = 1.75;
 constexpr double most_growth_per_doubling = 2.6;  // beyond it something else slowed the run
 constexpr double above_flat_start = 1.5;
-constexpr double determined_below = 0.9;  // of the prior's width: operator rows have narrowed it
+constexpr double determined_below = 0.9;  // share of the prior's width: narrowed by operator rows
 
 const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope,
                             std::string_view key) {
@@ -61,7 +61,7 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
         Unknown u = unknown(std::string(name), spec);
         if (const ScopedParameter* known = find(start, name, scope, key_of(scope, device))) {
             u.value = known->parameter.value;
-            // What operator rows determined stays; what they only took from a prior moves.
+            // Parameters determined by operator rows are fixed; those taken from a prior are fitted.
             const double spread = known->parameter.relative_stddev;
             u.fixed =
                 scope != ParameterScope::device && spread > 0 && spread < determined_below * spec.prior_log_stddev;
@@ -95,7 +95,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     fit.shared = block(ParameterScope::shared)(*rows.front().device);
     fit.architecture_of = block(ParameterScope::architecture);
     fit.device = block(ParameterScope::device);
-    std::map<std::string, std::size_t> counts;  // of rows, by key of scopes
+    std::map<std::string, std::size_t> counts;  // number of rows, by key of scopes
     for (const ModelRow& row : rows) {
         fit.rows.push_back({.device = row.device, .latency_s = row.latency_s, .group = row.group});
         for (const auto scope : {ParameterScope::shared, ParameterScope::architecture, ParameterScope::device})

@@ -15,7 +15,7 @@ namespace ftax::fit {
 /// One measured forward pass whose latency is device time: the host ran ahead.
 struct ModelRow {
     const DeviceSpec* device = nullptr;
-    std::vector<CountedKernel> kernels;  ///< of the forward pass, see list_kernels
+    std::vector<CountedKernel> kernels;  ///< kernels of the forward pass, see list_kernels
     double gaps_s = 0;                   ///< device idle between these kernels, which the timeline adds
     double latency_s = 0;
     std::string model;

@@ -73,7 +73,7 @@ struct OperatorFit {
 /// products the clock, convolutions neither.
 [[nodiscard]] OperatorFit fit_operators(std::span<const OperatorRow> rows, const OperatorFitOptions& options = {});
 
-/// Fits products of halves on tensor cores. Folds are named by what they leave out; rows in the fit are not reported.
+/// Fits fp16 products on tensor cores. Folds are named after the left-out group; in-sample errors are not reported.
 [[nodiscard]] FitReport fit_tensor_gemm(std::span<const OperatorRow> rows, const ClassFitOptions& options = {});
 
 /// Fits quantised products, each family of kernels on its own ("fp8", "fp8_block", "nvfp4"), and mixtures of experts
@@ -95,9 +95,9 @@ struct OperatorFit {
 /// What a class of rows is fitted with unless a caller says otherwise.
 struct ClassFit {
     ScopedFit fit;
-    std::vector<const OperatorRow*> rows;  ///< of the class, in the order of `fit.rows`
+    std::vector<const OperatorRow*> rows;  ///< rows of the class, in the order of `fit.rows`
 
-    /// Takes the rows of a class that are `wanted`. `fit` says what is usual.
+    /// Selects the `wanted` rows of a class. `fit` provides the defaults.
     ClassFit(ScopedFit usual, std::span<const OperatorRow> all, RowClass of, const ClassFitOptions& options,
              const std::function<bool(const OperatorRow&)>& wanted = {});
 };

@@ -23,13 +23,13 @@ namespace ftax::fit {
 /// Scale of a device's host (operator.host_scale); 1 where no fit found it.
 [[nodiscard]] double host_scale(std::span<const FitReport> reports, const std::string& slug);
 
-/// Names the devices that have parameters of their own among those that the profile was fitted on.
+/// Records devices with their own parameters among those that the profile was fitted on.
 void add_fitted_devices(DeviceProfileFile& profile);
 
 /// Writes fitted parameters into a profile, in the place of those of the same name and scope.
 void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted);
 
-/// Notes that kernels of a class were measured on a device, of which the profile may know nothing else.
+/// Records that kernels of a class were measured on a device, which may have no other data in the profile.
 void add_fitted_kernels(DeviceProfileFile& profile, const std::string& slug, Factor kernels);
 
 }  // namespace ftax::fit

@@ -60,7 +60,7 @@ struct OperatorRow {
 [[nodiscard]] std::optional<OperatorRow> operator_row(const OperatorMeasurement& measured, const DeviceSpec& device,
                                                       std::string_view split = {}, std::string_view grid = {});
 
-/// Rows of operator files with what they point into.
+/// Rows of operator files with the data that they refer to.
 class OperatorRows {
   public:
     /// Adds the rows of a file; `left_out` holds slugs of devices whose rows are not used. Throws Error{usage} for an

@@ -14,7 +14,7 @@ namespace ftax::fit {
 namespace {
 
 using kernels::SustainedParameters;
-using Places = std::vector<std::size_t>;  // of rows
+using Places = std::vector<std::size_t>;  // indices of rows
 
 const DeviceSpec& device_of(const ScopedRow& row) {
     static const DeviceSpec none;
@@ -91,7 +91,7 @@ ScopedUnknowns declared_unknowns(const ScopedFit& fit, const Places& rows) {
     return unknowns;
 }
 
-/// Fits what is not fixed in `unknowns` to a selection of the rows.
+/// Fits the free parameters in `unknowns` to a selection of the rows.
 bool fit_once(const ScopedFit& fit, const Places& rows, bool start_once, ScopedUnknowns& unknowns) {
     FitOptions options = fit.options;
     if (start_once) options.starts = 1;

@@ -30,7 +30,7 @@ struct ErrorSummary {
 /// One way of splitting rows into those fitted and those predicted.
 struct Fold {
     std::string name{};                  ///< "in the fit", "left-out", "left-out, clock and bandwidth measured"
-    std::string row_class{};             ///< of the rows: ScopedRow::fold_class, else the fit's kernel_class
+    std::string row_class{};             ///< ScopedRow::fold_class of the rows, else the fit's kernel_class
     std::vector<ErrorSummary> groups{};  ///< per device
     ErrorSummary all{};                  ///< over all rows, as the group "all"
     double mean = 0;                     ///< MAPE over the devices: the mean of the groups' means
@@ -39,13 +39,13 @@ struct Fold {
 /// What fitting one kernel class gave.
 struct FitReport {
     std::string kernel_class{};
-    std::vector<ScopedParameter> parameters{};  ///< of the kernel models
-    std::vector<ScopedParameter> nuisance{};    ///< of the hosts that the devices were measured in, by device
+    std::vector<ScopedParameter> parameters{};  ///< parameters of the kernel models
+    std::vector<ScopedParameter> nuisance{};    ///< parameters of the devices' hosts, by device
     std::vector<Fold> folds{};
     bool converged = false;
 };
 
-/// Blocks of unknowns by the key of what they belong to. Blocks may be empty.
+/// Blocks of unknowns by the key of their owner. Blocks may be empty.
 struct ScopedUnknowns {
     LogFit::Block shared{};
     std::map<Architecture, LogFit::Block> architectures{};
@@ -110,7 +110,7 @@ struct ScopedRow {
 enum class Centre {
     none,    ///< priors stay at the models' initial values
     mean,    ///< geometric mean of the generations, weighted by how far their rows narrow the prior
-    median,  ///< of the generations, which one outlier does not move
+    median,  ///< median of the generations, robust to one outlier
 };
 
 /// One way to predict a device that was left out.
@@ -128,7 +128,7 @@ struct LeftOutFold {
 /// What is fitted, and how.
 struct ScopedFit {
     std::string kernel_class{};
-    std::string rows_name{};  ///< of the source of each parameter: "conv rows"
+    std::string rows_name{};  ///< text in the source of each parameter: "conv rows"
     FitOptions options{};
     std::size_t rows_per_stratum = std::numeric_limits<std::size_t>::max();
     bool folds_start_once = false;  ///< fits without rows that are left out begin at the priors' centres only
@@ -140,14 +140,15 @@ struct ScopedFit {
 
     std::vector<ScopedRow> rows{};
     LogFit::Block shared{}, architecture{}, host{};
-    std::function<LogFit::Block(const DeviceSpec&)> device{};           ///< empty: no unknowns of a device
-    std::function<LogFit::Block(const DeviceSpec&)> architecture_of{};  ///< of a device's; empty: `architecture`
+    std::function<LogFit::Block(const DeviceSpec&)> device{};  ///< empty: no unknowns of a device
+    std::function<LogFit::Block(const DeviceSpec&)>
+        architecture_of{};  ///< architecture block of a device; empty: `architecture`
     /// Latency of the row at that place; `scored`: with the kernel that the model chooses rather than the one that ran.
     std::function<double(std::size_t row, ScopedValues values, bool scored)> latency_s{};
 
     bool in_fit_fold = true;
     std::string held_out_fold{};  ///< its name; empty: none
-    std::string usual_suffix{};   ///< of the folds without rows under other conditions; empty: none
+    std::string usual_suffix{};   ///< suffix of folds without rows under other conditions; empty: none
     std::vector<LeftOutFold> left_out_folds{};
     bool expects_kin = true;  ///< a generation without rows has the values of its nearest kin, else the centre's
     bool expects_device_of_others = false;                   ///< relative to the datasheet; else the datasheet alone

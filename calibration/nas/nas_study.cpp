@@ -92,7 +92,7 @@ Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::C
 
 constexpr std::size_t scored_of = 4;
 
-/// One column for each option of each choice, behind a constant one.
+/// One column per option of each choice, after a constant column.
 Eigen::VectorXd design_row(const nas::Space& space, std::vector<int> choices) {
     const std::vector<int> options = space.options();
     Eigen::VectorXd row = Eigen::VectorXd::Zero(std::accumulate(options.begin(), options.end(), Eigen::Index{1}));

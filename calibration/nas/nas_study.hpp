@@ -38,7 +38,7 @@ struct Score {
     double spearman_0 = 0, mape_0 = 0;
     double spearman_10 = 0, mape_10 = 0;  ///< means over draws of ten samples; the samples are not scored
     double spearman_operators = 0, spearman_flops = 0;
-    double spearman_additive = 0;  ///< of additive_spearman(), with three quarters of the rows as samples
+    double spearman_additive = 0;  ///< additive_spearman() with three quarters of the rows as samples
 };
 
 /// Scores one column with the profile that the device and the framework have.

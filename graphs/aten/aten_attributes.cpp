@@ -69,7 +69,7 @@ void read_first_dim(const Context& c) {
     read_axis(c, "dim", 0);
 }
 
-/// Empty vectors may stand before the parts that have the dimension: a cache that holds nothing yet.
+/// Empty vectors (an empty cache) may precede the parts that have the dimension.
 void read_joined_dim(const Context& c) {
     const std::size_t rank = std::max(c.input_rank(), c.output().shape.size());
     c.add("axis", c.call().axis(c.integer("dim", 0), rank));

@@ -11,7 +11,7 @@ namespace ftax::aten_attributes {
 
 using Integers = std::vector<std::int64_t>;
 
-/// What a reader sees: the call, the graph it goes into, and where the attributes go.
+/// Context of a reader: the call, its graph, and the destination of the attributes.
 struct Context : aten_shapes::Call {
     std::vector<Attribute>& attributes;
 
@@ -25,15 +25,15 @@ using ReaderFunction = void(const Context&);
 using Reader = ReaderFunction*;
 
 ReaderFunction no_attributes, read_conv, read_pool;
-ReaderFunction read_dim;         ///< the last dimension where none is named
-ReaderFunction read_first_dim;   ///< the first dimension where none is named
-ReaderFunction read_joined_dim;  ///< of a concatenation
-ReaderFunction read_new_dim;     ///< of a result with one dimension more
+ReaderFunction read_dim;         ///< defaults to the last dimension
+ReaderFunction read_first_dim;   ///< defaults to the first dimension
+ReaderFunction read_joined_dim;  ///< dimension of a concatenation
+ReaderFunction read_new_dim;     ///< dimension added to the result
 ReaderFunction read_squeezed, read_slice, read_select, read_roll;
-ReaderFunction read_normalized;  ///< from which dimension on a layer norm runs
+ReaderFunction read_normalized;  ///< first dimension of a layer norm
 ReaderFunction read_training;    ///< a batch norm that computes its statistics
 ReaderFunction read_groups, read_reduce, read_permute, read_transpose, read_matrix_transpose, read_causal,
     read_recurrent;
-ReaderFunction read_experts;  ///< of a product of groups of rows, each with weights of its own
+ReaderFunction read_experts;  ///< grouped product with weights per group
 
 }  // namespace ftax::aten_attributes

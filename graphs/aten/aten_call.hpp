@@ -12,17 +12,17 @@
 namespace ftax {
 
 /// One argument of an ATen call as a PyTorch file states it: a tensor, several tensors, or numbers. Arguments that keep
-/// their default are absent. Shapes are known from the tensors, so that numbers that are symbolic may be left out.
+/// their default are absent. Shapes are known from the tensors, so symbolic numbers may be omitted.
 struct AtenArgument {
     std::string name;
     std::vector<TensorId> tensors;       ///< no_tensor where an optional tensor is None
     std::vector<std::int64_t> integers;  ///< empty when one of them is symbolic
-    std::vector<Expression> sizes;       ///< the same as expressions, where the importer gives them
+    std::vector<Expression> sizes;       ///< the same as expressions, if provided by the importer
     std::optional<double> number;
     std::string text;
 };
 
-/// One call of an ATen operator, free of the file format it was read from.
+/// One call of an ATen operator, independent of the file format.
 struct AtenCall {
     std::string target;  ///< "aten::conv2d"; the overload is left out
     std::string name;

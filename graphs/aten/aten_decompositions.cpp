@@ -22,7 +22,7 @@ TensorId intermediate(Graph& graph, const AtenCall& call, DType dtype, std::vect
 }
 
 /// torch.einsum: of one operand, what the result leaves out is summed and the rest permuted. Two are permuted to
-/// [shared…, own…, summed…], folded to batches of matrices, multiplied, unfolded and permuted to the order asked for;
+/// [shared…, own…, summed…], folded to batches of matrices, multiplied, unfolded and permuted to the requested order;
 /// where nothing is summed they are multiplied element by element. More are taken from the left.
 /// Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
 class Einsum {
@@ -63,8 +63,7 @@ class Einsum {
     }
 
   private:
-    /// "..." stands for as many dimensions as its operand has beyond its letters: A, B, … where none of these is in
-    /// use.
+    /// "..." represents the dimensions of an operand beyond its letters: A, B, … where none of these is in use.
     bool spell_out_ellipsis(std::string& text, const std::vector<TensorId>& operands) const {
         if (text.find("...") == std::string::npos) return true;
         std::size_t start = 0, covered = 0;
@@ -240,7 +239,7 @@ class Einsum {
     std::map<char, Expression> sizes_;
 };
 
-/// Operators that PyTorch calls one by one inside another, of which the last writes that one's result.
+/// Sequence of operators that PyTorch calls inside another one; the last writes its result.
 class Steps {
   public:
     Steps(Graph& graph, const AtenCall& call) : graph_(graph), call_(call) {}

@@ -10,10 +10,10 @@ namespace ftax {
 void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<TensorId> inputs,
                std::vector<TensorId> outputs, std::vector<Attribute> attributes = {});
 
-// ATen operators that are several canonical ones. Each returns false, and appends nothing, where the call does not have
-// the form that it knows.
+// ATen operators that map to several canonical ones. Each function returns false, and appends nothing, for unsupported
+// forms of the call.
 
-/// torch.einsum. Not: no arrow, a letter twice in one operand.
+/// torch.einsum. Not supported: a missing arrow, a repeated letter in one operand.
 /// Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
 [[nodiscard]] bool append_einsum(Graph& graph, const AtenCall& call);
 
@@ -27,7 +27,7 @@ void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<Tens
 /// Source: aten/src/ATen/native/Distance.cpp, cosine_similarity (2.5): ten kernels.
 [[nodiscard]] bool append_cosine_similarity(Graph& graph, const AtenCall& call);
 
-/// Losses that are an elementwise kernel, of Kullback and Leibler three, and a sum or mean.
+/// Losses of an elementwise kernel (Kullback-Leibler: three) and a sum or mean.
 /// Source: aten/src/ATen/native/Loss.cpp (2.5).
 [[nodiscard]] bool append_loss(Graph& graph, const AtenCall& call);
 
@@ -47,7 +47,7 @@ void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<Tens
 /// Source: aten/src/ATen/native/transformers/transformer.cpp, transformer_encoder_layer_forward.
 [[nodiscard]] bool append_encoder_layer(Graph& graph, const AtenCall& call);
 
-/// Indexing with a mask first asks the device how many elements are set, and the host waits for the answer.
+/// Indexing with a mask first counts the set elements on the device, and the host waits for the result.
 void append_mask_lookup(Graph& graph, const AtenCall& call);
 
 }  // namespace ftax

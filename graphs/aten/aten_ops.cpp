@@ -47,7 +47,7 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
     const auto name = row.name;
     if (row.kind == OpKind::cast && inputs.size() <= 2 && !inputs.empty() && !call.outputs.empty() &&
         graph.tensors[inputs[0]].dtype == graph.tensors[call.outputs[0]].dtype && name != "_to_copy") {
-        return OpKind::identity;  // .to() of what it already is
+        return OpKind::identity;  // .to() without effect
     }
     // What nn.Linear calls for two dimensions, and what layers call that keep their weight as [k, n].
     if (name == "addmm" && inputs.size() == 3 && is_weight_matrix(graph, inputs[1]) && is_vector(graph, inputs[2]))

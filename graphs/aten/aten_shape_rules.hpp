@@ -12,7 +12,7 @@ namespace ftax::aten_shapes {
 using Shape = Dims;
 using Outputs = std::vector<AtenOutput>;
 
-/// One call, as a rule sees it.
+/// A call in the context of a shape rule.
 class Call : public ShapeRules<Call> {
   public:
     Call(Graph& graph, const AtenCall& call) : graph_(graph), call_(call) {}
@@ -40,8 +40,8 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] Shape per_dimension(std::string_view argument, std::size_t dimensions, const Shape& fallback) const;
     /// The windows of the call along its spatial dimensions. `stride` is the default.
     [[nodiscard]] std::vector<WindowAxis> windows(const Shape& kernel, const Shape& stride) const;
-    [[nodiscard]] std::vector<WindowAxis> conv_windows() const;  ///< of the argument `weight`
-    [[nodiscard]] std::vector<WindowAxis> pool_windows() const;  ///< of the argument `kernel_size`
+    [[nodiscard]] std::vector<WindowAxis> conv_windows() const;  ///< from the argument `weight`
+    [[nodiscard]] std::vector<WindowAxis> pool_windows() const;  ///< from the argument `kernel_size`
     /// `axis` counted from the front. Fails outside [-rank, rank).
     [[nodiscard]] std::size_t axis(std::int64_t axis, std::size_t rank) const;
     [[nodiscard]] std::size_t axis(std::string_view argument, std::int64_t fallback, std::size_t rank) const {
@@ -71,7 +71,7 @@ Inference same_cast;     ///< the same shape, of the type that `dtype` names
 Inference same_float;    ///< the same shape; integers become f32
 Inference pointwise, division, comparison, where, convert, convert_like, fill, fill_float, arange, eye, reduce,
     arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar, outer;
-Inference halved;  ///< of the two halves along a dimension one gates the other
+Inference halved;  ///< gated activation over two halves of a dimension
 
 // aten_shapes_layers.cpp
 Inference conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention;

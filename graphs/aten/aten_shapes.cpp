@@ -47,7 +47,7 @@ const Tensor& Call::first() const {
 
 const Tensor& Call::tensor(std::string_view argument) const {
     const TensorId id = call_.tensor(argument);
-    if (id == no_tensor) fail(fmt::format("argument '{}' is no tensor", argument));
+    if (id == no_tensor) fail(fmt::format("argument '{}' is not a tensor", argument));
     return graph_.tensors[id];
 }
 

@@ -195,7 +195,7 @@ Outputs sort(const Call& c) {
     return {{c.first().dtype, c.first().shape}, {DType::i64, c.first().shape}};
 }
 
-/// histc(x, bins=100): one count for each bin, in the type of what is counted
+/// histc(x, bins=100): one count per bin, with the type of the input
 Outputs histogram(const Call& c) {
     return {{c.first().dtype, {c.constant(c.integer("bins", 100))}}};
 }

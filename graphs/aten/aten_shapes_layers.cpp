@@ -88,7 +88,7 @@ Outputs tensordot(const Call& c) {
     return {{promoted(c), std::move(shape)}};
 }
 
-/// Neighbours subtracted `n` times; what is joined at either end beforehand makes up for some.
+/// Differences of neighbours, `n` times; tensors prepended or appended compensate for some.
 Outputs differences(const Call& c) {
     const Tensor& x = c.tensor("self");
     if (x.shape.empty()) c.fail("needs a dimension");

@@ -220,7 +220,7 @@ Outputs parts_of(const Call& c, std::size_t axis, const Shape& lengths) {
     return result;
 }
 
-/// Parts of `size` along an axis, the last one with what is left. How many there are must be known.
+/// Parts of `size` along an axis, the last one with the remainder. Their number must be known.
 Outputs parts_of(const Call& c, std::size_t axis, std::int64_t count, Expression size) {
     if (count < 1 || count > most_parts) c.fail("splits into no or too many parts");
     ExpressionPool& pool = c.pool();
@@ -297,7 +297,7 @@ Outputs unbind(const Call& c) {
 Outputs concat(const Call& c) {
     const auto parts = c.tensors();
     if (parts.empty()) c.fail("joins nothing");
-    // Empty vectors may stand beside tensors of any rank.
+    // Empty vectors may be combined with tensors of any rank.
     std::vector<const Shape*> shapes;
     for (const Tensor* part : parts) {
         if (part->shape.size() != 1 || !c.is(part->shape[0], 0)) shapes.push_back(&part->shape);

@@ -6,14 +6,14 @@
 
 namespace ftax::config {
 
-/// How eager PyTorch runs an activation: one operator, x · sigmoid(1.702 x), the tanh form of GELU written out, the
+/// Form of an activation in eager PyTorch: one operator, x · sigmoid(1.702 x), the tanh form of GELU written out, the
 /// square of one operator, or xIELU with its two parameters.
 enum class Spelling { single, sigmoid, tanh, squared, xielu };
 
 struct Activation {
-    std::string_view name;  ///< as a config.json has it
+    std::string_view name;  ///< name in config.json
     Spelling spelling = Spelling::single;
-    std::string_view function;  ///< as pointwise operators have it
+    std::string_view function;  ///< function of pointwise operators
 };
 
 /// Source: transformers, activations.py (ACT2FN).

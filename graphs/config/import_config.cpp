@@ -40,8 +40,8 @@ void erase_nulls(json& value) {
     }
 }
 
-/// Writes down which type the weights have where the file leaves it to others: a language model inside to the whole
-/// model, a quantised checkpoint to its tensors, of which those that are not quantised have 16 bits.
+/// Fills in a missing weight type: an inner language model takes that of the whole model, a quantised checkpoint has 16
+/// bits for tensors that are not quantised.
 void complete_type(json& document) {
     constexpr std::array names{"dtype", "torch_dtype"};
     const auto type_of = [&](const json& config) {
@@ -76,7 +76,7 @@ void complete_fields(json& config, const Family& family) {
     }
 }
 
-/// Other JSON files that lie beside a config.json.
+/// Other JSON files found in the folder of a config.json.
 struct OtherFile {
     std::string_view field, description;
 };
@@ -195,7 +195,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
             if (!config) continue;
             const auto own_type = config->find("model_type");
             const Family* own = find_family(own_type ? own_type->text() : standard);
-            if (own == nullptr) own_type->fail(fmt::format("'{}' is no part of CLIP", excerpt(own_type->text())));
+            if (own == nullptr) own_type->fail(fmt::format("'{}' is not a part of CLIP", excerpt(own_type->text())));
             complete_fields(parsed[part], *own);
         }
     }

@@ -158,7 +158,7 @@ TensorId Network::norm(std::string_view name, TensorId x, NormKind kind) {
         if (kind == NormKind::layer) inputs.push_back(parameter("bias", {shape(x).back()}));
         return apply(OpKind::layer_norm, "aten::layer_norm", inputs, shape(x), {{"axis", axis}});
     }
-    constexpr double epsilon = 1e-6;  // of any size: it costs nothing
+    constexpr double epsilon = 1e-6;  // any value: it does not affect the cost
     const TensorId wide = cast(x, DType::f32);
     const TensorId mean = reduce("mean", map_scalar("pow", wide, 2), shape(x).size() - 1, true);
     const TensorId scaled = map("mul", {wide, map("rsqrt", {map_scalar("add", mean, epsilon)})});

@@ -11,13 +11,13 @@ namespace ftax::config {
 
 using Shape = std::vector<Expression>;
 
-/// Writes the operators that a module's forward function runs in eager PyTorch, module by module, each with the shape
-/// it has. Parameters are named by their modules; of one type, as is every activation.
+/// Appends the operators of a module's forward function in eager PyTorch, module by module, with their shapes.
+/// Parameters are named after their modules; all parameters and activations have the same type.
 class Network {
   public:
     Network(std::string name, DType dtype);
 
-    /// Everything that is written while it lives belongs to a submodule, whose call is recorded.
+    /// Operators appended during its lifetime belong to a submodule, whose call is recorded.
     class [[nodiscard]] Module {
       public:
         Module(Network& network, std::string_view name, std::string_view type);

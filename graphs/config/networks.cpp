@@ -28,7 +28,7 @@ TensorId first_token(Network& net, TensorId hidden) {
     return net.view(net.part(hidden, 1, net.number(1)), {shape[0], shape[2]});
 }
 
-/// An image cut into patches, behind a class token, with positions.
+/// An image split into patches, after a class token, with positions.
 TensorId embed_patches(Network& net, const JsonField& document, const TransformerConfig& config, bool bias) {
     const std::int64_t side = read_count(document, "image_size");
     const std::int64_t patch = read_count(document, "patch_size");

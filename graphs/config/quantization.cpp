@@ -34,7 +34,7 @@ std::optional<Precision> packed_integers(const JsonField& quantization) {
     return std::nullopt;
 }
 
-/// The first group of layers stands for all: checkpoints with several are rare.
+/// Uses the first group of layers for all: checkpoints with several are rare.
 std::optional<Precision> compressed_tensors(const JsonField& quantization) {
     const auto groups = quantization.find("config_groups");
     if (!groups || groups->elements().empty()) return std::nullopt;

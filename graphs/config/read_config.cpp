@@ -159,7 +159,7 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
             layers[i].mixer = family.state_mixer;
         } else {
             document[type_field(document)].fail(
-                fmt::format("'{}' is no type of layer that {} has", excerpt(type), family.model_type));
+                fmt::format("'{}' is not a layer type of {}", excerpt(type), family.model_type));
         }
     }
     for (Layer& layer : layers) {
@@ -177,7 +177,7 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     if (family.expert_width.empty()) return;
     Experts& experts = config.experts;
     const std::string_view count_name = name_in(document, expert_names);
-    // A dense model of the family says so by leaving the experts out.
+    // A dense model of the family omits the experts.
     if (family.first_dense == "0" || document.find(count_name)) {
         experts.count = config::read_count(document, count_name);
     }
@@ -314,8 +314,7 @@ std::string read_activation(const JsonField& document) {
     if (find_activation(name)) return name;
     std::vector<std::string_view> known;
     for (const Activation& activation : activations) known.push_back(activation.name);
-    field.fail(
-        fmt::format("'{}' is no activation that ftax knows; known are {}", excerpt(name), fmt::join(known, ", ")));
+    field.fail(fmt::format("unknown activation '{}'; known: {}", excerpt(name), fmt::join(known, ", ")));
 }
 
 }  // namespace

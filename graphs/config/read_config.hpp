@@ -9,23 +9,23 @@
 
 namespace ftax::config {
 
-/// The row of a model type; nullptr when there is none.
+/// Returns the row of a model type; nullptr if there is none.
 [[nodiscard]] const Family* find_family(std::string_view model_type);
 
 /// Reads the sizes of a stack of layers from a config.json by the names of its family, and checks that they fit
 /// together. Throws Error{model} naming file and field.
 [[nodiscard]] TransformerConfig read_transformer(const JsonField& document, const Family& family);
 
-/// A whole number of a field, or `fallback` where the file leaves it out. Throws Error{model} as above, Error{limit}
-/// beyond `most`, and without a fallback Error{model} when the field is missing. Products of two sizes of 2^26 stay far
-/// from the end of 64 bits.
+/// Returns an integer field, or `fallback` if it is missing. Throws Error{model} as above, Error{limit}
+/// beyond `most`, and without a fallback Error{model} if the field is missing. Products of two sizes of 2^26 fit easily
+/// into 64 bits.
 [[nodiscard]] std::int64_t read_count(const JsonField& document, std::string_view field,
                                       std::optional<std::int64_t> fallback = std::nullopt, std::int64_t most = 1 << 26);
 
-/// A number of layers. Throws Error{limit} beyond 10,000, more than any model has.
+/// Returns a number of layers. Throws Error{limit} beyond 10,000, more than any model has.
 [[nodiscard]] std::int64_t read_layers(const JsonField& document, std::string_view field);
 
-/// Element type of the weights: `dtype` or `torch_dtype`; f32 where the file leaves both out or names another.
+/// Element type of the weights: `dtype` or `torch_dtype`; f32 if both are missing or unsupported.
 [[nodiscard]] DType read_dtype(const JsonField& document);
 
 }  // namespace ftax::config

@@ -7,7 +7,7 @@
 
 namespace ftax::config {
 
-/// What a layer remembers of all earlier tokens: of one size whatever their number.
+/// State of a layer over all earlier tokens, of fixed size.
 TensorId Transformer::state(std::size_t index, std::string_view what, Shape shape) {
     return net_.input(fmt::format("past_key_values.{}.{}", index, what), std::move(shape), net_.dtype());
 }
@@ -59,7 +59,7 @@ TensorId Transformer::chunk_product(TensorId x, std::int64_t rows, std::int64_t 
     return net_.apply(OpKind::matmul, "aten::bmm", {left, right}, {products, net_.number(rows), net_.number(columns)});
 }
 
-/// Decays the state of each head and adds what is new to it, once a chunk.
+/// Decays the state of each head and adds the update, once per chunk.
 TensorId Transformer::decay_state(std::size_t index, TensorId gates, Shape shape) {
     const TensorId past = state(index, "state", shape);
     const TensorId fresh = net_.map("add", {net_.map("mul", {past, gates}), gates});

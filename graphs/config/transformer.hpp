@@ -8,21 +8,21 @@
 
 namespace ftax::config {
 
-/// Writes the layers of a transformer as transformers (5.x) runs them in eager mode with `attn_implementation="sdpa"`
-/// and a DynamicCache: each layer reads `past` cached tokens beside the `length` new ones and appends to them.
+/// Appends the layers of a transformer as run by transformers (5.x) in eager mode with `attn_implementation="sdpa"`
+/// and a DynamicCache: each layer reads `past` cached tokens in addition to the `length` new ones, which it appends.
 class Transformer {
   public:
-    /// `length` is the number of tokens that are new, `past` that of those cached; without a cache `past` is 0.
+    /// `length`: number of new tokens; `past`: number of cached tokens, 0 without a cache.
     Transformer(Network& network, const TransformerConfig& config, Expression length, Expression past);
 
     /// Token ids of shape [batch, length] become hidden states: embedding, positions, types.
     TensorId embed(TensorId ids);
-    /// All layers and the last norm; `memory` is what cross-attention reads.
+    /// All layers and the last norm; `memory`: input of cross-attention.
     TensorId run(TensorId hidden, TensorId memory = no_tensor);
     /// Hidden states of the last token become logits.
     TensorId predict(TensorId hidden);
 
-    /// States of constant size as the pass leaves them.
+    /// States of fixed size after the pass.
     [[nodiscard]] const std::vector<TensorId>& states() const { return states_; }
 
     /// A norm of the family's kind.
@@ -80,7 +80,7 @@ class Transformer {
     std::vector<TensorId> states_;
     TensorId table_ = no_tensor;
     TensorId cosines_ = no_tensor, sines_ = no_tensor, mask_ = no_tensor;
-    TensorId chosen_ = no_tensor;  ///< mask of the tokens that an indexer picked
+    TensorId chosen_ = no_tensor;  ///< mask of the tokens selected by an indexer
 };
 
 }  // namespace ftax::config

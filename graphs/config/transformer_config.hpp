@@ -18,9 +18,9 @@ enum class NormKind : std::uint8_t {
     rms_plain,     ///< x / rms(x), computed in f32
 };
 
-/// Where a layer normalises: before attention and MLP, after their residual sums, before and after each, after each
-/// before its sum (outputs), or once (shared) or twice (apart) before an attention and an MLP that run in parallel on
-/// the same input.
+/// Position of the norms of a layer: before attention and MLP, after their residual sums, before and after each, after
+/// each before its sum (outputs), or once (shared) or twice (apart) before an attention and an MLP that run in parallel
+/// on the same input.
 enum class NormPlace : std::uint8_t { before, after, around, outputs, shared, apart };
 
 enum class Projection : std::uint8_t {
@@ -41,11 +41,11 @@ enum class Positions : std::uint8_t {
 /// Norms of queries and keys: with one weight per channel of a head, one per channel of each head, or over all heads.
 enum class QueryNorm : std::uint8_t { none, head, each_head, all_heads };
 
-/// What the attention's result is multiplied by: a sigmoid of as many channels, of a layer of its own or of one packed
-/// with the queries, or of one number per head.
+/// Gate on the attention's result: a sigmoid of as many channels, from a separate layer or packed with the queries, or
+/// of one number per head.
 enum class OutputGate : std::uint8_t { none, apart, packed, per_head };
 
-/// Whether scaled dot product attention is one operator or written out as product, softmax and product.
+/// Form of scaled dot product attention: one operator, or product, softmax and product.
 enum class Scoring : std::uint8_t { fused, written_out };
 
 enum class Routing : std::uint8_t {
@@ -55,7 +55,7 @@ enum class Routing : std::uint8_t {
     grouped,        ///< sigmoid, best groups, best experts of these
 };
 
-/// What mixes the tokens of a layer. All but attention keep a state whose size does not depend on the context.
+/// Token mixer of a layer. All except attention keep a state of fixed size.
 enum class Mixer : std::uint8_t { none, attention, mamba, mamba2, delta, conv, lightning, both };
 enum class FeedForward : std::uint8_t { none, dense, experts };
 
@@ -67,7 +67,7 @@ struct Layer {
     bool rotated = true;      ///< whether its queries and keys have rotary positions
 };
 
-/// What a family's network looks like whatever its size. Set by the rows of families.txt.
+/// Structure of a family's network, independent of its size. Set by the rows of families.txt.
 struct Structure {
     NormKind norm = NormKind::rms;
     NormPlace place = NormPlace::before;
@@ -98,11 +98,11 @@ struct Structure {
 struct Experts {
     std::int64_t count = 0;
     std::int64_t per_token = 0;
-    std::int64_t width = 0;         ///< of one expert's MLP
-    std::int64_t shared_width = 0;  ///< of the MLP that every token passes through as well; 0: none
+    std::int64_t width = 0;         ///< width of one expert's MLP
+    std::int64_t shared_width = 0;  ///< width of the shared MLP for all tokens; 0: none
     std::int64_t groups = 1;
-    std::int64_t cards = 1;         ///< that hold different experts, of which this is one
-    std::int64_t token_groups = 1;  ///< whose tokens come to this card's experts
+    std::int64_t cards = 1;         ///< cards over which the experts are split
+    std::int64_t token_groups = 1;  ///< groups that send tokens to this card's experts
     bool shared_gate = false;
     bool normalized = true;  ///< the scores of a token's experts are divided by their sum
 };
@@ -111,26 +111,26 @@ struct Experts {
 struct Latent {
     std::int64_t query_rank = 0;  ///< 0: queries come straight from the hidden state
     std::int64_t key_value_rank = 0;
-    std::int64_t plain_width = 0;   ///< of a query or key without positions
-    std::int64_t rotary_width = 0;  ///< of the part with positions
-    std::int64_t index_heads = 0;   ///< of the indexer that picks the tokens to attend to (DeepSeek-V3.2); 0: none
+    std::int64_t plain_width = 0;   ///< width of the part of a query or key without positions
+    std::int64_t rotary_width = 0;  ///< width of the part with positions
+    std::int64_t index_heads = 0;   ///< heads of the indexer that selects tokens (DeepSeek-V3.2); 0: none
     std::int64_t index_width = 0;
 };
 
 /// Sizes of the mixers with a state of constant size.
 struct StateSpace {
     std::int64_t inner = 0;      ///< channels
-    std::int64_t heads = 0;      ///< of which each has a state of its own
+    std::int64_t heads = 0;      ///< heads with a state each
     std::int64_t key_heads = 0;  ///< heads of keys and queries, or groups of Mamba-2's B and C
     std::int64_t state = 0;      ///< numbers per channel; the width of a key
     std::int64_t kernel = 0;     ///< taps of the short convolution
-    std::int64_t rank = 0;       ///< of Mamba's time step
+    std::int64_t rank = 0;       ///< rank of Mamba's time step
     std::int64_t chunk = 0;      ///< tokens that prefill multiplies at once
     bool bias = false, conv_bias = false;
     bool inner_norm = false;  ///< a gated norm (Mamba-2), norms of B, C and time step (Mamba)
 };
 
-/// A stack of transformer layers: structure and sizes, all that a graph needs.
+/// A stack of transformer layers: structure and sizes.
 struct TransformerConfig {
     std::string model_type;
     std::string title;  ///< class prefix: "Llama"
@@ -140,13 +140,13 @@ struct TransformerConfig {
     std::int64_t heads = 0;
     std::int64_t key_value_heads = 0;
     std::int64_t head_width = 0;
-    std::int64_t value_width = 0;   ///< of a head's values
+    std::int64_t value_width = 0;   ///< width of a head's values
     std::int64_t rotary_width = 0;  ///< leading part of a head that is rotated
     std::int64_t mlp_width = 0;
     std::int64_t vocabulary = 0;
     std::int64_t embedding_width = 0;  ///< hidden, unless projected
     std::int64_t positions = 0;        ///< longest context; 0: unlimited
-    std::int64_t position_rows = 0;    ///< of a learned table
+    std::int64_t position_rows = 0;    ///< rows of a learned table
     std::int64_t token_types = 0;
     std::string activation;
     bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
@@ -157,7 +157,7 @@ struct TransformerConfig {
     Latent latent;
     StateSpace space;
     CacheOptions cache;
-    std::int64_t cards = 1;  ///< that share each layer; sizes are those of one card's part
+    std::int64_t cards = 1;  ///< cards per layer; sizes are those of one card's part
 };
 
 }  // namespace ftax::config

@@ -14,23 +14,23 @@ namespace {
 
 /// Passes that a loop without a trip count is followed for while its condition holds.
 constexpr std::int64_t max_passes = 1 << 16;
-constexpr std::int64_t most_counted = 1'000'000;  ///< passes; more stand for no limit
+constexpr std::int64_t most_counted = 1'000'000;  ///< iterations; larger counts mean unlimited
 
 }  // namespace
 
-/// A Loop or Scan whose passes are inlined one after another.
+/// A Loop or Scan whose iterations are inlined in sequence.
 struct Importer::Iteration {
-    Scope& scope;  ///< where the node stands
+    Scope& scope;  ///< scope of the node
     const Call& call;
     std::shared_ptr<const GraphRecord> body;
-    std::int64_t passes = 0;  ///< how many passes to inline
-    Expression count{};       ///< how many the run makes; unknown_dim when only it knows
+    std::int64_t passes = 0;  ///< number of iterations to inline
+    Expression count{};       ///< iterations at run time; unknown_dim if data-dependent
     std::vector<TensorId> carried;
-    std::vector<std::size_t> output_axes;  ///< of the scan outputs, 0 where there is none
-    // of a Loop
+    std::vector<std::size_t> output_axes;  ///< axes of the scan outputs, default 0
+    // Loop
     bool is_loop = false;
-    bool by_condition = false;  ///< no trip count: passes follow while the condition is known to hold
-    // of a Scan
+    bool by_condition = false;  ///< no trip count: iterates while the condition is known to hold
+    // Scan
     std::vector<TensorId> sources;
     std::vector<std::size_t> source_axes;
 };

@@ -8,10 +8,10 @@
 
 namespace ftax {
 
-/// Imports an ONNX model from its bytes. `path` names it in messages and is where external data is looked for;
-/// `release` gives back the memory of bytes already looked at (see MappedFile). `keep_batch` leaves a leading dimension
-/// that the file fixes as it is, whatever the shapes given say: the caller lets it vary.
-/// Throws Error with code model, limit, refused, or usage when an input has no shape.
+/// Imports an ONNX model from its bytes. `path` names it in messages and locates external data; `release` releases
+/// memory of processed bytes (see MappedFile). `keep_batch` keeps a leading dimension that the file fixes, regardless
+/// of the given shapes: the caller makes it variable. Throws Error with code model, limit, refused, or usage if an
+/// input has no shape.
 [[nodiscard]] Graph import_onnx(std::string_view bytes, const std::string& path, const ImportOptions& options,
                                 const std::function<void()>& release = {}, bool keep_batch = false);
 

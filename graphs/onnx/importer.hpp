@@ -24,7 +24,7 @@ struct Scope {
     std::unordered_map<std::string_view, const ValueRecord*> declared;  ///< types the file states for inner tensors
     const Scope* outer = nullptr;                                       ///< scope whose names a body sees
     const std::vector<OpsetRecord>* opsets = nullptr;
-    std::vector<AttributeRecord> call_attributes;  ///< of the node that called this function
+    std::vector<AttributeRecord> call_attributes;  ///< attributes of the node that called this function
     std::string prefix;                            ///< path of calling nodes, for unique names
     std::string module;                            ///< module of the calling node, where the body says none
     int body_depth = 0;
@@ -70,7 +70,7 @@ class Importer {
     void warn_of_passes(const Iteration& state);
     void iterate(Iteration& state);
     std::vector<TensorId> run_body(std::unique_ptr<Scope> scope, std::string_view what);
-    std::optional<double> number_of(TensorId tensor);  ///< of a scalar that is known
+    std::optional<double> number_of(TensorId tensor);  ///< value of a known scalar
     std::shared_ptr<const GraphRecord> body_of(const Call& call, std::string_view attribute) const;
     std::unique_ptr<Scope> body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix);
     TensorId slice_of(const std::string& name, TensorId tensor, std::size_t axis);

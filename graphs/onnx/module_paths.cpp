@@ -94,7 +94,7 @@ class Restoration {
         return is_batch_norm(op.module) && owner_of(weight) != op.module;
     }
 
-    /// The dynamo exporter gives a convolution without bias one of zeros, beside the module's own weight.
+    /// The dynamo exporter adds a bias of zeros to convolutions without one, next to the module's own weight.
     [[nodiscard]] bool is_bias_added(const Op& op) const {
         if (op.kind != OpKind::conv || op.inputs.size() != 3 || op.inputs[2] == no_tensor) return false;
         const std::string& weight = graph_.tensors[op.inputs[1]].name;
@@ -155,9 +155,9 @@ class Restoration {
     std::size_t restored_ = 0;
 };
 
-constexpr std::uint32_t raw_data = 9;                         // of TensorProto
-constexpr std::int64_t largest_side = std::int64_t{1} << 28;  // of a matrix whose bytes are still counted in 64 bits
-constexpr std::size_t most_tables = 16;                       // a guess: tokens, positions, types; of text and speech
+constexpr std::uint32_t raw_data = 9;                         // field of TensorProto
+constexpr std::int64_t largest_side = std::int64_t{1} << 28;  // matrix side whose byte count fits into 64 bits
+constexpr std::size_t most_tables = 16;                       // a guess: tokens, positions, types; text and speech
 
 /// A matrix of numbers in the file.
 class Matrix {

@@ -81,7 +81,7 @@ const Scalars* Construction::value_of(TensorId tensor) {
     const TensorRecord& record = *note.record;
     const std::int64_t count = *math.static_count(graph.tensors[tensor].shape);
     if (count > max_followed_elements) return nullptr;
-    note.record = nullptr;  // asked once; what is absent stays absent
+    note.record = nullptr;  // try only once
     std::string external;
     if (record.external) {
         auto bytes = read_external_data(*record.external, directory, count * bits_of(graph.tensors[tensor].dtype) / 8);

@@ -224,7 +224,7 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
         by_key_.emplace(key_of(function.domain, function.name, function.overload), &function);
     }
     const std::size_t count = model.functions.size();
-    // Place `count` stands for the main graph.
+    // Index `count` is the main graph.
     std::vector<std::vector<std::uint32_t>> calls(count + 1);
     std::vector<std::uint64_t> nodes(count + 1);
     for (std::size_t i = 0; i <= count; ++i) {

@@ -228,7 +228,7 @@ void read_type(const Bytes& message, TypeRecord& type, int depth) {
             });
         }
         if (field.number == 5 || field.number == 7 || field.number == 8) type.kind = TypeRecord::Kind::other;
-        // an optional counts as what it may hold
+        // an optional is replaced by its content type
         if (field.number == 9) {
             for_each_field(field.message(), [&](const Field& element) {
                 if (element.number == 1) read_type(element.message(), type, depth + 1);

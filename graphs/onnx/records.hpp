@@ -13,8 +13,8 @@
 
 namespace ftax::onnx_import {
 
-// The messages of onnx.proto as far as a latency model needs them. Text and payload stay views of the mapped file;
-// what few nodes need (attributes, types, tensor data) is decoded when asked for.
+// The messages of onnx.proto needed by a latency model. Text and payload are views of the mapped file; rarely needed
+// parts (attributes, types, tensor data) are decoded on demand.
 
 struct ExternalData {
     std::string_view location;
@@ -37,7 +37,7 @@ struct DimRecord {
 
 struct TypeRecord {
     enum class Kind : std::uint8_t { none, tensor, sequence, other } kind = Kind::none;
-    std::int64_t element_type = 0;  ///< of a tensor, or of the tensors in a sequence
+    std::int64_t element_type = 0;  ///< type of a tensor, or of the tensors in a sequence
     std::optional<std::vector<DimRecord>> shape;
 };
 
@@ -97,15 +97,15 @@ struct ModelRecord {
     std::vector<FunctionRecord> functions;
 };
 
-/// Decodes a ModelProto. `release` is called now and then while payload is skipped: one look at a large file can map
-/// megabytes around it, which must not add up. Throws Error{model} with byte offsets, Error{limit} beyond `max_nodes`.
+/// Decodes a ModelProto. `release` is called periodically while payload is skipped, since each access to a large file
+/// can map megabytes around it. Throws Error{model} with byte offsets, Error{limit} beyond `max_nodes`.
 [[nodiscard]] ModelRecord read_model(Bytes message, std::uint64_t max_nodes, const std::function<void()>& release = {});
 /// Decodes a GraphProto given in parts that protobuf would merge.
 [[nodiscard]] GraphRecord read_graph(const std::vector<Bytes>& parts, std::uint64_t max_nodes);
 [[nodiscard]] std::vector<AttributeRecord> attributes_of(const NodeRecord& node);
 [[nodiscard]] TensorRecord read_tensor(const std::vector<Bytes>& parts, bool sparse = false);
 [[nodiscard]] TypeRecord type_of(const ValueRecord& value);
-/// Value of a key in the node's metadata_props; empty when it has none.
+/// Returns the value of a key in the node's metadata_props; empty if missing.
 [[nodiscard]] std::string_view metadata_of(const NodeRecord& node, std::string_view key);
 
 /// Maps TensorProto.DataType to an element type; numbers that this version does not know are DType::unknown.
@@ -115,15 +115,15 @@ struct ModelRecord {
 /// One element of a decoded tensor.
 using Number = std::variant<std::int64_t, double>;
 /// Decodes the payload of a small tensor. `external_bytes` replaces the payload of an external one.
-/// Returns nullopt when the payload is absent (stripped) or holds strings.
-/// Throws Error{model} when its size contradicts the dims.
+/// Returns nullopt if the payload is absent (stripped) or holds strings. Throws Error{model} if its size contradicts
+/// the dims.
 [[nodiscard]] std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std::int64_t count,
                                                               std::string_view external_bytes = {});
 
 /// Reads `count` bytes of a small external tensor whose value a shape depends on. The file must lie below the model's
 /// directory, be reached without symbolic links, and be a regular file with one name.
-/// Returns nullopt when it does not exist (a graph without its weights).
-/// Throws Error{refused} for any other place or kind of file, Error{model} when the range ends beyond the file.
+/// Returns nullopt if it does not exist (a graph without its weights). Throws Error{refused} for any other location or
+/// kind of file, Error{model} if the range exceeds the file.
 [[nodiscard]] std::optional<std::string> read_external_data(const ExternalData& data, const std::string& directory,
                                                             std::int64_t count);
 

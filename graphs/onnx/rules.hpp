@@ -50,7 +50,7 @@ Rule quantize, dequantize, dynamic_quantize, qlinear_same, matmul_nbits;
 // sequences and optionals (rules_sequence.cpp)
 Rule sequence_construct, sequence_empty, sequence_insert, sequence_erase, sequence_at, sequence_length,
     split_to_sequence, concat_from_sequence;
-Rule optional_pass;  ///< an optional counts as what it holds
+Rule optional_pass;  ///< an optional is replaced by its content
 Rule optional_has_element;
 
 // transformer operators (rules_transformer.cpp)

@@ -46,7 +46,7 @@ void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
     n.output(0, dtype, convolved(n, n.dims(x), n.dims(w)));
 }
 
-/// A matrix with its last dimensions exchanged, where asked for.
+/// Returns a matrix with its last dimensions exchanged if requested.
 Dims turned(Dims dims, bool transposed) {
     if (transposed && dims.size() > 1) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
     return dims;

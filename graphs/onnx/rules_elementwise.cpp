@@ -65,7 +65,7 @@ void cast_like(Node& n) {
     if (n.dtype(1) == n.dtype(0)) {
         n.outputs[0].alias = n.inputs[0];
     } else if (n.construction.is_folded(n.inputs[0]) && n.value(0)) {
-        evaluate_cast(n);  // of the other operand only the type counts, known or not
+        evaluate_cast(n);  // only the type of the other operand matters, known or not
     }
 }
 

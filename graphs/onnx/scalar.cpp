@@ -44,7 +44,7 @@ Scalar ShapeMath::from(Expression e) {
 Scalar ShapeMath::from(double value) {
     for (std::int64_t denominator = 1; denominator <= largest_denominator; denominator *= 2) {
         const double scaled = value * static_cast<double>(denominator);
-        if (std::fabs(scaled) >= 9e15) break;  // a double no longer tells neighbouring integers apart
+        if (std::fabs(scaled) >= 9e15) break;  // adjacent integers are no longer distinct in double
         if (scaled == std::floor(scaled)) return rational(constant(static_cast<std::int64_t>(scaled)), denominator);
     }
     return {Scalar::Kind::real, {}, 1, value};

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 10> sequence_names{"seq",         "sequen
 constexpr std::array<std::string_view, 4> past_names{"past_sequence_length", "past_seq_length", "past_seq_len",
                                                      "past_length"};
 
-/// torch's own numbered names of dimensions that nobody named: s0, s77.
+/// torch's numbered names of unnamed dimensions: s0, s77.
 bool is_numbered(std::string_view symbol) {
     return symbol.size() > 1 && symbol[0] == 's' &&
            std::all_of(symbol.begin() + 1, symbol.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -41,8 +41,7 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
     return std::find(names.begin(), names.end(), lower) != names.end();
 }
 
-/// What exporters write for a dimension that has no name: '?', '-1', 'None', in which each stands for a size of its
-/// own.
+/// Exporters' placeholders for unnamed dimensions: '?', '-1', 'None'. Each denotes a size of its own.
 bool is_open(std::string_view text) {
     constexpr std::array<std::string_view, 5> words{"none", "null", "nan", "unknown", "any"};
     if (text.starts_with('-') || is_one_of(words, text)) return true;
@@ -78,7 +77,7 @@ std::string identifier(std::string_view text) {
 DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
                                const std::vector<InputShape>& given, bool keep_batch,
                                std::vector<std::string>& warnings) {
-    std::set<std::string, std::less<>> unnamed;  // symbols that stand for dimensions the file leaves open
+    std::set<std::string, std::less<>> unnamed;  // symbols of unnamed dimensions
     const auto open_dim = [&](std::string_view input, std::size_t axis) {
         const std::string name = fmt::format("{}_{}", identifier(input), axis);
         unnamed.insert(name);
@@ -170,14 +169,14 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
 
     input_symbols_ = file_.symbols().size();
 
-    // Shapes the user gave replace the file's, and what they say about a symbol holds wherever it occurs.
+    // User-provided shapes replace the file's; values that they imply for a symbol apply everywhere.
     for (const InputShape& shape : given) {
         const auto found =
             std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == shape.input; });
         if (found == inputs.end()) {
             std::string names;
             for (const auto& [name, type] : inputs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-            throw Error(ErrorCode::usage, fmt::format("no input is called '{}'; there are: {}", shape.input, names));
+            throw Error(ErrorCode::usage, fmt::format("unknown input '{}'; available: {}", shape.input, names));
         }
         std::optional<Dims>& dims = shapes_[static_cast<std::size_t>(found - inputs.begin())];
         if (dims && dims->size() != shape.dims.size()) {

@@ -11,8 +11,8 @@
 namespace ftax::onnx_import {
 namespace {
 
-/// Widens a float of `exponent_bits` and `mantissa_bits` with an IEEE-like bias; infinities and NaN of the small
-/// 8-bit types are not told apart, since shape arithmetic never meets them.
+/// Widens a float of `exponent_bits` and `mantissa_bits` with an IEEE-like bias; infinities and NaN of the 8-bit types
+/// are not distinguished, since they never occur in shape arithmetic.
 double small_float(std::uint64_t bits, int exponent_bits, int mantissa_bits) {
     const std::uint64_t mantissa = bits & ((1u << mantissa_bits) - 1);
     const auto exponent = static_cast<int>((bits >> mantissa_bits) & ((1u << exponent_bits) - 1));

@@ -67,7 +67,7 @@ void WindowShape::write(Node& n, const Dims& input) const {
     std::vector<std::int64_t> begin = pad_begin;
     std::vector<std::int64_t> end = pad_end;
     if (same_upper || same_lower) {
-        // SAME pads what makes the output ceil(in / stride); with a dynamic size the pads of stride 1 stand in.
+        // SAME padding gives an output of ceil(in / stride); dynamic sizes use the padding of stride 1.
         for (std::size_t i = 0; i < kernel.size() && i + 2 < input.size(); ++i) {
             const std::int64_t reach = (n.math().constant_value(kernel[i]).value_or(1) - 1) * dilation[i] + 1;
             std::int64_t total = reach - 1;

@@ -4,7 +4,7 @@
 
 namespace ftax::onnx_import {
 
-/// Beyond this a stride, a pad or a number of groups is none: sums of them stay within int64.
+/// Upper limit of strides, pads and groups; their sums stay within int64.
 inline constexpr std::int64_t largest_window = std::int64_t{1} << 31;
 
 /// Kernel, strides, pads and dilations of a convolution or pooling, checked.
@@ -21,8 +21,7 @@ struct WindowShape {
 };
 
 /// Reads the window attributes. `weight_kernel` are the kernel dims of the weight, empty for a pooling, which must
-/// have the attribute kernel_shape. Throws Error{model} on zeros, negatives, wrong lengths and
-/// what is too large.
+/// have the attribute kernel_shape. Throws Error{model} on zeros, negatives, wrong lengths and excessive values.
 [[nodiscard]] WindowShape read_window(const Node& n, const Dims& weight_kernel);
 
 }  // namespace ftax::onnx_import

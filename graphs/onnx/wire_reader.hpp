@@ -6,7 +6,7 @@
 
 namespace ftax::onnx_import {
 
-/// A stretch of the model file and where it begins there.
+/// A byte range of the model file with its offset.
 struct Bytes {
     std::string_view data;
     std::size_t offset = 0;
@@ -21,14 +21,14 @@ struct Field {
     std::uint64_t value = 0;  ///< varint, fixed32 or fixed64
     Bytes bytes;              ///< length-delimited content
 
-    /// Throw Error{model} with the byte offset when the field has another wire type than its schema says.
+    /// Throw Error{model} with the byte offset if the field's wire type does not match its schema.
     [[nodiscard]] std::int64_t integer() const;
     [[nodiscard]] float real() const;
     [[nodiscard]] std::string_view text() const;
     [[nodiscard]] const Bytes& message() const;
 };
 
-/// Reads the fields of one protobuf message without copying and without looking at content that nobody asks for.
+/// Reads the fields of one protobuf message lazily and without copying.
 /// Groups, which ONNX does not use, are skipped iteratively. Source: protobuf encoding specification.
 class WireReader {
   public:

@@ -51,7 +51,7 @@ std::int64_t integer(const Json& value) {
     if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
     if (!is_integer(value)) {
         const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-        throw Error(ErrorCode::model, fmt::format("'{:.40}' is no integer of 64 bits", text));
+        throw Error(ErrorCode::model, fmt::format("'{:.40}' is not a 64-bit integer", text));
     }
     return value.get<std::int64_t>();
 }
@@ -62,7 +62,7 @@ const Json* member(const Json& object, const char* key) {
     return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-/// What nlohmann::json says, but for what it repeats of the file.
+/// Returns nlohmann::json's message without excerpts of the file.
 std::string_view complaint(const Json::exception& error) {
     constexpr int wrong_type = 302, missing = 403;  // Source: the library's documentation, "Exceptions"
     return error.id == missing      ? "a field is missing"
@@ -70,7 +70,7 @@ std::string_view complaint(const Json::exception& error) {
                                     : "a wrong field";
 }
 
-/// Runs `read`; what is wrong is said of the part of the file that `where()` names.
+/// Runs `read`; errors name the part of the file returned by `where()`.
 template <class Where, class Read>
 auto in_context(const Where& where, const Read& read) {
     try {
@@ -128,7 +128,7 @@ class Importer {
     Importer(Graph& graph, const ImportOptions& options) : graph_(graph), options_(options) {}
 
     void import_program(const Json& program) {
-        if (!program.is_object()) throw Error(ErrorCode::model, "the program is no JSON object");
+        if (!program.is_object()) throw Error(ErrorCode::model, "the program is not a JSON object");
         check_schema(program);
         const Json& module = program.at("graph_module");
         const Json& graph = module.at("graph");
@@ -148,7 +148,7 @@ class Importer {
     void take_module_calls_from_stacks() { graph_.module_calls = std::move(stack_calls_); }
 
   private:
-    /// One (sub)graph of the file and the tensors its names stand for.
+    /// One (sub)graph of the file, with the tensors of its names.
     struct Scope {
         const Json& graph;
         std::unordered_map<std::string, TensorId> tensors;
@@ -274,7 +274,7 @@ class Importer {
         for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
     }
 
-    /// A node for messages, whatever of it is there.
+    /// Returns a description of a possibly incomplete node for messages.
     static std::string described(const Json& node) {
         const auto text = [&](const char* key) {
             const Json* held = node.is_object() ? member(node, key) : nullptr;
@@ -393,8 +393,8 @@ class Importer {
 
     /// One argument before, between or after the graphs that a node calls.
     struct Operands {
-        std::vector<TensorId> tensors;  ///< no_tensor for what is no tensor
-        std::optional<bool> truth;      ///< of a condition that the exporter knew
+        std::vector<TensorId> tensors;  ///< no_tensor for other values
+        std::optional<bool> truth;      ///< value of a condition known to the exporter
         bool is_text = false;
     };
 
@@ -660,7 +660,7 @@ std::string program_member(const Archive& archive) {
                 "a ZIP archive without a torch.export program; export the model with torch.export.save");
 }
 
-/// Module calls as recorded beside the program by graphs/zoo/export.py: [[path, class], …].
+/// Module calls as recorded with the program by graphs/zoo/export.py: [[path, class], …].
 std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {

@@ -7,13 +7,13 @@
 
 namespace ftax {
 
-/// Gives the symbols of a torch.export file names that a user can write. torch forgets the names of its dimensions and
-/// numbers them (s77): the first dimension of an input is called `batch`, the second of a two-dimensional integer input
-/// `seq`, that of the tokens in a cache of keys or values `past`, any other one by input and place, `mask.1`. Symbols
-/// of no input keep their number.
+/// Renames the symbols of a torch.export file for users. torch does not store the names of dimensions but numbers them
+/// (s77): the first dimension of an input is called `batch`, the second of a two-dimensional integer input `seq`, the
+/// tokens in a cache of keys or values `past`, any other one by input and axis, `mask.1`. Symbols not used by inputs
+/// keep their number.
 class SymbolNames {
   public:
-    /// Looks at one input; `dims` are its sizes as the file prints them.
+    /// Processes one input; `dims` are its sizes as printed in the file.
     void add_input(const std::string& input, const std::vector<std::string>& dims, bool integers);
 
     /// Replaces the symbols in an expression.

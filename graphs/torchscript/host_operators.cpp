@@ -249,7 +249,7 @@ class HostOperators {
         return taken(items, *at);
     }
 
-    /// Where a key stands, the number of keys when it is not there; nullopt where that depends on data.
+    /// Returns the position of a key, or the number of keys if it is missing; nullopt if that depends on data.
     std::optional<std::size_t> place_of(const Value& key, const std::vector<Value>& keys) {
         for (std::size_t i = 0; i < keys.size(); ++i) {
             const auto equal = equality(keys[i], key);

@@ -21,15 +21,14 @@ namespace ftax::script {
 namespace {
 
 constexpr int max_depth = 256;  ///< calls and blocks within each other
-/// Nodes on the host: per operator dispatched (scripted modules take about 20), and what max_nodes allows on top of
-/// them.
+/// Limits of host nodes: per dispatched operator (scripted modules need about 20), plus a share of max_nodes.
 constexpr std::uint64_t steps_per_operator = 64, free_steps_per_node = 1;
-constexpr std::size_t items_per_step = 4;  ///< of lists that a node copies or searches
+constexpr std::size_t items_per_step = 4;  ///< list items that a node copies or searches per step
 constexpr std::size_t max_rank = 32;
 
 /// The program reached a statement that raises an exception.
 struct Raised {
-    std::string message;  ///< empty where it depends on data
+    std::string message;  ///< empty if it depends on data
 };
 
 class Interpreter {
@@ -149,7 +148,7 @@ class Interpreter {
     }
 
     void add_outputs(const Value& value) {
-        take_steps(1);  // a list may stand in others many times
+        take_steps(1);  // a list may occur in others many times
         if (const auto* sequence = value.as<Sequence>()) {
             for (const Value& item : *sequence->items) add_outputs(item);
         } else if (value.as<StoredTensor>() || value.as<TensorValue>()) {
@@ -618,7 +617,7 @@ class Interpreter {
         }
         if (!given && done > 1 && decided_.size() > first_decision) {
             warn(
-                fmt::format("{} ends earlier than after its {} passes where {} says so, which depends on data; all "
+                fmt::format("{} may end before its {} passes, depending on the data-dependent {}; all passes "
                             "are counted",
                             name, done, decided_[first_decision]));
         }
@@ -793,7 +792,7 @@ class Interpreter {
     Program program_;
     const ImportOptions& options_;
     Graph& graph_;
-    std::vector<TensorId> stored_;  ///< of Program::tensors
+    std::vector<TensorId> stored_;  ///< graph tensors of Program::tensors
     NameCounts op_names_, tensor_names_;
     std::vector<std::uint32_t> active_;  ///< functions that are being run
     std::string module_;

@@ -4,6 +4,6 @@
 
 #include "graphs/torchscript/program.hpp"
 
-/// What the module that is linked with LibTorch offers to the program that loads it; see load_program.hpp.
+/// Interface of the module linked with LibTorch to the program that loads it; see load_program.hpp.
 extern "C" __attribute__((visibility("default"))) void ftax_load_torchscript(const std::string& path,
                                                                              ftax::script::Program& program);

@@ -10,7 +10,7 @@
 #include "ftax/expression.hpp"
 #include "ftax/graph.hpp"
 
-/// A TorchScript program free of LibTorch's types, so that walking it needs no LibTorch and can be tested without one.
+/// A TorchScript program without LibTorch types, so that it can be interpreted and tested without LibTorch.
 namespace ftax::script {
 
 struct Value;
@@ -18,15 +18,15 @@ struct Value;
 /// A list, tuple or dictionary. Copies share their items, as Python's do.
 struct Sequence {
     std::shared_ptr<std::vector<Value>> items;
-    std::shared_ptr<std::vector<Value>> keys;  ///< of a dictionary; null for lists and tuples
+    std::shared_ptr<std::vector<Value>> keys;  ///< keys of a dictionary; null for lists and tuples
 };
 
-/// A tensor of the graph that is being built.
+/// A tensor of the graph under construction.
 struct TensorValue {
     TensorId id = no_tensor;
 };
 
-/// A tensor that the file holds: weight, buffer or constant.
+/// A tensor stored in the file: weight, buffer or constant.
 struct StoredTensor {
     std::uint32_t index = 0;  ///< into Program::tensors
 };
@@ -36,7 +36,7 @@ struct ObjectValue {
     std::uint32_t index = 0;  ///< into Program::objects
 };
 
-/// What is not known before the model runs.
+/// A value that is unknown before the model runs.
 struct Unknown {};
 
 /// Value of a variable: None, a number of the host (integers may be symbolic), text, or one of the above.
@@ -59,19 +59,19 @@ struct Block {
     std::vector<Node> nodes;
 };
 
-/// How the program types a parameter or an output.
+/// Declared type of a parameter or output.
 enum class ValueType : std::uint8_t { other, tensor, tensors, integer, real, boolean };
 
 struct Node {
     std::string kind;  ///< "aten::conv2d", "prim::If"
-    std::string name;  ///< of the attribute or method it names; for operators, of its first output
+    std::string name;  ///< name of the attribute or method; for operators, of the first output
     std::vector<std::uint32_t> inputs, outputs;
     std::vector<ValueType> output_types;
     std::vector<std::string> arguments;  ///< names of the inputs in the operator's schema; may be empty
     std::vector<Block> blocks;
-    std::uint32_t list_items = 0;  ///< of the list it returns, where the program unpacks it; 0: not known
-    Value constant;                ///< of prim::Constant
-    std::uint32_t function = 0;    ///< of prim::CallFunction
+    std::uint32_t list_items = 0;  ///< size of the returned list, if the program unpacks it; 0: unknown
+    Value constant;                ///< value of prim::Constant
+    std::uint32_t function = 0;    ///< target of prim::CallFunction
 };
 
 struct Function {
@@ -85,7 +85,7 @@ struct Function {
 
 struct Object {
     std::string type;  ///< "torch.nn.modules.conv.Conv2d"
-    std::string path;  ///< of a module: "layer1.0.conv1"
+    std::string path;  ///< path of a module: "layer1.0.conv1"
     std::map<std::string, Value, std::less<>> attributes;
     std::map<std::string, std::uint32_t, std::less<>> methods;  ///< into Program::functions
 };

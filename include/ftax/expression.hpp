@@ -21,9 +21,9 @@ struct Expression {
 };
 
 /// Stores the integer expressions of one graph: polynomials over named symbols, floor division, modulo, minimum and
-/// maximum. Expressions are kept in a normal form and each is stored once, so that equality is comparison of handles,
-/// and all of them are evaluated for one binding in a single pass without allocation.
-/// Symbols stand for dimensions, i.e. positive integers; simplifications may rely on that.
+/// maximum. Expressions are stored once, in a normal form, so that comparing handles compares expressions. A single
+/// pass evaluates all of them for one binding, without allocation. Symbols stand for dimensions, i.e. positive
+/// integers; simplifications may rely on that.
 class ExpressionPool {
   public:
     ExpressionPool();
@@ -33,7 +33,7 @@ class ExpressionPool {
     ExpressionPool(ExpressionPool&&) noexcept;
     ExpressionPool& operator=(ExpressionPool&&) noexcept;
 
-    /// Throws Error{limit} when a constant folds beyond the range of int64, as do all the operations below.
+    /// Like all operations below, throws Error{limit} if a constant exceeds the range of int64.
     Expression constant(std::int64_t value);
     Expression symbol(std::string_view name);
     Expression add(Expression a, Expression b);
@@ -50,11 +50,11 @@ class ExpressionPool {
 
     /// Parses `+ - * // % ( )`, min(a,b), max(a,b), ceildiv(a,b), integers and symbol names; also the forms that
     /// torch.export writes (`Max(1, s0)`, `FloorDiv(s0, 2)`, `Mod(...)`, `s0**2`, `CeilToInt(IntTrueDiv(a, b))`).
-    /// Throws Error{model} with the position of what could not be read, Error{limit} beyond 64 levels or 4 KiB.
+    /// Throws Error{model} with the position of the syntax error, Error{limit} beyond 64 levels or 4 KiB.
     Expression parse(std::string_view text);
 
     [[nodiscard]] std::optional<std::int64_t> constant_value(Expression e) const;
-    /// Prints the normal form so that parse() reads it back ("2*batch*seq+1").
+    /// Prints the normal form; parse() reads it back ("2*batch*seq+1").
     [[nodiscard]] std::string to_string(Expression e) const;
     /// Names of all symbols of the pool, in order of first use.
     [[nodiscard]] const std::vector<std::string>& symbols() const noexcept;
@@ -66,7 +66,7 @@ class ExpressionPool {
     /// Throws Error{limit} on overflow, Error{model} on division by zero.
     void evaluate(std::span<const std::int64_t> symbol_values, std::vector<std::int64_t>& values) const;
 
-    /// Copies an expression of another pool into this one, replacing symbols by the given expressions of this pool.
+    /// Copies an expression of another pool into this one and replaces symbols by the given expressions of this pool.
     Expression import(const ExpressionPool& other, Expression e,
                       const std::map<std::string, Expression, std::less<>>& replace = {});
 

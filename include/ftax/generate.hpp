@@ -15,102 +15,103 @@ namespace ftax {
 
 struct LoweringTraits;  // predictors/lowering/lowering.hpp
 
-/// Whether a graph has the symbols of a decoder: batch, seq and past.
+/// Returns true if a graph has the symbols of a decoder: batch, seq and past.
 [[nodiscard]] bool is_decoder(const Graph& graph);
 
-/// A batch of prompts and how many tokens each of them gets.
+/// A batch of prompts and the number of tokens to generate for each.
 struct GenerationRequest {
     std::int64_t batch = 1;
     std::int64_t prompt = 1;          ///< tokens of a prompt, on average
-    std::int64_t longest_prompt = 0;  ///< 0: all are alike. Frameworks without nested tensors pad all to it
+    std::int64_t longest_prompt = 0;  ///< 0: all have equal length. Without nested tensors, all are padded to it
     std::int64_t new_tokens = 1;
     friend bool operator==(const GenerationRequest&, const GenerationRequest&) = default;
 };
 
-/// What a language model takes from a batch of prompts to their last tokens. Each pass waits for the one before, whose
-/// token it reads.
+/// Predicted time and memory of a generation, from a batch of prompts to the last token. Each pass waits for the
+/// previous one, whose token it reads.
 struct Generation {
     GenerationRequest request;
     double ttft_s = 0;                              ///< until every sequence has its first token
-    double tpot_s = 0;                              ///< mean time of a further token
-    double first_tpot_s = 0;                        ///< of the first one behind the prompt
-    double last_tpot_s = 0;                         ///< of the last one, with all others in the cache
-    double decode_host_s = 0, decode_device_s = 0;  ///< their means over the steps
+    double tpot_s = 0;                              ///< mean time per output token after the first
+    double first_tpot_s = 0;                        ///< time of the first decoding step
+    double last_tpot_s = 0;                         ///< time of the last decoding step, with all other tokens cached
+    double decode_host_s = 0, decode_device_s = 0;  ///< means over the decoding steps
     double total_s = 0;
     double low_s = 0, high_s = 0;     ///< 90 % interval of total_s
     double tokens_per_s = 0;          ///< new tokens of all sequences over total_s
-    std::int64_t prefill_passes = 1;  ///< the prompts are read in so many passes, the last token of each a result
-    std::int64_t prompts_per_pass = 1, prompt_tokens_per_pass = 1;  ///< of one of them, at most
-    Prediction prefill;                                             ///< of the first of them
-    Prediction decode;         ///< of the step in the middle; without one (new_tokens is 1) that behind the prompt
-    MemoryUse memory;          ///< of all sequences at their longest
-    std::int64_t at_once = 0;  ///< sequences that fit into the memory; 0: not even one
-    double waves = 1;          ///< turns in which a framework that schedules sequences serves a batch that exceeds them
+    std::int64_t prefill_passes = 1;  ///< number of passes that read the prompts; each yields the last token's result
+    std::int64_t prompts_per_pass = 1, prompt_tokens_per_pass = 1;  ///< largest values of a pass
+    Prediction prefill;                                             ///< the first such pass
+    Prediction decode;         ///< the middle decoding step; if new_tokens is 1, the step after the prompt
+    MemoryUse memory;          ///< with all sequences at full length
+    std::int64_t at_once = 0;  ///< sequences that fit into memory; 0: none
+    double waves = 1;          ///< rounds in which a serving framework handles a batch larger than at_once
     std::vector<std::string> warnings;
 
-    /// That one board takes: prompts draw as `prefill` does, all steps as `decode`.
+    /// Energy of one board: the prompts at the power of `prefill`, all steps at that of `decode`.
     [[nodiscard]] double energy_j() const { return prefill.power_w * ttft_s + decode.power_w * (total_s - ttft_s); }
 };
 
-/// Length of the context at which the host takes as long as the device.
+/// Context length at which host time equals device time.
 struct ContextCrossover {
-    std::int64_t tokens = 0;       ///< the first context, in cached tokens, on the other side
-    bool gpu_waits_above = false;  ///< as Crossover has it
+    std::int64_t tokens = 0;       ///< first context length beyond the crossover, in cached tokens
+    bool gpu_waits_above = false;  ///< see Crossover
 };
 
-/// Where decoding changes between bound by the framework and bound by the device, in ascending order.
+/// Points at which decoding changes between framework-bound and device-bound, in ascending order.
 struct DecodeCrossover {
-    std::vector<Crossover> batches;          ///< at the context of the prompt; empty: one side up to `largest_batch`
-    std::vector<ContextCrossover> contexts;  ///< at the batch of the request; empty: one side up to `longest_context`
-    Bound batch_bound = Bound::host, context_bound = Bound::host;  ///< the side at batch 1, at an empty context
+    std::vector<Crossover> batches;          ///< at the prompt's context; empty: no change up to `largest_batch`
+    std::vector<ContextCrossover> contexts;  ///< at the request's batch; empty: no change up to `longest_context`
+    Bound batch_bound = Bound::host, context_bound = Bound::host;  ///< bounds at batch 1 and at an empty context
     std::int64_t largest_batch = 4096;
-    std::int64_t longest_context = 0;  ///< the model's own, or 1,048,576 tokens
+    std::int64_t longest_context = 0;  ///< the model's limit, or 1,048,576 tokens
 };
 
-/// Generates with a decoder whose graph has the symbols batch, seq and past (import.hpp, CacheOptions: a `cache` of
-/// fixed length is as long as prompt and new tokens). Predictions are exact for a few contexts; between them the time
-/// of a step is interpolated until another exact one confirms it (0.2 %).
+/// Predicts generation with a decoder whose graph has the symbols batch, seq and past (import.hpp, CacheOptions: a
+/// `cache` of fixed length holds the prompt and the new tokens). A few contexts are predicted exactly; step times
+/// between them are interpolated, with exact predictions added until the interpolation is confirmed to 0.2 %.
 class Generator {
   public:
     /// Keeps a reference to `graph`. Throws what Predictor throws, Error{model} for a graph without these symbols.
     Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options = {});
 
-    /// Throws Error{usage} for a request with less than one sequence or token.
+    /// Throws Error{usage} for a request with fewer than one sequence or token.
     [[nodiscard]] Generation generate(const GenerationRequest& request);
-    /// `known`: what this generator found for another batch of the same prompts; its batch is not searched again.
+    /// `known`: this generator's result for another batch of the same prompts; its batch crossovers are reused.
     [[nodiscard]] DecodeCrossover crossover(const GenerationRequest& request, const DecodeCrossover* known = nullptr);
-    /// The most sequences of that length that fit into the memory, whatever the batch; 0: not even one.
+    /// Returns the largest number of such sequences that fit into memory, independent of the request's batch; 0 if none
+    /// fits.
     [[nodiscard]] std::int64_t largest_batch(const GenerationRequest& request);
     [[nodiscard]] MemoryUse memory(const GenerationRequest& request);
-    /// The memory of an engine that computes `tokens` in a step, with keys and values of one sequence of that length.
+    /// Returns the memory of an engine that computes `tokens` per step and caches one sequence of the given length.
     [[nodiscard]] MemoryUse serving_memory(std::int64_t tokens, std::int64_t length);
-    /// What engines leave alone is not among it.
+    /// Returns the memory that engines use, without their reserve.
     [[nodiscard]] double usable_bytes() const;
 
     [[nodiscard]] const DeviceSpec& device() const { return predictor_.device().device; }
     [[nodiscard]] Predictor& predictor() { return predictor_; }
-    /// Of the passes behind the first, which find an encoder's results in the cache.
+    /// Returns the predictor of the passes after the first, which find an encoder's results in the cache.
     [[nodiscard]] Predictor& decoder() { return steps_ ? *steps_ : predictor_; }
-    /// The symbols of a pass: `seq` new tokens of each sequence behind `past` cached ones.
+    /// Returns the bindings of a pass: `seq` new tokens of each sequence after `past` cached ones.
     [[nodiscard]] ShapeBindings pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
                                      std::int64_t past) const;
 
   private:
-    /// Fills in what does not depend on turns, for the batch of the request.
+    /// Fills in the results that do not depend on rounds, for the batch of the request.
     void run_at_once(const GenerationRequest& request, Generation& result);
     [[nodiscard]] std::int64_t find_largest_batch(const GenerationRequest& request);
-    /// Tokens of a prompt that are computed: the mean, or the longest where shorter ones are padded.
+    /// Returns the computed tokens per prompt: the mean, or the longest if shorter ones are padded.
     [[nodiscard]] std::int64_t prompt_of(const GenerationRequest& request) const;
     [[nodiscard]] std::int64_t prompts_per_pass(const GenerationRequest& request) const;
-    /// Tokens of one of those that a pass takes in.
+    /// Returns the largest number of tokens per prompt in one pass.
     [[nodiscard]] std::int64_t longest_part(const GenerationRequest& request) const;
 
     Predictor predictor_;
-    std::unique_ptr<const Graph> steps_graph_;  ///< where it is not the whole graph
+    std::unique_ptr<const Graph> steps_graph_;  ///< null if decoding uses the whole graph
     std::unique_ptr<Predictor> steps_;
-    const LoweringTraits* traits_;  ///< of the framework
+    const LoweringTraits* traits_;  ///< framework traits
     bool has_fixed_cache_;
-    std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< the last one found
+    std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< most recent result
 };
 
 }  // namespace ftax

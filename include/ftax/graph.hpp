@@ -14,8 +14,8 @@
 
 namespace ftax {
 
-/// Canonical operators. Importers map every operator of their format to one of these, so that the same model from
-/// different exporters becomes the same Graph. Attribute names in braces; dimensions come from the tensors.
+/// Canonical operators. Importers map every operator of their format to one of these, so that one model gives the same
+/// Graph from any exporter. Attribute names are in braces; dimensions come from the tensors.
 enum class OpKind : std::uint8_t {
     // contractions
     conv,  ///< inputs x[N,C,spatial…], w[K,C/groups,kernel…], bias?; {stride,pad_begin,pad_end,dilation,groups}
@@ -49,13 +49,13 @@ enum class OpKind : std::uint8_t {
     embedding,  ///< inputs table[rows,width], indices
     gather,
     scatter,
-    // movement that eager frameworks do as views (host cost only) and others may copy
+    // data movement: views in eager frameworks (host cost only), possibly copies elsewhere
     reshape,    ///< any reinterpretation of contiguous data: view, flatten, squeeze, unsqueeze
     transpose,  ///< {perm}
     slice,
     split,
     expand,
-    // movement that copies
+    // data movement with copies
     concat,  ///< {axis}
     pad,
     copy,  ///< copy: contiguous, clone, repeat, tile, roll, flip
@@ -64,18 +64,17 @@ enum class OpKind : std::uint8_t {
     fft,
     quantize,
     dequantize,
-    nonzero,     ///< output size depends on data: the host waits
+    nonzero,     ///< data-dependent output size: the host waits
     to_host,     ///< item(), device-to-host copy: the host waits
     shape,       ///< shape arithmetic on the host
     identity,    ///< no kernel and no host work: dropout in eval mode, detach
     all_reduce,  ///< sums a tensor over {ranks} cards
     control,     ///< If/Loop/Scan whose body was not inlined
-    custom,      ///< operator ftax has no rule for: modelled as memory-bound, coverage lowered
+    custom,      ///< operator without a rule: modelled as memory-bound, lowers the coverage
 };
 inline constexpr int op_kind_count = static_cast<int>(OpKind::custom) + 1;
 
-/// Attributes of a matmul of rows that are sorted by expert with a weight per expert: how many there are, how many each
-/// token has.
+/// Attributes of a grouped matmul (rows sorted by expert, one weight per expert): number of experts, experts per token.
 inline constexpr std::string_view experts_attribute = "experts", experts_per_token_attribute = "experts_per_token";
 
 [[nodiscard]] std::string_view name_of(OpKind kind) noexcept;
@@ -90,7 +89,7 @@ enum class TensorRole : std::uint8_t {
     activation,
     input,
     weight,    ///< parameter or buffer, constant over a run, read from memory
-    constant,  ///< small value known at import: folded, never read by a kernel of its own
+    constant,  ///< small value known at import: folded, never read by a kernel
 };
 
 /// Type of a tensor with known numbers only.
@@ -118,15 +117,15 @@ struct Attribute {
 
 struct Op {
     OpKind kind = OpKind::custom;
-    std::string name;    ///< unique within the graph
-    std::string source;  ///< operator as the file calls it: "Conv", "aten::conv2d", "com.microsoft::Gelu"
-    std::string module;  ///< path of the module that ran it ("layer1.0.conv1"); empty when the file does not say
+    std::string name;              ///< unique within the graph
+    std::string source;            ///< operator name in the file: "Conv", "aten::conv2d", "com.microsoft::Gelu"
+    std::string module;            ///< path of the calling module ("layer1.0.conv1"); empty if not recorded
     std::vector<TensorId> inputs;  ///< no_tensor where an optional input is absent
     std::vector<TensorId> outputs;
     std::vector<Attribute> attributes;
 
     template <class... Kinds>
-    [[nodiscard]] bool is(Kinds... kinds) const noexcept {  ///< of one of these kinds
+    [[nodiscard]] bool is(Kinds... kinds) const noexcept {  ///< true if `kind` is one of these
         return ((kind == kinds) || ...);
     }
     /// Returns the attribute or `fallback`; a value of another type counts as absent (importers check types).
@@ -135,29 +134,29 @@ struct Op {
     [[nodiscard]] std::string_view text(std::string_view attribute) const;
 };
 
-/// One call of an nn.Module in eager mode (its Python overhead is part of the host cost).
+/// One call of an nn.Module in eager mode; its Python overhead is part of the host cost.
 struct ModuleCall {
     std::string path;
     std::string type;  ///< class name when known ("torch.nn.modules.conv.Conv2d")
 };
 
-/// An If whose condition only a run knows: the operators of one of its branches stand in the graph.
+/// An If whose condition is unknown before the run; the graph contains the operators of one branch.
 struct UndecidedBranch {
     std::string name;
     bool then_taken = false;
 };
 
-/// Values of a symbol that an exporter proved the program right for.
+/// Range of a symbol for which the exporter guarantees the program.
 struct SymbolRange {
     std::string symbol;
     std::int64_t least = 0, greatest = std::numeric_limits<std::int64_t>::max();
 };
 
-/// Two sizes that an operator needs to be equal, which only the values of the symbols show: bind() compares them.
+/// Two sizes that an operator requires to be equal and that depend on symbols; bind() compares them.
 struct SizeCheck {
     std::string op;  ///< name and source of the operator, for messages
     Expression is, must_be;
-    bool or_one = false;  ///< `is` may be 1: it is broadcast
+    bool or_one = false;  ///< `is` may also be 1 (broadcast)
 };
 
 /// A network: operators in execution order, framework-neutral, shapes symbolic.
@@ -172,20 +171,20 @@ struct Graph {
     std::vector<ModuleCall> module_calls;
     std::vector<UndecidedBranch> undecided;
     std::vector<SymbolRange> ranges;
-    std::vector<SizeCheck> size_checks;  ///< as load_graph() finds them
-    std::vector<std::string> warnings;   ///< what an importer had to assume
+    std::vector<SizeCheck> size_checks;  ///< collected by load_graph()
+    std::vector<std::string> warnings;   ///< assumptions of the importer
 };
 
-/// Numbers of a graph for one binding of its symbols. Reusable: bind() again without allocating.
+/// Sizes of a graph for one binding of its symbols. Rebinding the same object does not allocate.
 struct BoundShapes {
     std::vector<std::int64_t> values;  ///< value of every expression of the pool
 
     [[nodiscard]] std::int64_t operator[](Expression e) const { return values[e.id]; }
 };
 
-/// Binds every symbol of `graph` and checks that no dimension is negative and that operands fit each other.
-/// Throws Error{usage} naming each unbound symbol and the flag that sets it, and each binding that the graph does not
-/// know; Error{limit} on overflow; Error{model} on a negative dimension or a size check that fails.
+/// Binds every symbol of `graph`; checks that no dimension is negative and that operand sizes agree. Throws
+/// Error{usage} naming each unbound symbol with the flag that sets it, and each binding of an unknown symbol;
+/// Error{limit} on overflow; Error{model} on a negative dimension or a size check that fails.
 void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound);
 [[nodiscard]] BoundShapes bind(const Graph& graph, const ShapeBindings& bindings);
 
@@ -195,8 +194,8 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
 [[nodiscard]] std::int64_t byte_count(const Tensor& tensor, const BoundShapes& bound);
 [[nodiscard]] TensorType bound_type(const Tensor& tensor, const BoundShapes& bound);
 
-/// Puts the operators into an order in which every input is produced before it is read.
-/// Returns false when they already were. Throws Error{model} printing one cycle.
+/// Sorts the operators so that every input is produced before it is read.
+/// Returns false if they already were in order. Throws Error{model} naming one cycle.
 bool sort_topologically(Graph& graph);
 
 }  // namespace ftax

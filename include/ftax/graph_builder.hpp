@@ -8,7 +8,7 @@
 
 namespace ftax {
 
-/// Window of a convolution or pooling; one value means the same in both directions.
+/// Window of a convolution or pooling; each value applies to both directions.
 struct Window {
     std::int64_t kernel = 1;
     std::int64_t stride = 1;
@@ -17,15 +17,15 @@ struct Window {
     std::int64_t groups = 1;
 };
 
-/// Builds a Graph operator by operator, as a model's forward function would, and infers shapes on the way.
+/// Builds a Graph operator by operator, like a model's forward function, and infers the shapes.
 ///
 ///     GraphBuilder net("tiny");
 ///     auto x = net.input("x", {"batch", "3", "32", "32"});
 ///     auto y = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1})));
 ///     Graph graph = net.finish({net.linear(net.flatten(net.global_average_pool(y), 1), 10)});
 ///
-/// Dimensions are expressions in text (see ExpressionPool::parse). Throws Error{model} naming the operator whose
-/// inputs do not fit. Module calls are recorded as PyTorch would make them (one per layer).
+/// Dimensions are textual expressions (see ExpressionPool::parse). Throws Error{model} naming an operator whose inputs
+/// do not match. Module calls are recorded as in PyTorch: one per layer.
 class GraphBuilder {
   public:
     explicit GraphBuilder(std::string name);
@@ -52,13 +52,13 @@ class GraphBuilder {
     TensorId flatten(TensorId x, std::int64_t first_axis);
     TensorId transpose(TensorId x, const std::vector<std::int64_t>& perm);
 
-    /// Appends an operator with explicit output types: the general form the others are written in.
+    /// Appends an operator with explicit output types; the other methods are written in terms of it.
     std::vector<TensorId> op(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs,
                              std::vector<Attribute> attributes, const std::vector<Tensor>& outputs);
 
     [[nodiscard]] Graph& graph() noexcept { return graph_; }
     [[nodiscard]] const std::vector<Expression>& shape(TensorId tensor) const { return graph_.tensors[tensor].shape; }
-    /// Ends the graph with the given outputs and returns it; the builder is empty afterwards.
+    /// Sets the outputs and returns the graph; the builder is empty afterwards.
     Graph finish(const std::vector<TensorId>& outputs);
 
   private:

@@ -8,30 +8,29 @@
 
 namespace ftax {
 
-/// How far one property of a model can grow before a run takes longer than its budget.
+/// Growth of one property of a model that the latency budget allows.
 struct Headroom {
     std::string property;  ///< "batch", another dimension of the graph ("seq"), "width" or "depth"
     double from = 1;       ///< a dimension's value as bound; 1 for width and depth, which are factors
     double to = 1;         ///< the largest value within the budget
-    double latency_s = 0;  ///< there
+    double latency_s = 0;  ///< latency at `to`
     Bound bound = Bound::host;
-    bool is_open = false;  ///< the search ended before the budget did
-    std::string skipped;   ///< why the property cannot grow; empty when it can
+    bool is_open = false;  ///< the search ended before the budget was used up
+    std::string skipped;   ///< why the property cannot grow; empty if it can
 };
 
 /// Copies a graph with its hidden dimensions multiplied by numerator / denominator (at least 1).
-/// Every weight dimension grows that is neither fed by a graph input (colours, vocabulary, positions) nor the result of
-/// a head (the contraction that a graph output comes from alone: classes, logits), and every activation that follows
-/// from them; filters, groups of grouped convolutions and attention heads keep their number, so that heads get wider.
-/// Limits: recurrent operators and operators without a rule keep their width; weights that other operators compute do
-/// so too; a dimension that the factor does not divide is rounded down.
-/// Throws what bind() throws.
+/// Every weight dimension grows unless a graph input feeds it (colours, vocabulary, positions) or a head produces it
+/// (the contraction that alone produces a graph output: classes, logits); activations follow. The numbers of filter
+/// taps, groups of grouped convolutions and attention heads stay the same, so heads become wider.
+/// Limits: recurrent operators, operators without a rule and computed weights keep their width; a dimension that is not
+/// divisible is rounded down. Throws what bind() throws.
 [[nodiscard]] Graph widened(const Graph& graph, const ShapeBindings& bindings, std::int64_t numerator,
                             std::int64_t denominator);
 
-/// Tells for every dimension that `bindings` sets, for width and for depth how far it can grow while the latency stays
-/// within (1 + budget) times that of `bindings`. Depth repeats what the model launches, host and device alike, without
-/// the fixed cost of a forward call. Source: Fernandez et al., arXiv 2302.06117, table 1.
+/// Finds how far each dimension set by `bindings`, the width and the depth can grow while the latency stays within (1 +
+/// budget) times that of `bindings`. Depth repeats the model's launches on host and device, without the fixed cost of a
+/// forward call. Source: Fernandez et al., arXiv 2302.06117, table 1.
 [[nodiscard]] std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& device,
                                                   const FrameworkProfile& framework, const PredictOptions& options,
                                                   const ShapeBindings& bindings, double budget);

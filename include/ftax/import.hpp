@@ -12,19 +12,19 @@
 namespace ftax {
 
 /// Shape (and optionally type) the user gives for a graph input: "images" → "4x3x224x224" or "batchx3x224x224"; for a
-/// TorchScript parameter that is a number, its value.
+/// numeric TorchScript parameter, its value.
 struct InputShape {
-    std::string input;              ///< empty: the next input of those that are not named
+    std::string input;              ///< empty: the next unnamed input
     std::vector<std::string> dims;  ///< integers or expressions of symbols
     std::optional<DType> dtype;
     std::string value = {};  ///< "5", "0.5", "true" or a symbol; empty for a tensor
 };
 
-/// How a decoder keeps the keys and values of earlier tokens, where the model is built from its config.json.
+/// KV cache layout of a decoder built from its config.json.
 enum class CacheKind : std::uint8_t {
-    dynamic,  ///< grows: each step joins old and new tokens in a new tensor (transformers' DynamicCache)
-    fixed,    ///< of `cache` tokens from the start: a step writes its own, attention reads all (StaticCache)
-    paged,    ///< in pages handed out as it grows: a step writes its own tokens, attention reads those there are
+    dynamic,  ///< grows: each step concatenates old and new tokens into a new tensor (transformers' DynamicCache)
+    fixed,    ///< `cache` tokens from the start: a step writes its own, attention reads all (StaticCache)
+    paged,    ///< pages allocated on demand: a step writes its own tokens, attention reads the cached ones
 };
 [[nodiscard]] std::string_view name_of(CacheKind kind) noexcept;  ///< "dynamic", "static", "paged"
 /// Parses what name_of prints.
@@ -32,49 +32,49 @@ enum class CacheKind : std::uint8_t {
 
 struct CacheOptions {
     CacheKind kind = CacheKind::dynamic;
-    DType type = DType::unknown;  ///< of keys and values; unknown: as the model's weights
+    DType type = DType::unknown;  ///< type of keys and values; unknown: type of the weights
 };
 
-/// Limits guard time and memory against hostile files; options say what to do with what is not modelled.
+/// Import options. The limits guard time and memory against hostile files.
 struct ImportOptions {
-    std::vector<InputShape> input_shapes;             ///< overrides or completes what the file says
-    std::map<std::string, std::int64_t> trip_counts;  ///< loops by name
-    std::map<std::string, bool> branches;             ///< Ifs by name: true takes the then branch
-    /// Nodes of ONNX files whose number of results depends on data (NonZero, NonMaxSuppression), each a symbol that
-    /// bindings give a value; other characters than letters and digits are written _.
+    std::vector<InputShape> input_shapes;             ///< overrides or completes the file's shapes
+    std::map<std::string, std::int64_t> trip_counts;  ///< iterations of loops, by name
+    std::map<std::string, bool> branches;             ///< Ifs by name; true takes the then branch
+    /// ONNX nodes with a data-dependent number of results (NonZero, NonMaxSuppression); each becomes a symbol to be
+    /// bound. In the symbol's name, characters other than letters and digits become _.
     std::vector<std::string> data_sizes;
-    std::uint64_t max_bytes = 16ull << 30;  ///< of the file
-    /// Operators after inlining, and steps of a program between them; each takes about 1 KiB (inlined 2 KiB) and up to
-    /// 6 µs while imported.
+    std::uint64_t max_bytes = 16ull << 30;  ///< file size
+    /// Operators after inlining plus interpreted program steps; each takes about 1 KiB (inlined 2 KiB) and up to 6 µs
+    /// to import.
     std::uint64_t max_nodes = 250'000;
-    CacheOptions cache;                 ///< of models built from their config.json
-    int tensor_parallel = 1;            ///< cards that share each layer of such a model; the graph is one card's
-    int data_parallel = 1;              ///< groups of such cards with tokens of their own, which share the experts
-    int expert_parallel = 1;            ///< parts of all these cards, each with experts of its own
-    int last_layers = 0;                ///< only so many layers, the last, of such a model; 0: all
-    bool strict = false;                ///< turn warnings about unknown versions into errors
-    bool vary_batch = false;            ///< let the batch of a file with a fixed one vary, where it can be followed
-    bool unsupported_is_error = false;  ///< an operator without a rule is an error, not memory-bound
+    CacheOptions cache;                 ///< for models built from their config.json
+    int tensor_parallel = 1;            ///< cards that share each layer of such a model; the graph is that of one card
+    int data_parallel = 1;              ///< groups of such cards with separate tokens and shared experts
+    int expert_parallel = 1;            ///< parts into which the experts are split over all cards
+    int last_layers = 0;                ///< import only this many last layers of such a model; 0: all
+    bool strict = false;                ///< warnings about unknown versions become errors
+    bool vary_batch = false;            ///< make a fixed batch symbolic where it can be traced
+    bool unsupported_is_error = false;  ///< an operator without a rule is an error; else it is modelled as memory-bound
 };
 
-/// Loads a model: a file (.onnx, .pt2, .pt, .txt; told apart by content, not by extension) or a zoo name ("bert",
-/// "resnet50"), optionally written `zoo:bert`. Throws Error with code model, limit or refused; usage when neither a
-/// file nor a zoo model of that name exists (the message lists near names).
+/// Loads a model: a file (.onnx, .pt2, .pt, .txt; detected by content, not by extension) or a zoo name ("bert",
+/// "resnet50"), optionally written `zoo:bert`. Throws Error with code model, limit or refused; usage if neither a file
+/// nor a zoo model of that name exists (the message lists similar names).
 [[nodiscard]] Graph load_graph(const std::string& model, const ImportOptions& options = {});
 
 /// A model of the embedded zoo.
 struct ZooModel {
     std::string name;
     std::string source;                ///< "torchvision:resnet50", "meta-llama/Meta-Llama-3-8B"
-    std::string note;                  ///< what the name does not say; empty for most
+    std::string note;                  ///< additional information; usually empty
     std::vector<std::string> aliases;  ///< other names for it
 };
 
-/// The embedded zoo, sorted by name.
+/// Returns the embedded zoo, sorted by name.
 [[nodiscard]] std::vector<ZooModel> zoo_models();
 [[nodiscard]] std::vector<std::string> zoo_names();
-/// The zoo's own name of a model by its name, an alias or its name on Hugging Face, with or without the owner; case,
-/// hyphens and underscores do not count. nullopt for none.
+/// Returns the zoo name of a model given by name, alias or Hugging Face name, with or without the owner; case, hyphens
+/// and underscores are ignored. nullopt if there is none.
 [[nodiscard]] std::optional<std::string> zoo_name(std::string_view name);
 
 }  // namespace ftax

@@ -11,21 +11,21 @@ namespace ftax {
 
 /// One measured whole-model latency (a row of a model measurement file; columns: docs/formats.md).
 struct Measurement {
-    std::string gpu;  ///< as the file spells it
+    std::string gpu;  ///< spelling of the file
     std::string framework = "pytorch-eager";
     Precision precision = Precision::fp32;
     std::string model;
     std::int64_t batch = 1;
     std::optional<std::int64_t> input;  ///< image side or sequence length
     std::optional<std::int64_t> seq;
-    std::string run;      ///< campaign; empty when the file does not say
+    std::string run;      ///< campaign; empty if not recorded
     std::string mode;     ///< "inf" or "train"
     std::string option;   ///< "fusion" = torch.compile
     std::string layout;   ///< "nchw" or "nhwc"
-    std::string version;  ///< of the framework, "8.6.1"; empty when unsaid
-    std::string torch;    ///< version of PyTorch, "2.4" or "240"; empty when unsaid
-    bool copies = false;  ///< column kind says with_copies: see PredictOptions
-    std::string era;      ///< of the networks that share the model's name; empty where there is one
+    std::string version;  ///< framework version, "8.6.1"; empty if not recorded
+    std::string torch;    ///< PyTorch version, "2.4" or "240"; empty if not recorded
+    bool copies = false;  ///< column `kind` is with_copies, see PredictOptions
+    std::string era;      ///< distinguishes networks that share a model name; empty if there is one
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages
     friend bool operator==(const Measurement&, const Measurement&) = default;
@@ -37,18 +37,18 @@ struct OperatorMeasurement {
     std::string op;  ///< "linear", "bmm", "conv", "softmax", "ln", "add", "addu", …
     Precision precision = Precision::fp32;
     std::map<std::string, std::int64_t> shape;  ///< {"b": 6, "m": 27, "n": 390, "k": 21}
-    std::optional<std::int64_t> order{};        ///< shapes run before it in its campaign, where the file says
-    std::string kernel{};                       ///< that ran, where the file names it
-    std::string mode{};     ///< "device_hot": the kernel alone as a node of a CUDA graph; else one call, host included
-    std::string library{};  ///< "vllm 0.24.0", where the file says whose kernel it is
-    std::optional<std::int64_t> weights{};  ///< copies of the weights that the measuring loop went through
+    std::optional<std::int64_t> order{};        ///< number of shapes run before it in its campaign, if recorded
+    std::string kernel{};                       ///< executed kernel, if recorded
+    std::string mode{};     ///< "device_hot": kernel time as a CUDA graph node; else one call including host time
+    std::string library{};  ///< origin of the kernel ("vllm 0.24.0"), if recorded
+    std::optional<std::int64_t> weights{};  ///< number of weight copies the benchmark loop cycled through
     double latency_s = 0;
     std::size_t line = 0;
     friend bool operator==(const OperatorMeasurement&, const OperatorMeasurement&) = default;
 };
 
-/// One measured run of a language model (a row of its measurement file): a batch of prompts from the first of their
-/// tokens to the last new one.
+/// One measured run of a language model (a row of its measurement file): a batch of prompts, from the start of prefill
+/// to the last new token.
 struct LanguageMeasurement {
     std::string gpu;
     std::string framework;
@@ -57,7 +57,7 @@ struct LanguageMeasurement {
     std::int64_t prompt = 1;      ///< column isl
     std::int64_t new_tokens = 1;  ///< column osl
     std::int64_t batch = 1;
-    std::int64_t cards = 1;  ///< column tp, where there is one
+    std::int64_t cards = 1;  ///< column tp, if present
     double latency_s = 0;
     std::size_t line = 0;
     friend bool operator==(const LanguageMeasurement&, const LanguageMeasurement&) = default;

@@ -2,14 +2,14 @@
 
 namespace ftax {
 
-/// Device memory of a run at its peak, part by part.
+/// Peak device memory of a run, by component.
 struct MemoryUse {
-    double weights_bytes = 0;      ///< each tensor once: tied weights count once
-    double cache_bytes = 0;        ///< keys and values of all sequences, the new tokens' among them
-    double activations_bytes = 0;  ///< inputs, results and what lies between them, alive at once
-    double workspace_bytes = 0;    ///< of the libraries
-    double context_bytes = 0;      ///< of the CUDA context and the framework's own modules
-    double capacity_bytes = 0;     ///< what the device has
+    double weights_bytes = 0;      ///< tied weights count once
+    double cache_bytes = 0;        ///< keys and values of all sequences, including new tokens
+    double activations_bytes = 0;  ///< largest total of inputs, outputs and intermediates alive at once
+    double workspace_bytes = 0;    ///< library workspaces
+    double context_bytes = 0;      ///< CUDA context and modules of the framework
+    double capacity_bytes = 0;     ///< memory of the device
 
     [[nodiscard]] double total_bytes() const {
         return weights_bytes + cache_bytes + activations_bytes + workspace_bytes + context_bytes;

@@ -16,14 +16,14 @@
 /// Latency as a cost function for architecture search.
 namespace ftax::nas {
 
-/// One building block of a network. Its launches depend on these numbers alone (kind, widths, resolution, choice), so
-/// that a block that was timed once is never timed again.
+/// One building block of a network. Its launches depend only on these numbers (kind, widths, resolution, choice), so
+/// each distinct block is timed once.
 struct Block {
     std::array<std::int16_t, 8> fields{};
     friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// A search space: how an architecture is written, which chain of blocks it is, and how each block is built.
+/// A search space: the text form of an architecture, its chain of blocks, and how to build each block.
 ///
 ///     class Plain final : public Space {  // three layers of 16, 32 or 64 channels, written "16-64-32"
 ///       public:
@@ -51,43 +51,43 @@ class Space {
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// Number of options of each choice.
     [[nodiscard]] virtual std::vector<int> options() const = 0;
-    /// Reads an architecture. Throws Error{usage} saying what was expected and where.
+    /// Parses an architecture. Throws Error{usage} naming the expected token and its position.
     virtual void parse(std::string_view text, std::vector<int>& choices) const = 0;
     /// Appends the blocks of an architecture in execution order.
     virtual void blocks(std::span<const int> choices, std::vector<Block>& chain) const = 0;
     /// Declares the inputs of the network; they are the first live tensors.
     virtual std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const = 0;
-    /// Appends one block. `live` holds the tensors that later blocks may read; live[0] is the output at the end.
+    /// Appends one block. `live` holds the tensors that later blocks may read; finally live[0] is the output.
     virtual void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const = 0;
-    /// Dimensions besides `batch` that the networks leave open, with what they are where a caller does not say.
+    /// Symbolic dimensions besides `batch`, with default values.
     virtual ShapeBindings usual_dims() const { return {}; }
-    /// Whether the host waits for the device after each block in the runs that the space is known from.
+    /// Returns true if the host waited for the device after each block in the space's measurements.
     virtual bool waits_after_blocks() const { return false; }
 };
 
-/// Framework and host that the built-in spaces are known from: PyTorch 1.8 as nas_*.csv were measured with it.
+/// Framework and host of the measurements of the built-in spaces: PyTorch 1.8 (nas_*.csv).
 inline constexpr std::string_view measured_framework = "pytorch-eager";
 inline constexpr std::string_view measured_host = "help-pytorch-1.8";
 
-/// Names of the built-in spaces.
+/// Returns the names of the built-in spaces.
 [[nodiscard]] std::vector<std::string> space_names();
-/// Throws Error{usage} listing the spaces when there is none of that name.
+/// Returns a built-in space. Throws Error{usage} listing the spaces if there is none of that name.
 [[nodiscard]] const Space& space(std::string_view name);
 
-/// The usual dimensions of a space with those that a caller gives in their place. Throws Error{usage} naming a
-/// dimension that the space does not leave open.
+/// Returns the default dimensions of a space, overridden by `given`. Throws Error{usage} naming a dimension that the
+/// space does not have.
 [[nodiscard]] ShapeBindings dims_of(const Space& space, const ShapeBindings& given);
 
-/// The whole network of an architecture, symbolic in `batch` and the dimensions that the space leaves open. Throws
-/// Error{limit} beyond a million operators, Error{model} when the architecture has none.
+/// Builds the whole network of an architecture, symbolic in `batch` and the space's other dimensions. Throws
+/// Error{limit} beyond a million operators, Error{model} if the architecture has none.
 [[nodiscard]] Graph build_graph(const Space& space, std::span<const int> choices);
 
-/// What sets one measuring campaign apart from the profiles.
+/// Deviations of one measurement campaign from the profiles.
 struct Campaign {
-    double host_scale = 1;                   ///< host time against the framework profile's host
-    double device_scale = 1;                 ///< device time against the kernel models
-    std::optional<bool> waits_after_blocks;  ///< nullopt: as the space says
-    /// Device time of each class of kernels against device_scale, by Factor; that of the card is device_scale.
+    double host_scale = 1;                   ///< host time relative to the framework profile's host
+    double device_scale = 1;                 ///< device time relative to the kernel models
+    std::optional<bool> waits_after_blocks;  ///< nullopt: default of the space
+    /// Device time of each kernel class relative to device_scale, by Factor; the factor of the card is device_scale.
     std::array<double, factor_count> class_scale{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 };
 
@@ -98,33 +98,33 @@ struct Sample {
     double latency_s = 0;
 };
 
-/// Scalars of a campaign as samples show them.
+/// Scalars of a campaign, estimated from samples.
 struct Calibration {
     Campaign campaign;
-    double host_relative_stddev = 0;    ///< of log(host_scale)
-    double device_relative_stddev = 0;  ///< of log(device_scale)
+    double host_relative_stddev = 0;    ///< standard deviation of log(host_scale)
+    double device_relative_stddev = 0;  ///< standard deviation of log(device_scale)
 };
 
-/// Estimates the scalars of a campaign from a handful of samples; all batches share them. Robust: a few samples that
-/// something disturbed do not move them. `campaign` says whether the host waits; its scalars are ignored.
-/// `dims` as CostFunction takes them. Throws Error{usage} without samples or for a latency that is not positive.
-/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp); log-normal priors keep a column that the
-/// device decides from moving the host, and samples from moving classes of kernels that they do not tell apart. The
-/// noise is what the samples themselves show.
+/// Estimates the scalars of a campaign, shared by all batches, from a handful of samples. Robust against a few
+/// disturbed samples. `campaign` specifies whether the host waits; its scalars are ignored. `dims`: see CostFunction.
+/// Throws Error{usage} without samples or for a latency that is not positive.
+/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp); log-normal priors keep device-bound
+/// samples from changing the host scale, and all samples from changing kernel classes that they do not identify. The
+/// noise is estimated from the samples.
 [[nodiscard]] Calibration calibrate(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
                                     const PredictOptions& options, std::span<const Sample> samples,
                                     Campaign campaign = {}, const ShapeBindings& dims = {});
 
 /// Latency of architectures of one space on one device under one framework, for fixed batches.
 /// The timeline of a block is a linear map in the (max, +) algebra: the state is (host clock, device clock), and blocks
-/// compose like matrices. Each distinct block is timed once through Predictor; cost() then only composes, and equals
-/// the full predictor's timeline as long as the launch queue does not fill (1,024 launches ahead). A pass that the
-/// power limit slows interpolates between its blocks at boost clock and fully slowed: exact without waits inside, else
-/// at most a little long.
+/// compose like matrices. Predictor times each distinct block once; cost() only composes them and equals the full
+/// predictor's timeline as long as the launch queue does not fill (1,024 launches ahead). For a pass slowed by the
+/// power limit, blocks are interpolated between boost clock and full throttling: exact without synchronisation inside,
+/// else slightly too long.
 class CostFunction {
   public:
-    /// Throws Error{usage} when the device lacks the precision, a batch is below 1 or the space has no choices.
-    /// `space` must outlive the cost function. `dims` take the place of Space::usual_dims().
+    /// Throws Error{usage} if the device lacks the precision, a batch is below 1 or the space has no choices. `space`
+    /// must outlive the cost function. `dims` override Space::usual_dims().
     CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
                  std::vector<std::int64_t> batches, Campaign campaign = {}, const ShapeBindings& dims = {});
     CostFunction(const Space&& temporary, DeviceProfile, FrameworkProfile, PredictOptions, std::vector<std::int64_t>,
@@ -134,17 +134,17 @@ class CostFunction {
     CostFunction& operator=(CostFunction&&) noexcept;
 
     /// Latency in seconds per batch, in the order of batches(). Thread-safe.
-    /// Throws Error{usage} for a choice that its site does not have, what Space::build and Predictor throw.
+    /// Throws Error{usage} for an invalid choice, and what Space::build and Predictor throw.
     void cost(std::span<const int> choices, std::span<double> latency_s) const;
     /// Costs many architectures on `threads` threads (0: all cores). `choices` and `latency_s` are row-major:
     /// one architecture a row, options().size() choices, batches().size() latencies.
     void cost(std::span<const int> choices, std::span<double> latency_s, unsigned threads) const;
-    /// Latency with each option of choice `site` instead of the one taken: rows of options, columns of batches.
+    /// Latency with each option of choice `site` in place of the given one: rows are options, columns are batches.
     void marginal_cost(std::span<const int> choices, std::size_t site, std::span<double> latency_s) const;
 
-    [[nodiscard]] const Space& space() const;  ///< the caller's
+    [[nodiscard]] const Space& space() const;  ///< reference to the caller's object
     [[nodiscard]] const std::vector<std::int64_t>& batches() const;
-    [[nodiscard]] const ShapeBindings& dims() const;  ///< all but `batch`
+    [[nodiscard]] const ShapeBindings& dims() const;  ///< all dimensions but `batch`
 
   private:
     struct State;

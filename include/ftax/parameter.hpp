@@ -6,16 +6,17 @@
 
 namespace ftax {
 
-/// How far a fitted parameter is shared. Ratios are shared, so that a card nobody calibrated needs only its datasheet.
+/// Scope within which a fitted parameter is shared. Ratios are shared, so an uncalibrated card needs only its
+/// datasheet.
 enum class ParameterScope : std::uint8_t {
     shared,        ///< one value for all GPUs
     architecture,  ///< one value per architecture generation
     device,        ///< one value per GPU model (sustained clock, bandwidth fraction)
 };
 
-/// What a kernel or framework model declares about one of its parameters.
+/// Declaration of a parameter of a kernel or framework model.
 struct ParameterSpec {
-    double initial = 0;  ///< start of the fit and centre of its prior; also the value used when nothing was fitted
+    double initial = 0;  ///< start of the fit and median of its prior; also the value used if nothing was fitted
     double lower = 0;
     double upper = 0;
     double prior_log_stddev = 0.5;  ///< width of the prior on log(value / initial)
@@ -23,11 +24,11 @@ struct ParameterSpec {
     std::string_view source;  ///< meaning, unit, and where `initial` comes from
 };
 
-/// A parameter with the value a fit or a datasheet gave it.
+/// A parameter with its value from a fit or datasheet.
 struct Parameter {
     std::string name;  ///< "gemm.fill_k", "clock.fp32"
     double value = 0;
-    double relative_stddev = 0;  ///< standard deviation of log(value); 0 when unknown
+    double relative_stddev = 0;  ///< standard deviation of log(value); 0 if unknown
     std::string source;          ///< "fitted: neusight_ops.csv linear, 21 405 rows", "datasheet", "measured", "prior"
 };
 

@@ -8,33 +8,33 @@
 #include "ftax/device.hpp"
 #include "ftax/types.hpp"
 
-/// What each precision of a run means: formats of operands, scales and sums, and the units that multiply them.
+/// Definition of each precision: formats of operands, scales and accumulators, and the units that multiply them.
 namespace ftax {
 
-/// One precision. Those with narrower weights than `storage` quantise linear layers and experts alone: embeddings,
-/// norms, attention, routers and heads stay as stored, as the checkpoints of vLLM, TensorRT-LLM and torchao have them.
+/// One precision. Precisions with weights narrower than `storage` quantise only linear layers and experts; embeddings,
+/// norms, attention, routers and heads keep `storage`, as in checkpoints of vLLM, TensorRT-LLM and torchao.
 struct PrecisionSpec {
     Precision precision = Precision::fp32;
     std::string_view name;
-    DType storage = DType::f32;     ///< of weights and activations outside of quantised layers
+    DType storage = DType::f32;     ///< weights and activations outside quantised layers
     DType activation = DType::f32;  ///< operands of layers with weights
     DType weight = DType::f32;
-    DType scale = DType::unknown;  ///< of the blocks of operands
+    DType scale = DType::unknown;  ///< type of the block scales of operands
     int activation_block = 0;      ///< values that share a scale; 0: a whole row
     int weight_block = 0;
     DType sum = DType::f32;          ///< type of the accumulators
-    MathPath path = MathPath::fp32;  ///< units that multiply layers with weights: the rate is the datasheet's for them
-    MathPath rest = MathPath::fp32;  ///< of the other contractions
-    bool autocast = false;           ///< of an f32 graph each operator chooses f16 or f32, as under torch.autocast
-    bool keeps_casts = false;  ///< the autocast context stays open over all runs: the first of them casts the weights
-    bool falls_back = false;   ///< devices without these units run it on their CUDA cores
-    double energy_ratio = 1;   ///< energy of an operation against one of f16
+    MathPath path = MathPath::fp32;  ///< units that multiply layers with weights; their rate comes from the datasheet
+    MathPath rest = MathPath::fp32;  ///< units for the other contractions
+    bool autocast = false;           ///< each operator of an f32 graph runs in f16 or f32, as under torch.autocast
+    bool keeps_casts = false;  ///< the autocast context stays open over all runs; only the first casts the weights
+    bool falls_back = false;   ///< devices without these units use CUDA cores
+    double energy_ratio = 1;   ///< energy of an operation relative to f16
     QuantizedKernels kernels = QuantizedKernels::none;
 
     [[nodiscard]] bool quantizes_weights() const noexcept { return bits_of(weight) < bits_of(storage); }
-    /// Whether activations must be quantised by a kernel of their own first.
+    /// Returns true if a separate kernel must quantise the activations first.
     [[nodiscard]] bool quantizes_activations() const noexcept { return bits_of(activation) < bits_of(storage); }
-    /// Bytes of one value with its part of a scale.
+    /// Returns the bytes of one value including its share of a scale.
     [[nodiscard]] double activation_bytes() const noexcept;
     [[nodiscard]] double weight_bytes() const noexcept;
 };
@@ -43,7 +43,7 @@ struct PrecisionSpec {
 [[nodiscard]] const PrecisionSpec& precision_spec(Precision precision) noexcept;
 [[nodiscard]] std::vector<std::string> precision_names();
 
-/// Whether a device has the units that a precision needs.
+/// Returns true if a device has the units that a precision needs.
 [[nodiscard]] bool runs(const DeviceSpec& device, const PrecisionSpec& precision) noexcept;
 
 }  // namespace ftax

@@ -21,16 +21,15 @@ namespace ftax {
 ///     %3 f32[batch,4], %4 i64[batch,4] = sort(%2, _) {axis=1 function="topk"} "aten::topk" @head : topk_0
 ///     output %3
 ///
-/// Names that hold anything but letters, digits and `_./:-` are quoted (`%"a b"`, escapes \" \\ \xHH). Operators may
-/// stand in any order; they are sorted. `warning "text"` keeps what an importer had to assume, `range symbol least
-/// greatest` the values for which an exporter proved the program right; without a greatest value there is no upper
-/// bound.
-/// `_` is an absent optional input, `{…}` behind a type holds strides of a tensor that is not contiguous, `?` in place
-/// of a shape means unknown, the quoted text is Op::source, `@` the module path, `:` the operator's name.
+/// Names with characters other than letters, digits and `_./:-` are quoted (`%"a b"`, escapes \" \\ \xHH). Operators
+/// may appear in any order; they are sorted. `warning "text"` records an assumption of the importer, `range symbol
+/// least greatest` the values for which the exporter guarantees the program; without `greatest` there is no upper
+/// bound. `_` is an absent optional input, `{…}` after a type gives the strides of a non-contiguous tensor, `?` in
+/// place of a shape means unknown, the quoted text is Op::source, `@` the module path, `:` the operator's name.
 /// `origin` names the text in errors (a file path). Throws Error{model} with line and column, Error{limit}.
 [[nodiscard]] Graph parse_text_graph(std::string_view text, std::string_view origin = "text graph");
 
-/// Prints what parse_text_graph reads; reading it back gives an equal graph.
+/// Prints a graph in the form that parse_text_graph reads; reading it back gives an equal graph.
 [[nodiscard]] std::string to_text(const Graph& graph);
 
 }  // namespace ftax

@@ -38,12 +38,12 @@ enum class DType : std::uint8_t {
 [[nodiscard]] int bits_of(DType type) noexcept;
 /// Returns the short name used in text graphs and JSON ("f32", "i64", "bool").
 [[nodiscard]] std::string_view name_of(DType type) noexcept;
-/// Parses what name_of prints.
+/// Parses the output of name_of.
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name) noexcept;
-/// Whether the type is a real floating-point type, i.e. one that a run's precision replaces.
+/// Returns true for real floating-point types, i.e. those that a run's precision replaces.
 [[nodiscard]] bool is_float(DType type) noexcept;
 
-/// Numeric precision of a run: what the user casts weights and activations to.
+/// Numeric precision of a run: the type to which the user casts weights and activations.
 enum class Precision : std::uint8_t {
     fp32,        ///< f32 storage; matrix products on CUDA cores; convolutions may use TF32 where the framework does by
                  ///< default
@@ -51,29 +51,29 @@ enum class Precision : std::uint8_t {
     fp16,        ///< weights and activations stored as f16 (`.half()`)
     bf16,        ///< weights and activations stored as bf16
     amp,         ///< autocast: f32 weights, matrix products and convolutions in f16, reductions and norms in f32
-    amp_cached,  ///< the same in a context that stays open over all runs, whose first casts the weights
-    // Linear layers and experts alone; what else there is stays f16 or bf16 (precision.hpp).
+    amp_cached,  ///< amp with one context open over all runs; only the first casts the weights
+    // Quantisation of linear layers and experts; everything else stays f16 or bf16 (precision.hpp).
     fp8,        ///< weights and activations, a scale per row and column
-    fp8_block,  ///< the same with a scale per 1 x 128 activations and 128 x 128 weights
+    fp8_block,  ///< fp8 with a scale per 1 x 128 activations and 128 x 128 weights
     int8,       ///< weights and activations
-    nvfp4,      ///< weights and activations of four bits, a scale per 16
+    nvfp4,      ///< 4-bit weights and activations, a scale per 16
     w8a16,      ///< int8 weights
     w4a16,      ///< int4 weights, a scale per 128
 };
 inline constexpr int precision_count = 12;
 
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;
-/// Parses what name_of prints, in upper or lower case.
+/// Parses the output of name_of, in upper or lower case.
 [[nodiscard]] std::optional<Precision> precision_from_name(std::string_view name);
 
-/// Libraries' kernels for quantised operands: those of one family share fitted ratios.
+/// Families of library kernels for quantised operands; kernels of a family share fitted ratios.
 enum class QuantizedKernels : std::uint8_t { fp8, fp8_block, nvfp4, none };
 inline constexpr int quantized_kernels_count = 3;  ///< without `none`
 
-/// Arithmetic path of one kernel: which units of the GPU do the multiply-adds.
+/// Arithmetic path of one kernel: the GPU units that execute its multiply-adds.
 enum class MathPath : std::uint8_t {
     fp64,         ///< CUDA cores, double precision
-    fp32,         ///< CUDA cores, single precision; also f16 storage where the framework computes in f32 (Pascal)
+    fp32,         ///< CUDA cores, single precision; also f16 storage if the framework computes in f32 (Pascal)
     tf32,         ///< tensor cores, f32 storage
     fp16_tensor,  ///< tensor cores, f16 inputs, f32 accumulation
     bf16_tensor,  ///< tensor cores, bf16 inputs, f32 accumulation

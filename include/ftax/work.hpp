@@ -8,27 +8,27 @@
 
 namespace ftax {
 
-/// Arithmetic and traffic of one operator, as the algorithm needs them: each operand counted once.
+/// Minimum arithmetic and memory traffic of one operator: each operand counted once.
 struct Work {
     std::int64_t flops = 0;  ///< a multiply-add counts as two (so MACs = flops / 2 for contractions)
     std::int64_t read_bytes = 0;
     std::int64_t write_bytes = 0;
 };
 
-/// Computes the work of `op`. Views, shape arithmetic and identities have none; broadcast operands count once.
-/// Throws Error{limit} when a sum leaves int64.
+/// Computes the work of `op`. Views, shape arithmetic and identities have no work; broadcast operands count once.
+/// Throws Error{limit} if a sum exceeds int64.
 /// Source: FLOP counts follow torch.utils.flop_counter for contractions; one flop per element and function otherwise.
 [[nodiscard]] Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound);
 
-/// Operators whose work is a guess: without a rule, or of a tensor whose shape is not known.
+/// Marks operators whose work is guessed: no rule, or a tensor of unknown shape.
 [[nodiscard]] std::vector<bool> guessed_operators(const Graph& graph);
-/// Share of the FLOPs that is no guess, or that share of the multiplied weights where it is smaller: an operator of
-/// unknown rows has few FLOPs to count. Throws what work_of() throws.
+/// Returns the share of FLOPs that is not guessed, or the corresponding share of the multiplied weights if smaller:
+/// operators with unknown rows contribute few countable FLOPs. Throws what work_of() throws.
 [[nodiscard]] double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed);
-/// Says how many operators are guessed and why; empty where none is.
+/// Returns warnings with the number of guessed operators and the reasons; empty if none is guessed.
 [[nodiscard]] std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed);
 
-/// Sums the work of all operators. Throws Error{limit} when a sum leaves int64.
+/// Sums the work of all operators. Throws Error{limit} if a sum exceeds int64.
 [[nodiscard]] Work total_work(const Graph& graph, const BoundShapes& bound);
 
 }  // namespace ftax

@@ -20,27 +20,28 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// A row is host-bound when the predicted device time stays below a share of it: device predictions may be 40 % low.
-/// Where no row passes, those at a larger share count.
+/// A row is host-bound if the predicted device time is below this share of it: device predictions may be 40 % low. If
+/// no row qualifies, a larger share is used.
 constexpr double clearly_host_bound = 0.6;
 constexpr double probably_host_bound = 0.85;
 constexpr double contradiction = 3;
-/// What a measured row is off by itself. Source: framework_tax.csv, models left out, spread around the mean of a model
-/// on one host: 4 % at flat batches, 4 to 6 % where the device decides.
+/// Noise of a measured row. Source: framework_tax.csv, left-out models, spread around the mean of a model
+/// on one host: 4 % at host-bound batches, 4 to 6 % at device-bound ones.
 constexpr double row_log_stddev = 0.04;
 
-/// Share of a framework's noise, as a variance, that a row of the model leaves for other batches. Source:
-/// framework_tax.csv, GPUs left out, batch 1 of each model known: other batches are nearly as far off as without.
+/// Share of a framework's noise variance that remains for other batches after a row of the model. Source:
+/// framework_tax.csv, left-out GPUs with batch 1 of each model known: other batches have nearly the same error as
+/// without.
 constexpr double left_for_other_batches = 0.5;
 
-/// Spread between models that anchors are believed with at most: profiles count outliers in, which the loss is for.
+/// Upper limit of the spread between models for anchors: profiles include outliers, which the robust loss handles.
 constexpr double widest_noise = 0.15;
 
 /// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
-/// BLAS calls 2–10 µs on four hosts of five, 58–108 µs on the others. Engine calls: host_costs.cpp.
+/// cuBLAS calls take 2–10 µs on four of five hosts, 58–108 µs on the others. Engine calls: host_costs.cpp.
 constexpr double scale_log_stddev = 0.5;
-/// Share of the scale that belongs to one framework on one machine. Source: scales of eager PyTorch beside TorchScript
-/// on 22 machines of framework_tax.csv and beside torch.compile on 6 of kernelbench.csv; the rest is the CPU's.
+/// Share of the scale that is specific to one framework on one machine. Source: scales of eager PyTorch and TorchScript
+/// on 22 machines of framework_tax.csv, and of torch.compile on 6 of kernelbench.csv; the rest belongs to the CPU.
 constexpr double framework_log_stddev = 0.18;
 struct CallMode {
     double weight, median_s, log_stddev;
@@ -56,9 +57,8 @@ constexpr double square(double x) {
     return x * x;
 }
 
-/// Rows of one card as functions of the unknowns: scale and call of each host, the CPU of each machine, the factors of
-/// the device that are not certain, and, where rows of the predicted model are among them, what is wrong about its host
-/// and device times.
+/// Rows of one card as functions of the unknowns: scale and call of each host, the CPU of each machine, the uncertain
+/// device factors, and, if there are rows of the predicted model, the errors of its host and device times.
 class AnchorRows {
   public:
     AnchorRows(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model)
@@ -83,7 +83,7 @@ class AnchorRows {
         of_model_ = !model.empty() && per_model.contains(model);
         for (const AnchorRow& row : rows) {
             own_.push_back(of_model_ && row.model == model);
-            // Rows of another model share its error, on the host's side those of one host: together they weigh as one.
+            // Rows of another model share its error (host side: within one host), so together they weigh as one row.
             const bool own = own_.back();
             copies_.push_back({own ? 0 : per_host[{row.model, row.host}], own ? 0 : per_model[row.model]});
         }
@@ -91,8 +91,8 @@ class AnchorRows {
 
     [[nodiscard]] Index unknowns() const { return offsets_ + (of_model_ ? 2 : 0); }
     struct HostUnknowns {
-        Index scale;  ///< of the framework; that of the call follows
-        Index cpu;    ///< of the machine
+        Index scale;  ///< scale of the framework; the call is next
+        Index cpu;    ///< CPU speed of the machine
     };
     [[nodiscard]] const std::map<std::string_view, HostUnknowns>& hosts() const { return hosts_; }
     [[nodiscard]] const std::map<std::string_view, Index>& cpus() const { return cpus_; }
@@ -101,7 +101,7 @@ class AnchorRows {
     [[nodiscard]] Index offsets() const { return offsets_; }
     [[nodiscard]] bool of_model() const { return of_model_; }
 
-    /// What is believed of the unknowns before, hosts at one mode of their call each.
+    /// Returns the prior of the unknowns, for one mode of each host's call.
     [[nodiscard]] NormalBelief prior(const std::map<std::string_view, const CallMode*>& modes) const {
         NormalBelief belief{VectorXd::Zero(unknowns()), MatrixXd::Zero(unknowns(), unknowns())};
         for (const auto& [host, at] : hosts_) {
@@ -126,7 +126,7 @@ class AnchorRows {
         return belief;
     }
 
-    /// Standard deviations of the rows once the unknowns are known, with the sides deciding as they do at `at`.
+    /// Returns the standard deviations of the rows given the unknowns, weighting host and device as at `at`.
     [[nodiscard]] std::vector<double> log_stddev(const VectorXd& at) const {
         std::vector<double> result;
         for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -139,14 +139,14 @@ class AnchorRows {
         return result;
     }
 
-    /// What is left of row `i` once another batch of its model was measured, as a standard deviation.
+    /// Returns the remaining standard deviation of row `i` after a measurement of another batch of its model.
     [[nodiscard]] double left_log_stddev(std::size_t i, const VectorXd& at) const {
         const double host = split(i, at).host_share;
         const double noise = std::hypot(host * rows_[i].host_log_stddev, (1 - host) * rows_[i].device_log_stddev);
         return std::sqrt(left_for_other_batches) * noise;
     }
 
-    /// As LogRows has it.
+    /// See LogRows.
     [[nodiscard]] VectorXd operator()(const VectorXd& at, MatrixXd* slopes) const {
         VectorXd residuals(static_cast<Index>(rows_.size()));
         if (slopes) slopes->setZero(residuals.size(), unknowns());
@@ -175,14 +175,14 @@ class AnchorRows {
   private:
     struct Split {
         double host_s, call_s, forward_s, device_s;
-        double host_share;  ///< how far the host decides the row
+        double host_share;  ///< sensitivity of the row to the host
     };
 
     static double between_models(double noise) {
         return std::max(square(std::min(noise, widest_noise)) - square(row_log_stddev), 1e-4);
     }
 
-    /// Value of a factor: the unknown's, or the certain one.
+    /// Returns the value of a factor: of the unknown, or its fixed value.
     [[nodiscard]] double log_factor(std::size_t factor, const VectorXd& at) const {
         const auto found = std::find(uncertain_.begin(), uncertain_.end(), factor);
         return found == uncertain_.end() ? device_.log_mean[factor] : at[factors_ + (found - uncertain_.begin())];
@@ -228,8 +228,8 @@ class AnchorRows {
     std::vector<Copies> copies_;  ///< rows that share the error of this one
 };
 
-/// Finds the mode of the second scalar that explains the rows of one host better, with the device as predicted, and
-/// where the unknowns of the host are then.
+/// Finds the mode of the second scalar that explains the rows of one host better, with the predicted device times, and
+/// the corresponding unknowns of the host.
 struct HostStart {
     const CallMode* mode = nullptr;
     double log_scale = 0, log_call_s = 0;
@@ -252,8 +252,8 @@ HostStart start_of(std::span<const AnchorRow> rows) {
     return best;
 }
 
-/// Keeps the largest set of host-bound rows of one host that agree on the scale within a factor 3 (of equal ones the
-/// faster: measurements err towards slow) and all rows that the device explains; names the others.
+/// Keeps the largest set of host-bound rows of one host that agree on the scale within a factor 3 (ties: the faster
+/// set, since disturbances slow runs down) and all rows explained by the device; reports the others.
 std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, HostScalars& host) {
     const auto below = [&](double share) {
         return [share](const AnchorRow& row) { return row.device_s < share * row.measured_s && row.host_s > 0; };
@@ -303,7 +303,7 @@ void set(FrameworkProfile& profile, std::string_view name, double value, double 
     set_parameter(profile.parameters, {std::string(name), value, relative_stddev, "anchor rows"});
 }
 
-/// Names rows that no host and no card explains: in other units, of another card or model than they say.
+/// Reports rows that no host or card can explain: wrong unit, card or model.
 void warn_of_outlandish(std::span<const AnchorRow> rows, HostScalars& host) {
     constexpr double outlandish = 10;  // the measured hosts are within a factor of 3 of each other
     for (const AnchorRow& row : rows) {
@@ -320,7 +320,7 @@ void warn_of_outlandish(std::span<const AnchorRow> rows, HostScalars& host) {
 }  // namespace
 
 Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model) {
-    if (rows.empty()) throw Error(ErrorCode::usage, "there are no anchor rows");
+    if (rows.empty()) throw Error(ErrorCode::usage, "no anchor rows");
     Conditioned result{.hosts = {}, .device = device};
     std::map<std::string_view, std::vector<AnchorRow>> by_host;
     for (const AnchorRow& row : rows) by_host[row.host].push_back(row);
@@ -354,7 +354,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     for (const auto& [name, at] : anchors.hosts()) {
         HostScalars& host = result.hosts[std::string(name)];
         host_bound_rows[at.cpu] += host.host_bound_rows;
-        // What is wrong about the predicted model multiplies both scalars.
+        // The error of the predicted model multiplies both scalars.
         MatrixXd sums = MatrixXd::Zero(2, anchors.unknowns());
         sums(0, at.scale) = sums(0, at.cpu) = sums(1, at.scale + 1) = 1;
         if (anchors.of_model()) {
@@ -386,7 +386,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         }
     }
     if (!anchors.of_model()) return result;
-    // What is wrong about the model's device time is a factor of all its kernels, as the card's is.
+    // The error of the model's device time is a factor on all its kernels, like the card's.
     const Index own = offsets + 1;
     result.device.log_mean[0] += mean[own];
     for (std::size_t i = 0; i < uncertain.size(); ++i) {
@@ -418,7 +418,7 @@ FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu) {
 AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings) {
     std::vector<LaunchCosts> launches;
     const Prediction prediction = predictor.predict(bindings, launches);
-    // What the copies take is known; no measured run is faster than a tenth of its time without them.
+    // Subtracts the time of copies, down to a tenth of the measured time.
     AnchorRow result{.measured_s = std::max(row.latency_s - prediction.copies_s, 0.1 * row.latency_s),
                      .device_s = prediction.device_s,
                      .model = row.model,
@@ -434,7 +434,7 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     result.host_s = (prediction.host_s - result.calls * call_s) / scale;
     const double forward_s = predictor.synchronized() && !pays_second_scalar(first) ? first.host_s : 0;
     result.forward_s = forward_s / scale;
-    if (predictor.synchronized())  // the timeline knows what the clocks wait for one another
+    if (predictor.synchronized())  // the timeline includes mutual waits of the clocks
         result.waiting = result.predicted_s / std::max(prediction.host_s, forward_s + prediction.device_s);
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     result.host_log_stddev = host_parameter(predictor.framework(), "noise.host");
@@ -507,9 +507,9 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
     };
     believed(host.scale, "host.scale", scale_log_stddev);
     believed(host.scale + 1, rows.front().call, mode.log_stddev);
-    belief.covariance(host.cpu, host.cpu) = 0;  // in the scale
+    belief.covariance(host.cpu, host.cpu) = 0;  // included in the scale
 
-    // Secants as far as the interval reaches: where host and device end together, slopes see one of the two.
+    // Secants over the width of the interval: if host and device times are close, a slope reflects only one of them.
     const Eigen::SelfAdjointEigenSolver<MatrixXd> axes(belief.covariance);
     MatrixXd slopes = MatrixXd::Zero(static_cast<Index>(rows.size()), belief.mean.size());
     for (Index k = 0; k < belief.mean.size(); ++k) {

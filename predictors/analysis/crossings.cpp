@@ -7,9 +7,9 @@
 namespace ftax {
 namespace {
 
-constexpr std::int64_t finest_search = 16;     ///< steps without a change of sign, against their start
+constexpr std::int64_t finest_search = 16;     ///< steps without a change of sign, relative to their start
 constexpr std::int64_t finest_bracket = 1024;  ///< steps with one
-constexpr double level = 0.02;                 ///< of log(device / host)
+constexpr double level = 0.02;                 ///< threshold of log(device / host)
 
 struct Sample {
     std::int64_t at = 0;
@@ -26,7 +26,7 @@ class Search {
 
     void look_between(const Sample& a, const Sample& b) {
         const bool changes = a.host_decides() != b.host_decides();
-        // Neither side of two non-decreasing curves can overtake the other where its end is below the other's start.
+        // Two non-decreasing curves cannot cross if the end of one is below the start of the other.
         const bool certain =
             !changes && (a.host_decides() ? b.sides.device_s < a.sides.host_s : b.sides.host_s < a.sides.device_s);
         const std::int64_t finest = std::max<std::int64_t>(1, a.at / (changes ? finest_bracket : finest_search));

@@ -11,7 +11,7 @@ namespace ftax {
 namespace {
 
 constexpr double least_slope =
-    0.2;  ///< of log(device / host) over the logarithm of the batch: a factor beyond 10 is open
+    0.2;  ///< slope of log(device / host) over the logarithm of the batch: beyond a factor of 10 it is open
 
 std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launches) {
     std::vector<HostCause> causes(host_kind_count);
@@ -44,8 +44,8 @@ std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindi
              return TwoSides{prediction.host_s, prediction.device_s};
          })) {
         Crossover crossover{.batch = crossing.at, .gpu_waits_above = crossing.host_decides_above};
-        // The error of the ratio, as one of the batch: by the slope over an octave, for single steps are uneven. Times
-        // grow at most in proportion to the batch.
+        // Converts the error of the ratio to one of the batch with the slope over an octave, since single steps are
+        // uneven. Times grow at most in proportion to the batch.
         const auto left = std::max<std::int64_t>(1, std::llround(crossing.at * 0.7));
         const auto right = std::max<std::int64_t>(crossing.above, std::llround(crossing.at * 1.4));
         const double octaves = std::log(static_cast<double>(right) / static_cast<double>(left));

@@ -63,7 +63,7 @@ class Sum {
     }
 
   private:
-    /// `scale`: values that a unit of length stands for.
+    /// `scale`: number of values per unit of length.
     void add(std::int64_t from, const Step& low, std::int64_t to, const Step& high, double scale, int depth,
              Step& total) {
         constexpr double straight = 0.002;
@@ -177,7 +177,7 @@ MemoryUse Generator::serving_memory(std::int64_t tokens, std::int64_t length) {
 }
 
 double Generator::usable_bytes() const {
-    // Engines leave a tenth of the memory alone. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
+    // Engines leave a tenth of the memory unused. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
     // kv_cache_free_gpu_mem_fraction.
     return (traits_->serves_sequences ? 0.9 : 1.0) * device().memory_bytes;
 }
@@ -234,7 +234,7 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
     result.decode = step(prompt + (last - prompt) / 2);
     const Prediction at_end = step(last);
     result.last_tpot_s = at_end.latency_s;
-    // Of both passes the one with the longest context says what the other would.
+    // The pass with the longest context also covers the warnings of the other.
     append_new(result.warnings, request.new_tokens > 1 ? at_end.warnings : result.prefill.warnings);
     Sum sum([&](std::int64_t past) { return Step(step(past)); });
     const Step decoding = sum.over(prompt, last);
@@ -251,7 +251,7 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
 Generation Generator::generate(const GenerationRequest& request) {
     check(request);
     Generation result{.request = request, .memory = memory(request), .at_once = largest_batch(request)};
-    // What does not fit is predicted as if it did, unless the framework itself makes sequences wait.
+    // A batch that does not fit is predicted as if it did, unless the framework queues sequences.
     const bool waits = traits_->serves_sequences && result.at_once > 0 && result.at_once < request.batch;
     GenerationRequest turn = request;
     if (waits) turn.batch = result.at_once;
@@ -291,10 +291,10 @@ DecodeCrossover Generator::crossover(const GenerationRequest& request, const Dec
     for (const SymbolRange& range : predictor_.graph().ranges) {
         if (range.symbol == "past+seq") result.longest_context = std::min(result.longest_context, range.greatest - 1);
     }
-    // With a cache of fixed length a step takes as long at its beginning as at its end.
+    // With a cache of fixed length all steps take equally long.
     const auto at = [&](std::int64_t past) { return decoder().predict(pass(request, request.batch, 1, past)); };
     result.context_bound = at(0).bound;
-    // The search begins at 1, the contexts at 0.
+    // The search starts at 1, the contexts at 0.
     for (const Crossing& crossing : find_crossings(1, result.longest_context + 1, [&](std::int64_t length) {
              const Prediction step = at(length - 1);
              return TwoSides{step.host_s, step.device_s};

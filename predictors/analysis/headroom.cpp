@@ -7,7 +7,7 @@
 namespace ftax {
 namespace {
 
-constexpr std::int64_t largest_growth = 4096;  ///< a dimension against its value
+constexpr std::int64_t largest_growth = 4096;  ///< a dimension relative to its value
 constexpr std::int64_t width_steps = 8;        ///< width grows in eighths: channel counts are multiples of 8
 constexpr std::int64_t largest_width = 32;
 
@@ -16,8 +16,8 @@ struct Reached {
     Prediction prediction;
 };
 
-/// Finds the largest value from `from` to `most` whose latency is within the limit: doubles, then bisects. Latencies
-/// that fall again beyond the first excess are not looked for.
+/// Finds the largest value from `from` to `most` whose latency is within the limit: doubles, then bisects. Ignores
+/// latencies that drop below the limit again at larger values.
 template <class Predict>
 Reached largest_within(std::int64_t from, std::int64_t most, double limit_s, const Predict& predict) {
     Reached best{from, predict(from)};
@@ -53,7 +53,7 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
     std::vector<Headroom> result;
     for (const auto& [symbol, value] : bindings) {
         const std::int64_t most = value * largest_growth;
-        // A named capture: clang takes no structured binding as it stands.
+        // Clang cannot capture structured bindings directly.
         const Reached reached = largest_within(value, most, limit_s, [&, &name = symbol](std::int64_t grown) {
             ShapeBindings larger = bindings;
             larger[name] = grown;

@@ -13,9 +13,9 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr int most_steps = 50;
-constexpr double least_gain = 1e-7;  ///< of the cost in one step
+constexpr double least_gain = 1e-7;  ///< minimum reduction of the cost per step
 
-/// A residual's cost and weight under soft L1.
+/// Cost and weight of a residual under soft L1.
 double soft_l1(double squared) {
     return std::sqrt(1 + squared) - 1;
 }
@@ -91,12 +91,12 @@ PosteriorMaximum maximise_posterior(const NormalBelief& prior, const LogRows& ro
 double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate) {
     if (!(a.median > 0)) return std::exp(log_quantile(b, deviate));
     if (!(b.median > 0)) return std::exp(log_quantile(a, deviate));
-    // The quantile lies above those of either side, and below where both are certain to that square root.
+    // Lower bound: the larger single quantile. Upper bound: both quantiles at the square root of the probability.
     constexpr double far = 4;
     double low = std::max(log_quantile(a, deviate), log_quantile(b, deviate));
     double high = std::max(log_quantile(a, far), log_quantile(b, far));
     const double wanted = normal_cdf(deviate);
-    // Where one side is certain to be the smaller, the other's quantile is the answer.
+    // If one side is certainly smaller, the result is the other's quantile.
     constexpr double certain = 1e-4;
     if (probability_below(a, low) * probability_below(b, low) > wanted * (1 - certain)) return std::exp(low);
     constexpr int halvings = 20;

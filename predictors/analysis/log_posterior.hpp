@@ -9,12 +9,12 @@
 #include "ftax/factors.hpp"
 #include "predictors/host/host_costs.hpp"
 
-/// One estimator for what a handful of measured rows says about factors of a model: of hosts and devices (anchors) and
-/// of campaigns of architecture search.
+/// Estimator of model factors from a handful of measured rows: hosts and devices (anchors), and campaigns of
+/// architecture search.
 namespace ftax {
 
-/// Rows seen through log-factors θ: returns log(predicted / measured) of each row at θ and, where `slopes` is not null,
-/// fills its derivatives (a row per measured row, a column per factor).
+/// Rows as a function of log-factors θ: returns log(predicted / measured) of each row at θ and, if `slopes` is not
+/// null, fills in the derivatives (a row per measured row, a column per factor).
 using LogRows = std::function<Eigen::VectorXd(const Eigen::VectorXd& at, Eigen::MatrixXd* slopes)>;
 
 struct NormalBelief {
@@ -26,12 +26,12 @@ struct NormalBelief {
 struct PosteriorMaximum {
     NormalBelief belief;
     double cost = 0;            ///< negative log posterior, up to a constant
-    Eigen::VectorXd residuals;  ///< log(predicted / measured) there
-    double determined = 0;      ///< how many of the factors the rows determine: the trace of the data's share
+    Eigen::VectorXd residuals;  ///< log(predicted / measured) at the maximum
+    double determined = 0;      ///< effective number of factors determined by the rows: the trace of the data's share
 };
 
 /// Descends from `start` to the nearest maximum of the posterior by Gauss-Newton with damping (Levenberg-Marquardt).
-/// Residuals count by soft L1 in units of `row_log_stddev`: a row that something disturbed pulls, but does not decide.
+/// Residuals have a soft L1 loss in units of `row_log_stddev`, which limits the influence of disturbed rows.
 /// `prior.covariance` must be positive definite.
 /// Source: Nocedal and Wright, "Numerical Optimization", 2006, section 10.3; the covariance is that of the Laplace
 /// approximation.
@@ -48,14 +48,14 @@ struct LogNormal {
 /// function of the standard normal distribution.
 [[nodiscard]] double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate);
 
-/// One of the independent things that an interval allows for.
+/// One independent contribution to an interval.
 struct Component {
     std::string_view name;  ///< for messages; static storage
-    double log_stddev = 0;  ///< what it adds to the logarithm of the latency
+    double log_stddev = 0;  ///< its contribution to the logarithm of the latency
 };
 
-/// Finds the widest component of a latency which the host decides to `host_share` (0 to 1), spends `call_share` of its
-/// host time in calls (the second scalar) and `class_s` of its device time by class of kernels.
+/// Finds the widest component of a latency with sensitivity `host_share` (0 to 1) to the host, share `call_share` of
+/// host time in calls (the second scalar) and device time `class_s` by kernel class.
 [[nodiscard]] Component widest_component(const HostCosts& costs, double host_share, double call_share,
                                          const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
                                          double extrapolation_stddev);

@@ -8,7 +8,7 @@
 namespace ftax {
 namespace {
 
-using Marks = std::vector<bool>;  ///< per dimension of a tensor: does it grow?
+using Marks = std::vector<bool>;  ///< per dimension of a tensor: true if it grows
 
 /// Marks the dimensions that grow with the width, operator by operator in execution order.
 class WidthMarks {
@@ -32,7 +32,7 @@ class WidthMarks {
                is_weight(graph, op.inputs[1]);
     }
 
-    /// Contractions whose results become graph outputs without meeting another activation.
+    /// Contractions whose results become graph outputs without involving another activation.
     static std::set<OpId> heads(const Graph& graph) {
         std::set<OpId> found;
         for (TensorId tensor : graph.outputs) {
@@ -133,7 +133,7 @@ class WidthMarks {
         set_last(y, grows);
     }
 
-    /// Splits grow in their last factor: the width of a head, the channels of a group.
+    /// Split dimensions grow in their last factor: the width of a head, the channels of a group.
     void mark_reshape(TensorId x, TensorId y) {
         std::size_t i = 0, j = 0;
         while (i < rank(x) && j < rank(y)) {
@@ -155,8 +155,8 @@ class WidthMarks {
         }
     }
 
-    /// Dimensions of a result follow those of the inputs in their place, counted from the end as in broadcasting; where
-    /// an operator drops dimensions, those that are left in order.
+    /// Result dimensions follow the corresponding input dimensions, counted from the end as in broadcasting; if an
+    /// operator drops dimensions, the remaining ones in order.
     void mark_broadcast(const Op& op, TensorId y) {
         for (const TensorId x : op.inputs) {
             if (x == no_tensor || graph_.tensors[x].role == TensorRole::weight) continue;
@@ -178,7 +178,7 @@ class WidthMarks {
         }
     }
 
-    /// Scales, shifts and statistics are as wide as what they are applied to.
+    /// Scales, shifts and statistics have the width of their operand.
     void mark_parameters(const Op& op) {
         const TensorId y = op.outputs[0];
         for (const TensorId w : op.inputs) {
@@ -215,7 +215,7 @@ Graph widened(const Graph& graph, const ShapeBindings& bindings, std::int64_t nu
         for (std::size_t axis = 0; axis < before.shape.size(); ++axis) {
             if (!marks[id][axis]) continue;
             after.shape[axis] = grown(after.shape[axis]);
-            // Whatever lies further apart than the neighbours along this axis moves further apart.
+            // Strides larger than that of this axis grow.
             for (std::size_t i = 0; i < before.strides.size(); ++i) {
                 if (bound[before.strides[i]] > bound[before.strides[axis]]) after.strides[i] = grown(after.strides[i]);
             }

@@ -3,8 +3,8 @@
 
 namespace ftax {
 
-// torch.nn.TransformerEncoderLayer's fast path: one call per layer runs the layer's kernels from C++, the residual
-// addition joins the layer norm, and nested tensors leave padded tokens out.
+// torch.nn.TransformerEncoderLayer's fast path: one call per layer launches its kernels from C++, residual additions
+// are fused into layer norms, and nested tensors omit padding.
 // Source: PyTorch 1.12, aten/src/ATen/native/transformers/transformer.cpp, transformer_encoder_layer_forward.
 constexpr void (*passes[])(Graph&) = {rewrites::fuse_skip_layer_norm};
 

@@ -3,7 +3,7 @@
 
 namespace ftax {
 
-// Captured once, then launched as a whole: the host pays one launch, the kernels and the gaps between them remain.
+// A graph is captured once and launched as a whole: the host pays one launch; kernels and the gaps between them remain.
 // Models that update their buffers are not captured: the graph of AOTAutograd runs operator by operator.
 // Source: torch/_dynamo/backends/cudagraphs.py (check_for_mutation_ignore_cuda_graph_managed_tensor).
 constexpr void (*passes[])(Graph&) = {rewrites::erase_unread, rewrites::write_out_updates};

@@ -22,7 +22,7 @@ inline constexpr LoweringTraits engine_traits{.views_cost_host = false,
                                               .host_kind = HostKind::engine};
 
 /// What TensorRT's builder makes of a network, in this order. A BERT layer becomes seven kernels: one product for
-/// queries, keys and values, attention, the product behind it, residual and norm, and the two products of the
+/// queries, keys and values, attention, the product after it, residual and norm, and the two products of the
 /// feed-forward with another norm. Biases are added in the products. Source: TensorRT, demo/BERT; developer guide,
 /// "Types of Fusions".
 inline constexpr std::array<void (*)(Graph&), 11> builder_passes{rewrites::recognise_attention,

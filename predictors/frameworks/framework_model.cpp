@@ -40,7 +40,7 @@ constexpr const FrameworkModel* models[] = {&pytorch_eager,
                                             &sglang,
                                             &llama_cpp};
 
-/// The framework of that name, whatever its case and punctuation; nullptr where there is none.
+/// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none.
 const FrameworkModel* model_called(std::string_view spelled) {
     const auto find = [](const auto& matches) -> const FrameworkModel* {
         const auto found = std::find_if(std::begin(models), std::end(models), matches);
@@ -77,9 +77,9 @@ const FrameworkModel& framework_model(std::string_view name) {
     const std::vector<std::string> near = near_names(name, names);
     const std::string hint = name.find(',') != name.npos ? "; `ftax compare` takes several"
                              : near.empty()
-                                 ? fmt::format("; there are: {}", fmt::join(names, ", "))
+                                 ? fmt::format("; available: {}", fmt::join(names, ", "))
                                  : fmt::format(" (near: {}); `ftax frameworks list` shows all", fmt::join(near, ", "));
-    throw Error(ErrorCode::usage, fmt::format("no framework is called '{}'{}", name, hint));
+    throw Error(ErrorCode::usage, fmt::format("unknown framework '{}'{}", name, hint));
 }
 
 const FrameworkModel& model_of(const FrameworkProfile& profile) {

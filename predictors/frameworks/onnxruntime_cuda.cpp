@@ -3,7 +3,7 @@
 
 namespace ftax {
 
-// The model is exported first, which writes attention out and no copies; then all graph optimisations (ORT_ENABLE_ALL):
+// The export expands attention and drops copies; then come all graph optimisations (ORT_ENABLE_ALL):
 // constants and batch norms folded, layers recognised, FusedConv with relu (f32 only), SkipLayerNormalization; nodes
 // that move data are kernels, reshapes are free. Source: ONNX Runtime, "Graph Optimizations in ONNX Runtime";
 // cuda_execution_provider.cc registers FusedConv for float alone.
@@ -21,7 +21,7 @@ constexpr void (*half_passes[])(Graph&) = {
 // Source: flat rows of framework_tax.csv, onnxruntime-cuda (0.95 ms for the 100 nodes of mobilenet_v2).
 constexpr HostPrior priors[] = {{"host.engine", 8e-6}, {"host.forward", 100e-6}};
 
-// Attention in one kernel: halves from Turing on; else two products and a softmax.
+// Fused attention: fp16 from Turing on; otherwise two products and a softmax.
 // Source: ONNX Runtime 1.12, contrib_ops/cuda/bert/attention.cc (FusedMHARunnerFP16v2::is_supported).
 constexpr FusedAttention fused_attention[] = {
     {.least_chip = 75, .least_head = 32, .greatest_head = 64, .step = 32, .longest = 384}};
@@ -30,7 +30,7 @@ constexpr LoweringTraits nodes{
     .views_cost_host = false,
     .views_move_data = true,
     .module_calls = false,
-    .separate_conv_bias = true,  // cudnnAddTensor (nn/conv.cc); FusedConv adds it itself
+    .separate_conv_bias = true,  // cudnnAddTensor (nn/conv.cc); FusedConv includes it
     .concat_copies_tables = true,
     .conv_library = kernels::ConvLibrary::cudnn_timed,  // cudnn_conv_algo_search = EXHAUSTIVE, the default
     .conv_workspace_bytes = 32 << 20,                   // cudnn_conv_use_max_workspace = 0, default until 1.14

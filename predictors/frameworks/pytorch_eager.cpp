@@ -2,7 +2,7 @@
 
 namespace ftax {
 
-// Eager PyTorch launches the graph as it stands, operator by operator: no rewrites, and the lowering's defaults.
+// Eager PyTorch launches the graph operator by operator: no rewrites, and the default lowering.
 const FrameworkModel pytorch_eager{
     .name = "pytorch-eager",
     .description =

@@ -3,12 +3,12 @@
 
 namespace ftax {
 
-// Engines that serve language models: merged layers, hand-written kernels between them, keys and values in pages. Each
-// step begins when the tokens of the one before are on the host, where a scheduler takes them.
+// Serving engines: merged layers, hand-written kernels between them, paged keys and values. Each step starts once the
+// scheduler on the host has the tokens of the previous one.
 constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
                                       rewrites::append_to_pages, rewrites::merge_sibling_layers,
                                       rewrites::fuse_between_contractions};
-// llama.cpp leaves the layers of queries, keys and values apart.
+// llama.cpp does not merge the layers of queries, keys and values.
 constexpr void (*unmerged_passes[])(Graph&) = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
                                                rewrites::append_to_pages, rewrites::fuse_between_contractions};
 
@@ -22,8 +22,8 @@ constexpr LoweringTraits serving{
     // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
     .tokens_per_pass = 8192,
     .serves_sequences = true,
-    // What short prompts of few clients take beyond their pass in serving_engines.csv, which were in view: vLLM 0.18
-    // 6 to 22 ms, TensorRT-LLM 3 to 102 by version.
+    // Time of short prompts of few clients beyond their pass in serving_engines.csv (in-sample): vLLM 0.18 6 to 22 ms,
+    // TensorRT-LLM 3 to 102 by version.
     .frontend_s = 12e-3,
     .synchronizes_runs = true};
 
@@ -73,14 +73,14 @@ constexpr LoweringTraits tensorrt_llm_traits = [] {
     traits.schedules_ahead_from = 100;
     return traits;
 }();
-// ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, are kernels of its own, the rest
-// is cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
+// ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, use its own kernels, the rest
+// cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
 constexpr LoweringTraits llama_cpp_traits = [] {
     LoweringTraits traits = serving;
     traits.cublas_lt_limit = 0;
     // Source: Llama-2-7B in f16 decodes 74 tokens/s on an A100 80GB, half of its bandwidth, 83 on an H100 PCIe, 55 %,
     // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023);
-    // with 17 figures of those tables and llm_static.csv in view.
+    // chosen on 17 figures of those tables and llm_static.csv.
     traits.row_bytes_per_cycle = 8;
     // Source: llama.cpp, pull request 6766 (May 2024): CUDA graphs for single sequences, from Ampere on.
     traits.captures_decoding_from = 0;
@@ -100,19 +100,19 @@ constexpr LoweringTraits llama_cpp_traits = [] {
 constexpr HostPrior vllm_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-6},         {"host.fused", 10e-6},
                                      {"host.blas_call", 2e-6}, {"host.elementwise", 10e-6}, {"host.forward", 2.1e-3},
                                      {"host.sequence", 67e-6}};
-// PyTorch's own costs of an operator (data/profiles, torch 2.7); between two products two operators of vLLM, each a
-// call through torch.ops; a step as with graphs. Held against Qwen3-14B-AWQ under vLLM 0.9 on an A100, 20.6 ms a token
-// (vLLM's issue 20469).
+// PyTorch's own costs of an operator (data/profiles, torch 2.7); between products two operators of vLLM, each a call
+// through torch.ops; step costs as with graphs. Compared with Qwen3-14B-AWQ under vLLM 0.9 on an A100, 20.6 ms per
+// token (vLLM's issue 20469).
 constexpr HostPrior vllm_eager_priors[] = {
     {"host.gemm", 56e-6},         {"host.bmm", 73e-6},      {"host.fused", 28e-6},    {"host.elementwise", 14e-6},
     {"host.module_call", 1.9e-6}, {"host.blas_call", 5e-6}, {"host.forward", 1.8e-3}, {"host.sequence", 75e-6}};
-// A step as vLLM's; 4.4 us a request, a published fit of vLLM's host (BLIS).
+// Step costs as in vLLM; 4.4 us per request from a published fit of vLLM's host (BLIS).
 constexpr HostPrior sglang_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-6},         {"host.fused", 10e-6},
                                        {"host.blas_call", 2e-6}, {"host.elementwise", 10e-6}, {"host.forward", 2.1e-3},
                                        {"host.sequence", 4.4e-6}};
 constexpr HostPrior tensorrt_llm_priors[] = {{"host.engine", 4e-6}, {"host.forward", 1.1e-3}, {"host.sequence", 16e-6}};
-// Orders of magnitude: a launch from C++; the graph's construction and the logits' way to the host, with the figures
-// above in view; the sampler.
+// Orders of magnitude: a launch from C++; building the graph and copying logits to the host, chosen on the figures
+// above; the sampler.
 constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.forward", 5e-4}, {"host.sequence", 50e-6}};
 
 const FrameworkModel vllm{
@@ -121,7 +121,7 @@ const FrameworkModel vllm{
     .traits = vllm_traits,
     .rewrites = passes,
     .priors = vllm_priors,
-    // CUDA graphs of all batch sizes among it. Source: vLLM, "CUDA graphs can take additional 1~3 GiB memory per GPU".
+    // Includes CUDA graphs of all batch sizes. Source: vLLM, "CUDA graphs can take additional 1~3 GiB memory per GPU".
     .context_bytes = 2e9,
 };
 const FrameworkModel vllm_eager{
@@ -137,7 +137,7 @@ const FrameworkModel tensorrt_llm{
     .traits = tensorrt_llm_traits,
     .rewrites = passes,
     .priors = tensorrt_llm_priors,
-    // An engine's buffers for as many tokens as it was built for among it. Order of magnitude.
+    // Includes an engine's buffers for its maximum number of tokens. Order of magnitude.
     .context_bytes = 2e9,
 };
 const FrameworkModel sglang{

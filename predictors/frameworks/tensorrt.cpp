@@ -7,7 +7,7 @@
 
 namespace ftax {
 
-// Explicit quantisation comes first, and what the ONNX parser and constant folding leave nothing of.
+// Explicit quantisation comes first, then the removals by the ONNX parser and constant folding.
 constexpr auto passes = [] {
     constexpr std::array<void (*)(Graph&), 4> first{rewrites::fold_quantization, rewrites::remove_copies,
                                                     rewrites::fold_constants, rewrites::recognise_layers};
@@ -15,8 +15,8 @@ constexpr auto passes = [] {
     std::copy(builder_passes.begin(), builder_passes.end(), std::copy(first.begin(), first.end(), all.begin()));
     return all;
 }();
-// Before 8.2, and on Volta, GELU is a kernel of its own: as one, NVIDIA's tables of 7.1 and 8.0 are met by 4 to 6 %
-// instead of 10 to 14, those of 8.6 and later missed by 12 instead of 3.
+// Before 8.2, and on Volta, GELU is a separate kernel: this reduces the error on NVIDIA's tables of 7.1 and 8.0 to 4 to
+// 6 % from 10 to 14, but would raise that of 8.6 and later from 3 to 12.
 constexpr auto separate_gelu = [] {
     std::array<void (*)(Graph&), passes.size() - 1> rest{};
     std::copy_if(passes.begin(), passes.end(), rest.begin(),
@@ -28,7 +28,7 @@ constexpr FrameworkModel::OlderPasses older[] = {{.before_version = 802, .below_
 // Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575.
 constexpr FusedAttention myelin{
     .from_version = 806, .least_chip = 75, .greatest_chip = 0, .least_head = 16, .greatest_head = 256, .step = 8};
-// In fp8: on Ada and newer. Source: release notes of 10.6 and 10.7.
+// fp8: on Ada and newer. Source: release notes of 10.6 and 10.7.
 constexpr FusedAttention myelin_fp8{.from_version = 1006,
                                     .below_version = 1007,
                                     .least_chip = 89,
@@ -46,7 +46,7 @@ constexpr FusedAttention newer_myelin_fp8{.from_version = 1007,
                                           .step = 16,
                                           .type = DType::f8e4m3};
 constexpr FusedAttention of_onnx[] = {myelin, myelin_fp8, newer_myelin_fp8};
-// Those of the plugin before Myelin's: a block does a head. Source: TensorRT, plugin/bertQKVToContextPlugin (README:
+// Kernels of the plugin, before Myelin's: one block per head. Source: TensorRT, plugin/bertQKVToContextPlugin (README:
 // supported sequences, heads and chips; longer sequences and heads of 32 from version 2 of it on).
 constexpr FusedAttention of_plugin[] = {
     {.below_version = 800,
@@ -66,7 +66,7 @@ constexpr FusedAttention of_plugin[] = {
      .longest = 512,
      .whole_heads = true},
     myelin,
-    // In int8 for heads of 64 and up to 384 tokens; Myelin's take explicit Q/DQ only.
+    // int8 for heads of 64 and up to 384 tokens; Myelin's kernels only support explicit Q/DQ.
     {.below_version = 800,
      .least_chip = 75,
      .greatest_chip = 80,
@@ -95,7 +95,7 @@ constexpr LoweringTraits engine = [] {
     return traits;
 }();
 
-// One call enqueues all layers, or a CUDA graph of them. NVIDIA's tables show no host, only gaps between kernels.
+// One call enqueues all layers, or a CUDA graph of them. NVIDIA's tables show no host time, only gaps between kernels.
 constexpr HostPrior priors[] = {{"host.engine", 1e-6}, {"kernel_gap_s", 0.7e-6}};
 constexpr LoweringTraits parsed = [] {
     LoweringTraits traits = engine;
@@ -103,7 +103,7 @@ constexpr LoweringTraits parsed = [] {
     traits.synchronizes_runs = true;
     return traits;
 }();
-// Bindings set and runs awaited from Python. Source: kernl's BERT on an RTX 3090, 1.0 ms at 16 tokens.
+// Setting bindings and waiting for runs from Python. Source: kernl's BERT on an RTX 3090, 1.0 ms at 16 tokens.
 constexpr HostPrior parsed_priors[] = {{"host.engine", 1e-6}, {"host.forward", 300e-6}, {"kernel_gap_s", 0.7e-6}};
 // Source: onnxruntime_cuda.cpp, a run of the session.
 constexpr HostPrior session_priors[] = {{"host.engine", 1e-6}, {"host.forward", 100e-6}, {"kernel_gap_s", 0.7e-6}};

@@ -3,10 +3,10 @@
 
 namespace ftax {
 
-// Inductor: pointwise operators, norms, softmax and reductions become Triton kernels with those that read them;
-// contractions stay library calls made by generated code.
+// Inductor: pointwise operators, norms, softmax and reductions are fused with their readers into Triton kernels;
+// contractions are library calls from generated code.
 constexpr void (*passes[])(Graph&) = {rewrites::fuse_into_readers};
-// Max-autotune times Triton templates against the library: those take pointwise epilogues in.
+// Max-autotune times Triton templates, which fuse pointwise epilogues, against the library.
 constexpr void (*autotuned_passes[])(Graph&) = {rewrites::fuse_activation, rewrites::fuse_into_readers};
 
 constexpr LoweringTraits compiled{.views_cost_host = false,

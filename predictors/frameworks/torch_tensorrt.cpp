@@ -3,13 +3,13 @@
 
 namespace ftax {
 
-// An engine enqueues its layers in one call; what the call itself costs is the host's second scalar (host_costs.cpp).
+// An engine enqueues its layers in one call, whose cost is the host's second scalar (host_costs.cpp).
 // Source: flat rows of framework_tax.csv, torch-tensorrt fp16 on Quadro RTX 8000 (0.54 ms for the 21 layers of
 // resnet18, 0.66 ms for the 64 of mobilenet_v2, 5.1 ms for the 1,400 of densenet161).
 constexpr HostPrior priors[] = {{"host.engine", 4e-6}};
 
-// One engine for the whole graph, and another behind each operator that Torch-TensorRT 1.2 leaves to TorchScript: chunk
-// and split return lists. Attention runs in its parts: these versions come with TensorRT 8.4 and without plugins.
+// One engine for the whole graph, plus one after each operator that Torch-TensorRT 1.2 leaves to TorchScript: chunk and
+// split return lists. Attention is not fused: these versions ship TensorRT 8.4 without plugins.
 constexpr LoweringTraits segmented = [] {
     LoweringTraits traits = engine_traits;
     traits.calls_engines = true;

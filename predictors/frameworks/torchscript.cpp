@@ -3,8 +3,8 @@
 
 namespace ftax {
 
-// torch.jit.trace or script, run by the profiling executor: no Python and no modules, runs of elementwise operators
-// and batch norms become kernels of the fuser.
+// torch.jit.trace or script, run by the profiling executor: no Python and no modules; the fuser merges consecutive
+// elementwise operators and batch norms.
 constexpr void (*passes[])(Graph&) = {rewrites::fuse_pointwise_and_batch_norm};
 
 const FrameworkModel torchscript{
@@ -12,7 +12,7 @@ const FrameworkModel torchscript{
     .description = "TorchScript: profiling executor, elementwise operators fused",
     .traits = {.module_calls = false},
     .rewrites = passes,
-    .rewrites_from_compute_capability_major = 7,  // NVFuser; on Pascal TorchScript takes as long as eager at batch 64
+    .rewrites_from_compute_capability_major = 7,  // NVFuser; on Pascal, TorchScript takes as long as eager at batch 64
     .priors = cpp_dispatch_costs,
     .measured = {.convolutional = true, .transformers = true},
 };

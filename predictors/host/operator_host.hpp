@@ -9,16 +9,16 @@
 
 #include "ftax/parameter.hpp"
 
-/// Host side of single operators as measurement files time them: one call of an eager framework between two events on
-/// an idle GPU. Host profiles hold its parameters (data/profiles/hosts).
+/// Host side of single operators as timed in measurement files: one call of an eager framework between two CUDA events
+/// on an idle GPU. Host profiles hold its parameters (data/profiles/hosts).
 namespace ftax {
 
-/// Operators an operator file may name; a suffix u means that one operand is a scalar.
+/// Operator names in operator files; suffix u: one operand is a scalar.
 inline constexpr std::array<std::string_view, 16> operator_names = {"add",  "mul",    "div",  "pow",  "addu", "mulu",
                                                                     "divu", "powu",   "relu", "tanh", "gelu", "softmax",
                                                                     "ln",   "linear", "bmm",  "conv"};
 
-/// Returns the place of a name in operator_names.
+/// Returns the index of a name in operator_names.
 [[nodiscard]] inline std::optional<std::size_t> operator_index(std::string_view name) noexcept {
     const auto at = std::find(operator_names.begin(), operator_names.end(), name);
     if (at == operator_names.end()) return std::nullopt;
@@ -27,14 +27,14 @@ inline constexpr std::array<std::string_view, 16> operator_names = {"add",  "mul
 
 /// Host side of an operator row.
 struct OperatorHostParameters {
-    std::array<double, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
-    double scale{};                                          ///< of the host a GPU was measured in
+    std::array<double, operator_names.size()> dispatch_s{};  ///< by operator, on a host of scale 1
+    double scale{};                                          ///< scale of the host that a GPU was measured in
     double pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{}, product_launch_share{};
     double conv_launch_share{};
     double conv_start_s{}, conv_slope_s{}, conv_curvature_s{};  ///< see conv_host_s
     double power_control_time_s{};                              ///< see kernels::within_power
-    double kernel_floor_s{};  ///< of a kernel alone: a forward pass has the gap to the next one on top
-    double spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
+    double kernel_floor_s{};  ///< floor of a kernel alone; a forward pass adds the gap to the next kernel
+    double spread{}, product_spread{}, conv_spread{};  ///< half-width of the 90 % interval of log(latency)
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -77,32 +77,32 @@ void visit_parameters(OperatorHostParameters& p, Visit&& visit) {
     add("conv_spread", p.conv_spread, {0.45, 0.01, 2, 0.5, device, "the same for conv"});
 }
 
-/// Latency of one timed call. The first event is recorded at once, the kernel starts after the part of the host's work
-/// that precedes the launch, the second event is recorded when both the host and the kernel are done.
+/// Latency of one timed call. The first event is recorded immediately, the kernel starts after the host work that
+/// precedes its launch, and the second event is recorded when both host and kernel are done.
 /// Source: CUDA stream order; neusight_ops.csv shows both regimes, flat at the host's time and linear with an offset.
 inline double operator_latency_s(double host_s, double launch_share, double kernel_s) {
     const double after_launch_s = launch_share * host_s + kernel_s;
     return host_s < after_launch_s ? after_launch_s : host_s;
 }
 
-/// Returns the host time that makes operator_latency_s exact: the smaller of its two regimes' is consistent.
+/// Inverts operator_latency_s for the host time: the smaller value of its two regimes is the consistent one.
 inline double host_of_latency_s(double latency_s, double launch_share, double kernel_s) {
     return std::min(latency_s, (latency_s - kernel_s) / launch_share);
 }
 
-/// Host part of a convolution that was the `order`-th of its process: it grows with the number of plans the framework
-/// has cached, faster towards the end. Source: the shortest rows of neusight_ops.csv conv along `order`.
+/// Host time of the `order`-th convolution of a process: grows with the number of cached plans, and increasingly fast.
+/// Source: the shortest rows of neusight_ops.csv conv along `order`.
 inline double conv_host_s(double order, double start_s, double slope_s, double curvature_s) {
     const double thousands = order / 1000;
     return start_s + slope_s * thousands + curvature_s * (thousands * thousands);
 }
 
-/// Whether that operator is a matrix product.
+/// Returns true for matrix products.
 inline bool is_product(std::string_view name) {
     return name == "linear" || name == "bmm";
 }
 
-/// Share of the host's time that passes before the kernel starts.
+/// Returns the share of the host time before the kernel starts.
 inline double launch_share(std::string_view name, const OperatorHostParameters& p) {
     if (name == "conv") return p.conv_launch_share;
     if (is_product(name)) return p.product_launch_share;

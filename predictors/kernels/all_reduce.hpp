@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 
-/// The sum of a tensor over the cards of one machine.
+/// All-reduce over the GPUs of one machine.
 namespace ftax::kernels {
 
-/// Seconds of an all-reduce of `bytes` over `cards` that each reach the next with `peer_bandwidth_bytes_per_s` in one
-/// direction: a ring in 2 (n - 1) steps, by the faster of NCCL's protocols, LL for short messages, Simple for long
-/// ones. Source: NCCL 2.18, src/graph/tuning.cc (baseLat, hwLat of NVLink, LL at half the bandwidth) and topo.h: a link
-/// carries 20 of its 25 GB/s.
+/// Returns the seconds of NCCL's ring all-reduce of `bytes` over `cards` with `peer_bandwidth_bytes_per_s` in one
+/// direction: 2 (n - 1) steps with the faster of two protocols, LL for short messages, Simple for long ones. Source:
+/// NCCL 2.18, src/graph/tuning.cc (baseLat, hwLat of NVLink, LL at half the bandwidth) and topo.h: a link carries 20 of
+/// its 25 GB/s.
 [[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, double peer_bandwidth_bytes_per_s) {
     if (cards < 2) return 0;
     constexpr double usable = 0.8;
@@ -23,13 +23,13 @@ namespace ftax::kernels {
     return std::min(time_s(ll), time_s(simple));
 }
 
-/// The same by a serving library's own kernels, which read the other cards' memory: all of it at once, or a share each
-/// and then the sums. They take messages of up to 8 MiB, between two cards or over links that join every card with
-/// every other (vLLM, csrc/custom_all_reduce.cuh; TensorRT-LLM, customAllReduceKernels). Longer ones, and those over
-/// PCIe, are NCCL's.
+/// Returns the seconds with a serving library's own kernels, which read the peers' memory: one-shot (every card reads
+/// everything) or two-shot (reduce-scatter, then all-gather). They handle messages up to 8 MiB between two cards or
+/// over fully connected links (vLLM, csrc/custom_all_reduce.cuh; TensorRT-LLM, customAllReduceKernels). Longer
+/// messages, and those over PCIe, use NCCL.
 /// Source: times of both libraries on A100 and H100 SXM, 4 KiB to 8 MiB over 2, 4 and 8 cards (AIConfigurator 0.12,
-/// custom_allreduce_perf): 20 % off on average, on H200 and B200, which they were not fitted to, 23 and 27 %; NCCL's
-/// ring would be 73 and 43 %.
+/// custom_allreduce_perf): mean error 20 %; on H200 and B200, which were not fitted, 23 and 27 %; NCCL's ring would be
+/// off by 73 and 43 %.
 [[nodiscard]] inline double served_all_reduce_s(double bytes, std::int64_t cards, double peer_bandwidth_bytes_per_s) {
     constexpr double longest_bytes = 8 << 20, least_switched_bytes_per_s = 100e9;
     const bool joined = cards == 2 || peer_bandwidth_bytes_per_s >= least_switched_bytes_per_s;

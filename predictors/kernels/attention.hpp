@@ -37,20 +37,20 @@ void visit_parameters(AttentionParameters& p, Visit&& visit) {
 
 namespace attention {
 
-/// Query rows of one thread block of the memory-efficient kernel, and keys of one step of its loop.
+/// Query rows per thread block of the memory-efficient kernel, and keys per step of its loop.
 /// Source: aten/src/ATen/native/transformers/cuda/mem_eff_attention, its default tiles.
 inline constexpr double query_tile = 64, key_tile = 64;
 
-/// Blocks that share an SM: shared memory holds two tiles of queries, keys and values.
+/// Resident blocks per SM: shared memory holds two tiles of queries, keys and values.
 inline constexpr double blocks_per_sm = 2;
 
-/// In f32 the memory-efficient kernel multiplies on tensor cores where they have TF32: three products of the upper and
-/// lower halves of each number, by mma.sync, at this share of the rate.
-/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); the share from VisionAttention of kernelbench.csv, whose
-/// A100, H100 and L40S take 1.51, 1.54 and 3.16 SM cycles a score: their TF32 by mma.sync is as 2 : 2 : 1.
+/// In f32 the memory-efficient kernel uses TF32 tensor cores if available: three products of the upper and lower halves
+/// of each number, with mma.sync, at this share of the rate.
+/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); the share from VisionAttention of kernelbench.csv, where
+/// A100, H100 and L40S take 1.51, 1.54 and 3.16 SM cycles per score; their TF32 rates with mma.sync are as 2 : 2 : 1.
 inline constexpr double tf32_products = 3, tf32_share = 0.3;
 
-/// Elements of queries, keys, values and result: heads of queries that share a head of keys read it once.
+/// Returns the elements of queries, keys, values and result; a key head shared by several query heads counts once.
 inline double elements(const AttentionShape& s) {
     const auto kv_heads = static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
     return static_cast<double>(s.batch) *
@@ -58,7 +58,7 @@ inline double elements(const AttentionShape& s) {
             kv_heads * cached_elements(s) * static_cast<double>(s.kv_length));
 }
 
-/// Head sizes for which kernels exist: multiples of 32.
+/// Returns the next larger head size with a kernel: a multiple of 32.
 inline double padded_head(std::int64_t head_dim) {
     return static_cast<double>((head_dim + 31) / 32 * 32);
 }
@@ -66,8 +66,8 @@ inline double padded_head(std::int64_t head_dim) {
 }  // namespace attention
 
 /// Plans one attention: softmax(Q·Kᵀ)·V, from the start of the first to the end of the last kernel.
-/// The math path writes the scores, reads and writes them in the softmax and reads them again; fused paths keep them.
-/// A chip without flash kernels runs the memory-efficient one (PyTorch, sdp_utils.cpp).
+/// The math path writes the scores, reads and writes them in the softmax and reads them again; fused paths keep them on
+/// chip. Chips without flash kernels run the memory-efficient one (PyTorch, sdp_utils.cpp).
 /// Source: FLOPs and traffic of arXiv 2205.14135, section 3; waves of query tiles over the SMs.
 inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, const AttentionParameters& p,
                        const TensorGemmParameters& gemm) {
@@ -92,9 +92,9 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
     const double tensors_bytes = attention::elements(shape) * shape.element_bytes;
     if (unfused) {
         plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
-        // PyTorch scales queries and keys in passes of their own.
+        // PyTorch scales queries and keys in separate passes.
         const bool scales_apart = shape.path == AttentionPath::math;
-        // Halves for the products, f32 for the softmax, conversions between: 24 bytes of a score.
+        // fp16 for the products, f32 for the softmax, conversions between: 24 bytes per score.
         const double score_bytes = scales_apart ? shape.element_bytes : 6;
         plan.memory_s =
             ((scales_apart ? 3 : 1) * tensors_bytes + 4 * scores * score_bytes) / device.bandwidth_bytes_per_s;
@@ -105,7 +105,7 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double head = attention::padded_head(shape.head_dim);
         const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
-        // The second product sums over the keys that there are, 32 at a time.
+        // The second product sums over the existing keys, 32 at a time.
         const double summed = 32 * std::ceil(seen / 32) / keys_per_block;
         const bool tf32 = device.path == MathPath::tf32;
         const double share = tf32 ? attention::tf32_share * device.chip->flash2.mma_share / attention::tf32_products

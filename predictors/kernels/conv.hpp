@@ -17,15 +17,15 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// Time of a convolution's kernels. The algorithm is the cheapest of those cuDNN has for the shape and the math path.
+/// Time of a convolution's kernels, using the cheapest algorithm that cuDNN has for the shape and math path.
 /// docs/kernel-models/convolutions.md has the table of algorithms.
 namespace ftax::kernels {
 
 enum class ConvAlgorithm : std::uint8_t {
     implicit_gemm,      ///< CUDA cores, (batch·pixels) × (channels·taps) × out_channels
-    winograd_fused,     ///< F(2×2, 3×3) in one kernel behind a filter transform
+    winograd_fused,     ///< F(2×2, 3×3) in one kernel after a filter transform
     winograd_nonfused,  ///< F(4×4, 3×3): transforms of data, filter and output around 36 matrix products
-    tensor_gemm,        ///< implicit GEMM on tensor cores in NHWC, between layout changes when activations are NCHW
+    tensor_gemm,        ///< implicit GEMM on tensor cores in NHWC, between layout changes if activations are NCHW
     depthwise,          ///< one filter per channel
 };
 
@@ -41,14 +41,13 @@ inline double latency_of(const ConvParameters& p, int threads) {
     return threads >= 256 ? p.latency_256 : threads >= 128 ? p.latency_128 : p.latency_64;
 }
 
-/// Are candidates timed? Kernels with small tiles and such as split the reduction are then among them.
+/// Returns true if the library times candidates, which then include small tiles and split reductions.
 inline bool is_timed(const ConvShape& s) {
     return s.library == ConvLibrary::cudnn_timed || s.library == ConvLibrary::tensorrt;
 }
 
-/// Into how many parts the library's kernels split the reduction.
-/// Source: framework_tax.csv, batch 1 to 4: ONNX Runtime's convolutions (cuDNN's) take half as long again as kernels
-/// that split further would, TensorRT's do not.
+/// Returns the largest number of parts of a split reduction. Source: framework_tax.csv, batch 1 to 4: ONNX Runtime's
+/// convolutions (cuDNN) take 1.5 times as long as kernels with larger splits would, TensorRT's do not.
 inline double most_parts(const ConvShape& s) {
     return s.library == ConvLibrary::tensorrt ? 16 : is_timed(s) ? 2 : 1;
 }
@@ -71,7 +70,7 @@ inline std::span<const Tile> tensor_core_tiles(const ConvShape& s) {
     return tensor_tiles;
 }
 
-/// Share of the CUDA cores' sustained rate in the main loop of the library's kernels.
+/// Returns the share of the CUDA cores' sustained rate that the library's main loops reach.
 inline double core_efficiency(const ConvShape& s, const ConvParameters& p) {
     return s.library == ConvLibrary::tensorrt ? p.core_efficiency * p.engine_rate : p.core_efficiency;
 }
@@ -98,7 +97,7 @@ inline KernelPlan cheapest_tile(std::span<const Tile> tiles, double count, doubl
     for (double parts = 1; parts <= most_parts; parts *= 2) {
         const double depth = p.fill_steps * step + round_up(reduction / parts, step);
         const double s_per_output = 2.0 * depth * sm_s_per_flop;
-        // Parts of a split reduction fill idle SMs; a second kernel reads the f32 sums of all of them.
+        // A split reduction fills idle SMs; a second kernel adds the f32 partial sums.
         const double sums_s =
             parts > 1 ? count * rows * columns * 8 * parts / rates.bandwidth_bytes_per_s + rates.floor_s : 0.0;
         for (const Tile& tile : tiles) {
@@ -107,7 +106,7 @@ inline KernelPlan cheapest_tile(std::span<const Tile> tiles, double count, doubl
             double block_s = s_per_output * (tile.rows * tile.columns);
             if (tile.columns < 128) block_s *= narrow_cost;
             if (tile.rows < 128) block_s *= narrow_cost;
-            // Waves take at least this, which most of the large tiles fail on small outputs.
+            // Lower bound of the time; rejects most large tiles on small outputs.
             if (block_s * std::max(blocks_per_sm, 1.0) >= least_s) continue;
             const double latency = latency_of(p, tile.threads);
             const double time =
@@ -126,7 +125,7 @@ inline KernelPlan cheapest_tile(std::span<const Tile> tiles, double count, doubl
     return plan;
 }
 
-/// Completes a plan: `extra_s` is what runs before and after the main kernel, `kernels` how many are launched.
+/// Completes a plan: `extra_s` is the time before and after the main kernel, `kernels` the number of launches.
 inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory_s, double extra_s, int kernels,
                          double floor_s) {
     plan.algorithm = name_of(algorithm);
@@ -139,7 +138,7 @@ inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory
     return plan;
 }
 
-/// Completes a plan of matrix products, whose arithmetic decides the energy.
+/// Completes a plan of matrix products, whose energy is that of their arithmetic.
 inline KernelPlan finish_product(const KernelPlan& product, ConvAlgorithm algorithm, double memory_s, double extra_s,
                                  int kernels, const DeviceRates& rates, const ConvParameters& p) {
     KernelPlan plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
@@ -181,7 +180,7 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
     return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates, p);
 }
 
-/// F(4×4, 3×3): 36 products for 16 outputs, each a matrix product of its own; the batch is padded to a multiple of 16.
+/// F(4×4, 3×3): 36 products for 16 outputs, each a separate matrix product; the batch is padded to a multiple of 16.
 /// Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows).
 inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                          const ConvParameters& p) {
@@ -201,18 +200,18 @@ inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s
     return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
 }
 
-/// Time of the activations that one kernel reads and writes, at the memory's full rate: what the kernel before it wrote
-/// is in the L2 where it fits.
+/// Returns the time of the activations that one kernel reads and writes, at the full memory rate: outputs of the
+/// previous kernel are in the L2 if they fit.
 inline double activations_seconds(double bytes, const DeviceRates& rates, const ConvParameters& p) {
     return bytes * seconds_per_byte(bytes, rates, p.residency);
 }
 
-/// Do tensor cores take the activations as they lie? NHWC they do, and halves in NCHW where that is the same or a
-/// matrix: with a 1x1 filter an image is the product of the weights and its channels, whose rows of pixels need 16
-/// bytes of alignment. TF32 kernels copy all the same. Source: framework_tax.csv, CNNs in fp16 on five cards: in a
-/// regression on all classes of kernels their factors come to 1 with this rule; with copies around every 1x1
-/// convolution, ReLU would take 0.35 of its traffic's time and batch norm 0.6. With the rule for TF32 too an RTX A6000
-/// has 9.0 instead of 7.9 % in fp32.
+/// Returns true if tensor-core kernels need no layout copy: NHWC activations, and fp16 NCHW activations if both layouts
+/// coincide or the convolution is a plain matrix product: with a 1x1 filter an image is the product of the weights and
+/// its channels, whose pixel rows must be 16-byte aligned. TF32 kernels always copy. Source: framework_tax.csv, CNNs in
+/// fp16 on five cards: in a regression on all kernel classes their factors are 1 with this rule; with copies around
+/// every 1x1 convolution, those of ReLU and batch norm are 0.35 and 0.6. Applying the rule to TF32 as well raises the
+/// error of an RTX A6000 in fp32 from 7.9 to 9.0 %.
 inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) {
     if (s.channels_last) return true;
     if (c.taps > 1 || s.stride_h > 1 || s.stride_w > 1 || path == MathPath::tf32) return false;
@@ -220,10 +219,10 @@ inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) 
     return pixels == 1 || is_aligned(pixels, s.element_bytes, 16);
 }
 
-/// Groups that kernels of the tensor cores compute as one product, a block diagonal of 32 channels by 32: narrow ones
-/// whose widths are powers of two. Source: cuDNN's kernels sm86_xmma_fprop_implicit_gemm_…_tilesize64x64x64_…_g8_…;
-/// timm_infer.csv, NHWC: convolutions in groups of 4 to 32 take what their traffic takes, in groups of 24 and 48
-/// channels three times that.
+/// Returns the number of groups that tensor-core kernels compute as one block-diagonal product of 32 × 32 channels:
+/// narrow groups whose widths are powers of two. Source: cuDNN's kernels
+/// sm86_xmma_fprop_implicit_gemm_…_tilesize64x64x64_…_g8_…; timm_infer.csv, NHWC: convolutions in groups of 4 to 32
+/// channels are bandwidth-bound, those in groups of 24 and 48 take three times as long.
 inline double merged_groups(const ConvShape& s) {
     if (s.groups == 1) return 1;
     constexpr std::int64_t channels = 32;
@@ -234,21 +233,21 @@ inline double merged_groups(const ConvShape& s) {
     return s.groups % merged == 0 ? static_cast<double>(merged) : 1;
 }
 
-/// Are the values narrower than f32, on a device that has tensor cores for them?
+/// Returns true for types narrower than f32 on a device with tensor cores for them.
 inline bool is_half(const ConvShape& s, MathPath path) {
     return s.element_bytes < 4 && path != MathPath::fp32;
 }
 
-/// Does the main loop take one tap after the other, 64 bytes of channels at a time, in tiles of at least 64 columns?
-/// cuDNN has kernels that gather few channels of several taps for convolutions of two dimensions alone. Source:
-/// kernelbench.csv, PyTorch 2.5, three dimensions, from 3 channels: with these paddings 105 taps to 64 channels and 27
-/// to 16 run at 133 and 117 TFLOP/s on an A100, 140 and 136 on an H100; without, at 33 and 7.
+/// Returns true if the main loop processes one tap after the other, 64 bytes of channels at a time, in tiles of at
+/// least 64 columns. cuDNN has kernels that combine few channels of several taps only for 2-D convolutions. Source:
+/// kernelbench.csv, PyTorch 2.5, 3-D, 3 input channels: counting this padding, 105 taps to 64 channels and 27 taps to
+/// 16 run at 133 and 117 TFLOP/s on an A100 and 140 and 136 on an H100; not counting it, at 33 and 7.
 inline bool is_by_tap(const ConvShape& s) {
     return s.library != ConvLibrary::tensorrt && (s.transposed || s.kernel_d > 1 || s.in_depth > 1);
 }
 
-/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations that are no matrix are copied to
-/// NHWC and back, but TF32 kernels write NCHW themselves, those of transposed convolutions excepted.
+/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes. NCHW activations are copied to NHWC and back unless
+/// the convolution is a plain matrix product; TF32 kernels write NCHW directly, except for transposed convolutions.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
 /// …_tf32f32_…_nhwckrsc_nchw; framework_tax.csv, RTX A6000 fp32: CNNs fit to 4 % with one copy, 8 % with two.
 inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
@@ -280,8 +279,8 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
 }
 
-/// Does PyTorch give a depthwise convolution to cuDNN? Halves on tensor-core cards, any NHWC, in NCHW only
-/// square 1×1, 3×3 and 5×5 filters without dilation and at least 32 channels.
+/// Returns true if PyTorch runs a depthwise convolution with cuDNN: fp16 on cards with tensor cores, any NHWC shape; in
+/// NCHW only square 1×1, 3×3 and 5×5 filters without dilation and with at least 32 channels.
 /// Source: PyTorch aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise and
 /// check_cudnn_depthwise_workload_with_filter.
 inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
@@ -291,15 +290,15 @@ inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
            s.dilation_w == 1 && s.in_channels >= 32;
 }
 
-/// Outputs of a row that cuDNN's NCHW depthwise kernels compute at a time; narrow maps leave some of them idle.
-/// Source: fits on framework_tax.csv fp16: with it efficientnet and gernet, whose maps are 7 and 14 wide, lose 3 points
-/// of their error on every card.
+/// Outputs per row that cuDNN's NCHW depthwise kernels compute at a time; narrow maps leave lanes idle.
+/// Source: fits on framework_tax.csv fp16: it reduces the error of efficientnet and gernet, whose maps are 7 and 14
+/// wide, by 3 points on every card.
 inline constexpr double depthwise_row_outputs = 16;
 
-/// One filter per channel: PyTorch's own kernel, which it runs for f32 and for what cuDNN is not asked to do, gives
-/// each thread an output, whose place it finds by integer divisions before it loads the taps. cuDNN's NHWC kernel takes
-/// what its traffic takes. Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet); timm_infer.csv,
-/// NHWC: in a regression on the classes of kernels its arithmetic has no weight, its traffic 1.2, on both cards.
+/// One filter per channel. PyTorch's own kernel, used for f32 and wherever cuDNN is not used, assigns one output to
+/// each thread, which computes its index by integer divisions before it loads the taps. cuDNN's NHWC kernel is
+/// bandwidth-bound. Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet); timm_infer.csv, NHWC: in a
+/// regression on kernel classes its arithmetic has weight 0 and its traffic 1.2 on both cards.
 inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                  const ConvParameters& p) {
     KernelPlan plan;
@@ -320,7 +319,7 @@ inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const 
     return finish(plan, ConvAlgorithm::depthwise, memory_s, 0.0, 1, rates.floor_s);
 }
 
-/// Plans the convolution with a given algorithm, which must hold for the shape.
+/// Plans the convolution with a given algorithm, which must support the shape.
 inline KernelPlan plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const ConvShape& s,
                                  const DeviceRates& rates, const ConvParameters& p) {
     switch (algorithm) {
@@ -338,28 +337,28 @@ inline KernelPlan plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, c
     return plan_depthwise(c, s, rates, p);
 }
 
-/// May the convolution allocate so much?
+/// Returns true if the workspace limit allows `bytes`.
 inline bool fits_workspace(const ConvShape& s, double bytes) {
     return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
 }
 
-/// Does cuDNN 7's heuristic name one algorithm for the 3×3 filter, whatever it costs? It does for few channels:
-/// implicit GEMM before Turing, there the non-fused Winograd algorithm. Source: nas_nasbench201.csv, batch 256, two
-/// Pascal cards: the 3x3 convolutions of 16 to 64 channels take 2.7 and 3.4 ms in all, as implicit GEMM 2.6 and 2.8, as
-/// Winograd 2.0 and 2.1; nas_nasbench201_2080ti.csv: an edge with them takes an RTX 2080 Ti 5.8 ms where those take 3.8
-/// and 4.6, and that with more arithmetic; with implicit GEMM it would be 3.1, with non-fused Winograd 4.4.
+/// Returns true if cuDNN 7's heuristic always picks the same algorithm for the 3×3 filter. It does for few channels:
+/// implicit GEMM before Turing, non-fused Winograd on Turing. Source: nas_nasbench201.csv, batch 256, two Pascal cards:
+/// the 3x3 convolutions of 16 to 64 channels take 2.7 and 3.4 ms in total; predicted 2.6 and 2.8 with implicit GEMM,
+/// 2.0 and 2.1 with Winograd. nas_nasbench201_2080ti.csv: an edge with them takes 5.8 ms on an RTX 2080 Ti but 3.8 and
+/// 4.6 on those two, despite its higher peak; predicted 3.1 with implicit GEMM, 4.4 with non-fused Winograd.
 inline bool is_named_for_few_channels(const ConvShape& s) {
     constexpr std::int64_t few_channels = 64;
     return s.library == ConvLibrary::cudnn7_heuristic && s.in_channels <= few_channels;
 }
 
-/// What the products of the filter as it stands take at the CUDA cores' full rate.
+/// Returns the time of a direct convolution at the CUDA cores' full rate.
 inline double direct_seconds(const ConvCounts& c, const ConvShape& s, double core_flops_per_s,
                              const ConvParameters& p) {
     return 2 * c.rows * c.columns * c.reduction / (core_flops_per_s * core_efficiency(s, p));
 }
 
-/// What a device with tensor cores sustains of its CUDA cores.
+/// Returns the CUDA-core rates of a device with tensor cores.
 inline DeviceRates core_rates(const DeviceRates& rates) {
     DeviceRates cores = rates;
     cores.path = MathPath::fp32;
@@ -368,8 +367,8 @@ inline DeviceRates core_rates(const DeviceRates& rates) {
     return cores;
 }
 
-/// The cheapest of the algorithms for CUDA cores. The non-fused Winograd algorithm is taken for f32 only: Pascal's f16
-/// rows of framework_tax.csv fit without it.
+/// Plans the cheapest algorithm on CUDA cores. Non-fused Winograd is used for f32 only: Pascal's f16 rows of
+/// framework_tax.csv fit without it.
 inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                 const ConvParameters& p) {
     if (!is_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
@@ -379,9 +378,9 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
                                                                  : plan_implicit_gemm(c, s, rates, p);
     }
     auto best = has_nonfused ? plan_winograd_nonfused(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
-    // The library knows how long each takes on the card, within its power limit.
+    // The library knows each candidate's time under the card's power limit.
     const auto time = [](const KernelPlan& candidate) { return within_power(candidate); };
-    // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
+    // The time at full rate excludes an algorithm in most cases; fused Winograd has 16 products for 36.
     const double direct_s = direct_seconds(c, s, rates.flops_per_s, p);
     if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
         const auto fused = plan_winograd_fused(c, s, rates, p);
@@ -396,27 +395,27 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
 
 }  // namespace convolution
 
-/// Plans a convolution: the cheapest algorithm that exists for the shape on the math path of `rates`. Host time and a
-/// bias that the framework adds in a kernel of its own are not included. A card with TF32 has the kernels for its CUDA
-/// cores too, which some 3x3 filters take: its tensor cores are no faster where they are those of a GeForce card.
+/// Plans a convolution with the cheapest algorithm for the shape on the math path of `rates`. Excludes host time and a
+/// bias added by a separate kernel. With TF32, CUDA-core kernels are candidates too and win for some 3x3 filters:
+/// GeForce tensor cores are no faster at them.
 inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvParameters& p) {
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
-    // Tensor cores compute groups of halves, CUDA cores those of f32 and of TF32, and halves under 1x1 filters:
-    // squeeze_bert in framework_tax.csv, on Volta and Turing 0.9 to 1.05 of the cores' f32 rate. Of engines no rows
-    // tell.
+    // Grouped convolutions in fp16 run on tensor cores; those in f32 and TF32, and fp16 with 1x1 filters, on CUDA
+    // cores: squeeze_bert in framework_tax.csv, on Volta and Turing 0.9 to 1.05 of the cores' f32 rate. No measurements
+    // cover TensorRT engines.
     const bool is_half = convolution::is_half(s, rates.path);
     if (s.groups > 1 && !(is_half && (c.taps > 1 || s.library == ConvLibrary::tensorrt))) {
-        // Kernels of f32 for 1x1 filters in groups have 128 columns: squeeze_bert, on five cards within 5 %, with
-        // narrower ones 5 to 12 % too fast.
+        // f32 kernels for grouped 1x1 filters have 128 columns: squeeze_bert is within 5 % on five cards; narrower
+        // tiles are 5 to 12 % too fast.
         const auto cores = convolution::core_rates(rates);
         const bool wide = c.taps == 1 && !is_half && !convolution::is_timed(s);
         const std::span<const Tile> tiles = wide ? std::span(implicit_tiles).first(1) : convolution::core_tiles(s);
         return convolution::plan_implicit_gemm(c, s, cores, p, tiles);
     }
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
-    // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows
-    // of framework_tax.csv, ONNX Runtime, fp16.
+    // If the NHWC copies exceed the workspace, CUDA cores are used, for fp16 without Winograd: rows of
+    // framework_tax.csv, ONNX Runtime, fp16.
     if (!s.channels_last && !convolution::fits_workspace(s, c.in_bytes + c.out_bytes)) {
         const auto cores = convolution::core_rates(rates);
         return s.element_bytes < 4 ? convolution::plan_implicit_gemm(c, s, cores, p)
@@ -424,7 +423,7 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
     }
     auto best = convolution::plan_tensor_gemm(c, s, rates, p);
     const double tensor_s = within_power(best);
-    // F(4x4) has 36 products for 144.
+    // F(4x4) needs 36 products instead of 144.
     if (rates.path == MathPath::tf32 && !s.channels_last && is_winograd(s) &&
         !convolution::is_named_for_few_channels(s) &&
         convolution::direct_seconds(c, s, rates.fp32_flops_per_s, p) * (36.0 / 144) <

@@ -10,26 +10,27 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// What a convolution computes and moves, and the blocks into which kernels cut it.
+/// Arithmetic and traffic of a convolution, and the tiling of its kernels.
 namespace ftax::kernels {
 
-/// Counts of one convolution in which the algorithms are written.
+/// Sizes of one convolution, used by all algorithms.
 struct ConvCounts {
     double rows = 0;       ///< batch · output pixels
     double columns = 0;    ///< output channels of one group
     double reduction = 0;  ///< input channels of one group · taps
     double taps = 0;
-    double in_bytes = 0;  ///< rows of the input that are read
+    double in_bytes = 0;  ///< input rows that are read
     double out_bytes = 0;
     double weight_bytes = 0;
 };
 
-/// Counts the equivalent matrix product. A transposed convolution is the data gradient of the convolution with swapped
-/// sides: each input pixel gives taps · out_channels products under TensorRT. cuDNN's kernels gather for each output
-/// pixel all taps, also those that fall between the strided inputs.
+/// Counts the equivalent matrix product. A transposed convolution is the data gradient of the convolution with input
+/// and output swapped: in TensorRT each input pixel takes taps · out_channels products. cuDNN's kernels gather all taps
+/// for each output pixel, including those that fall between the strided inputs.
 /// Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", arXiv 1410.0759, section 3;
-/// kernelbench.csv, PyTorch 2.5: with all taps an A100 does 119 and an H100 251 TFLOP/s in a 3x3x3 filter of stride 2
-/// from 32 to 64 channels, as much as with stride 1, and CUDA cores 0.6 of their peak in one of 3x5x7 in four groups.
+/// kernelbench.csv, PyTorch 2.5: counting all taps, an A100 reaches 119 and an H100 251 TFLOP/s with a 3x3x3 filter of
+/// stride 2 from 32 to 64 channels, as much as with stride 1, and CUDA cores 0.6 of their peak with a 3x5x7 filter in
+/// four groups.
 inline ConvCounts conv_counts(const ConvShape& s) {
     const auto d = [](std::int64_t v) { return static_cast<double>(v); };
     ConvCounts c;
@@ -53,8 +54,8 @@ inline ConvCounts conv_counts(const ConvShape& s) {
     return c;
 }
 
-/// Bytes that weigh like those of CUDA-core kernels: they load element by element, so that halves save nothing.
-/// Source: framework_tax.csv, fp16 against fp32 on Pascal: the traffic term fits at half the bandwidth share.
+/// Returns the effective bytes of CUDA-core kernels, which load single elements: fp16 saves nothing.
+/// Source: framework_tax.csv, fp16 and fp32 on Pascal: the traffic term fits at half the bandwidth share.
 inline double load_bytes(double bytes, const ConvShape& s) {
     return bytes * (4.0 / s.element_bytes);
 }
@@ -63,7 +64,7 @@ inline bool is_depthwise(const ConvShape& s) {
     return s.groups > 1 && s.groups == s.in_channels;
 }
 
-/// Do cuDNN's Winograd kernels hold for the shape? 3×3, stride 1, one group, two dimensions.
+/// Returns true if cuDNN's Winograd kernels support the shape: 3×3, stride 1, one group, two dimensions.
 /// Source: cuDNN developer guide, cudnnConvolutionFwdAlgo_t.
 inline bool is_winograd(const ConvShape& s) {
     return s.kernel_h == 3 && s.kernel_w == 3 && s.kernel_d == 1 && s.stride_h == 1 && s.stride_w == 1 &&
@@ -82,18 +83,17 @@ inline std::span<const Tile> winograd_tiles(const ArchitectureSpec& chip, std::s
 
 /// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels). Source: kernel names in neusight_ops.csv.
 inline constexpr std::array<Tile, 3> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
-/// The same with the small tile that wins where candidates are timed on few blocks. Source: TensorRT's and cuDNN's
+/// The same plus a small tile, which wins on few blocks if candidates are timed. Source: TensorRT's and cuDNN's
 /// kernel names (…_64x64_…).
 inline constexpr std::array<Tile, 4> timed_implicit_tiles = {
     {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 64}}};
-/// Tiles of the tensor-core kernels. Source: names of cuDNN's xmma and s884 kernels; those that fits tell apart.
+/// Tiles of the tensor-core kernels. Source: names of cuDNN's xmma and s884 kernels that fits can distinguish.
 inline constexpr std::array<Tile, 3> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
 inline constexpr std::array<Tile, 4> timed_tensor_tiles = {
     {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 128}}};
 
-/// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. Some generations' kernels lay
-/// several images side by side, in the first of `mosaics` ways that leaves fewer ragged blocks; it is taken when it
-/// saves 15 %.
+/// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. On some generations, kernels
+/// combine several images in a mosaic: the first of `mosaics` with fewer partial blocks, if it saves 15 %.
 /// Source: grids in neusight_ops.csv: exact in all rows of Volta and Turing, 96 % of Ampere's, 89 % of Pascal's.
 inline double winograd_fused_blocks(const ConvShape& s, int mosaics_of_chip) {
     const auto height = static_cast<double>(s.out_height);

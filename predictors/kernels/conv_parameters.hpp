@@ -3,7 +3,7 @@
 #include "ftax/parameter.hpp"
 #include "predictors/kernels/residency.hpp"
 
-/// What is fitted of convolutions.
+/// Fitted parameters of convolutions.
 namespace ftax::kernels {
 
 /// Ratios of the convolution kernels. Efficiencies are shares of the sustained rate in DeviceRates.
@@ -30,7 +30,7 @@ struct ConvParameters {
     double depthwise_cudnn_steps{};
     double engine_rate{};
     double engine_bandwidth{};
-    ResidencyParameters residency;  ///< of the memory-bound kernels; a fit of CUDA-core kernels alone has none
+    ResidencyParameters residency;  ///< shared with memory-bound kernels; unset in fits of CUDA-core kernels
 };
 
 /// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
@@ -54,7 +54,7 @@ void visit_parameters(ConvParameters& p, F&& f) {
                     "share of the CUDA cores' sustained rate in the main loop; neusight_ops.csv conv"});
     f("conv.energy_scale", p.energy_scale,
       ParameterSpec{0.9, 0.3, 3, 0.15, shared,
-                    "energy per operation against energy_per_flop_j; prior: gemm.energy_scale"});
+                    "energy per operation relative to energy_per_flop_j; prior: gemm.energy_scale"});
     f("conv.winograd4_efficiency", p.winograd4_efficiency,
       ParameterSpec{1.0, 0.3, 2, 0.3, shared,
                     "rate of the 36 matrix products against implicit GEMM; neusight_ops.csv conv"});
@@ -75,7 +75,7 @@ void visit_parameters(ConvParameters& p, F&& f) {
                     "timm_infer.csv"});
     f("conv.layout_bandwidth", p.layout_bandwidth,
       ParameterSpec{0.9, 0.2, 1.05, 0.5, shared,
-                    "likewise, copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
+                    "the same for copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
     f("conv.fused_layout_share", p.fused_layout_share,
       ParameterSpec{0.45, 0.05, 1, 0.3, shared, "share of those copies that cuDNN 9 still makes; timm_infer.csv"});
     f("conv.tensor_efficiency", p.tensor_efficiency,

@@ -9,25 +9,25 @@
 #include "ftax/device.hpp"
 #include "predictors/kernels/shapes.hpp"
 
-/// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions. A model of its
-/// own: nothing here is shared with the GPU's.
+/// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions. Independent of
+/// the GPU models.
 namespace ftax::kernels {
 
 struct CpuParameters {
-    double gemm_flops_per_s{}, conv_flops_per_s{}, depthwise_flops_per_s{};  ///< sustained, all threads together
-    double gemm_rows{}, gemm_depth{};  ///< rows and depth at which a matrix product runs at half its rate
-    double conv_columns{};             ///< width of the output row at which a convolution runs at half its rate
-    double conv_channels{};            ///< input channels × filter, likewise
+    double gemm_flops_per_s{}, conv_flops_per_s{}, depthwise_flops_per_s{};  ///< sustained, all threads
+    double gemm_rows{}, gemm_depth{};  ///< rows and depth at which a matrix product reaches half its rate
+    double conv_columns{};             ///< output row width at which a convolution reaches half its rate
+    double conv_channels{};            ///< input channels × filter at which it does so
     double l2_bytes_per_s{}, l3_bytes_per_s{}, memory_bytes_per_s{};
-    double l3_bytes{};            ///< what this process gets of the last cache
-    double weight_bytes_per_s{};  ///< of weights, which every forward pass finds outside the inner caches
-    double relayout_passes{};     ///< how often a convolution's operands are moved beyond being read or written once
-    double fault_bytes_per_s{};   ///< first touch of pages of a fresh allocation
+    double l3_bytes{};            ///< usable share of the last-level cache
+    double weight_bytes_per_s{};  ///< weights, which are outside the inner caches in every pass
+    double relayout_passes{};     ///< extra passes over a convolution's operands for layout changes
+    double fault_bytes_per_s{};   ///< first touch of freshly mapped pages
     std::array<double, memory_class_count> element_s{};  ///< arithmetic per element (per window element of pooling)
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: one core of a 2023 server, order of
-/// magnitude; `threads` scales what cores add up to.
+/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: order of magnitude of one core of a 2023
+/// server; rates scale with the number of threads.
 template <class Visit>
 void visit_parameters(CpuParameters& p, const DeviceSpec& device, Visit&& visit) {
     const double threads = device.sms;
@@ -73,21 +73,21 @@ struct CpuModel {
     DeviceSpec device;
     CpuParameters parameters;
 
-    /// Output of an operator that the allocator maps again on every call, and whose pages are faulted in one by one.
+    /// Size from which the allocator maps an output anew on every call, with a page fault per page.
     /// Source: glibc, M_MMAP_THRESHOLD_MAX of 64-bit systems.
     static constexpr double mapped_anew_bytes = 32.0 * (1 << 20);
-    /// Elements one thread gets at least. Source: at::internal::GRAIN_SIZE.
+    /// Minimum elements per thread. Source: at::internal::GRAIN_SIZE.
     static constexpr double grain_elements = 32768;
-    /// Channels of one block of an f32 layout. Source: oneDNN, nChw16c of AVX-512; nChw8c wastes less.
+    /// Channels per block of an f32 layout. Source: oneDNN, nChw16c of AVX-512; nChw8c pads less.
     static constexpr double block_channels = 16;
 
-    /// Share of the threads that an elementwise loop keeps busy.
+    /// Returns the share of threads that an elementwise loop keeps busy.
     [[nodiscard]] double busy_share(double elements) const {
         const double threads = device.sms;
         return std::min(threads, std::max(1.0, std::floor(elements / grain_elements))) / threads;
     }
 
-    /// Seconds per byte of data that together take `bytes`: a smooth way from one cache to the next.
+    /// Returns the seconds per byte for a working set of `bytes`, with smooth transitions between cache levels.
     [[nodiscard]] double seconds_per_byte(double bytes) const {
         const CpuParameters& p = parameters;
         const double l2 = bytes / device.l2_bytes;
@@ -103,7 +103,7 @@ struct CpuModel {
         return written_bytes / parameters.fault_bytes_per_s;
     }
 
-    /// Share of the rate that a dimension of this length reaches; `half` is the length that reaches half of it.
+    /// Returns the share of the full rate at this length; at `half` it is one half.
     static double ramp(double length, double half) { return length / (length + half); }
 
     [[nodiscard]] double seconds(const GemmShape& s) const {
@@ -154,14 +154,14 @@ struct CpuModel {
     }
 
     [[nodiscard]] double seconds(const GroupedGemmShape& s) const { return seconds(as_batch(s)); }
-    // A CPU runs no precision that quantises (math_path()), and no fused mixture: kernels of measurement files alone.
+    // CPUs run neither quantising precisions (math_path()) nor fused mixtures, which occur only in measurement files.
     [[nodiscard]] double seconds(const QuantizeShape&) const { return 0.0; }
     [[nodiscard]] double seconds(const MixtureShape&) const { return 0.0; }
 
     /// Frameworks on a CPU run the steps of a recurrence one by one (LoweringTraits).
     [[nodiscard]] double seconds(const RecurrentShape&) const { return 0.0; }
 
-    /// Two products and a softmax over blocks that stay in cache. Source:
+    /// Two products and a softmax over cache-resident blocks. Source:
     /// aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     [[nodiscard]] double seconds(const AttentionShape& s) const {
         const auto pairs = static_cast<double>(s.batch) * static_cast<double>(s.heads) *

@@ -8,17 +8,17 @@
 
 namespace ftax {
 
-/// The kernel models of a device, whatever it is.
+/// The kernel models of a GPU or CPU.
 using DeviceModel = std::variant<KernelModels, kernels::CpuModel>;
 
 /// Resolves the parameters of a profile.
-/// Throws Error{profile} for a value outside its bounds, a name that no model has, or a CPU that was never calibrated.
+/// Throws Error{profile} for a value outside its bounds, an unknown name, or an uncalibrated CPU.
 [[nodiscard]] DeviceModel device_model(const DeviceProfile& profile);
 
-/// Plans a kernel; of a CPU's loops only times are known.
+/// Plans a kernel; on a CPU only the time is set.
 [[nodiscard]] kernels::KernelPlan plan(const DeviceModel& model, const KernelShape& shape, MathPath path);
 
-/// Says how a kernel is timed (kernel_detail.hpp); of a CPU's only time and bound.
+/// Returns details of a kernel's time (kernel_detail.hpp); on a CPU only time and bound.
 [[nodiscard]] KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

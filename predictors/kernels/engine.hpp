@@ -10,8 +10,8 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 
-/// Kernels of TensorRT that no library has: attention in one kernel, residual addition with layer norm. Its matrix
-/// products are those of tensor_gemm.hpp, run one after the other for as long as a network takes.
+/// Kernels specific to TensorRT: fused attention, residual addition with layer norm. Matrix products follow
+/// tensor_gemm.hpp, under the sustained load of whole networks.
 /// Source: NVIDIA's tables of BERT (github.com/NVIDIA/TensorRT, demo/BERT), TensorRT 7.1 to 10.8 on A100, A30 and T4.
 namespace ftax::kernels {
 
@@ -23,11 +23,10 @@ struct EngineParameters {
 template <class Visit>
 void visit_parameters(EngineParameters& p, Visit&& visit) {
     using enum ParameterScope;
-    visit(
-        "engine.score_cycles", p.score_cycles,
-        ParameterSpec{0.33, 0.02, 2, 0.3, shared, "cycles of a block for one score of attention, its products apart"});
+    visit("engine.score_cycles", p.score_cycles,
+          ParameterSpec{0.33, 0.02, 2, 0.3, shared, "cycles of a block for one attention score, without its products"});
     visit("engine.score_rate", p.score_rate,
-          ParameterSpec{1.3, 0.2, 5, 0.3, shared, "rate of a lone block's products against an SM's peak"});
+          ParameterSpec{1.3, 0.2, 5, 0.3, shared, "rate of a lone block's products relative to an SM's peak"});
     visit("engine.energy_scale", p.energy_scale,
           ParameterSpec{1.3, 0.5, 3, 0.2, shared,
                         "energy per operation at reference_clock_hz, of minutes of load against a kernel's"});
@@ -35,18 +34,18 @@ void visit_parameters(EngineParameters& p, Visit&& visit) {
 
 namespace engine {
 
-/// Query rows of one block where a head is not done as a whole. Source: names of Myelin's kernels
+/// Query rows per block, unless one block computes a whole head. Source: names of Myelin's kernels
 /// (fmha_v2_flash_attention_fp16_128_64_S_64).
 inline constexpr double query_rows = 128;
-/// Rows of the blocks that an SM holds: three of 128 rows, one of 384. Source: the tables' ratio of both sequences.
+/// Query rows resident per SM: three blocks of 128 rows or one of 384. Source: the tables' ratio of both sequences.
 inline constexpr double resident_rows = 384;
-/// Exponentials of an SM per clock. Source: CUDA C++ Programming Guide, arithmetic instructions.
+/// Exponentials per SM and clock. Source: CUDA C++ Programming Guide, arithmetic instructions.
 inline constexpr double exponentials = 16;
-/// Clock at which energies are stated; they grow with its root, as voltage does. Source: fits of the tables: with
-/// energies that do not depend on the clock an L40S (2.5 GHz, 350 W) comes out 23 % too fast.
+/// Reference clock of the energies, which grow with the root of the clock, like voltage. Source: fits of the tables:
+/// with constant energies an L40S (2.5 GHz, 350 W) is predicted 23 % too fast.
 inline constexpr double reference_clock_hz = 1.5e9;
 
-/// A product without a size, for rates: of narrow operands with the energy of its operations.
+/// Returns a product shape without meaningful size, used for rates and energies of a path.
 inline GemmShape unit_product(MathPath path) {
     const Precision operands = path == MathPath::int8_tensor  ? Precision::int8
                                : path == MathPath::fp8_tensor ? Precision::fp8
@@ -54,22 +53,21 @@ inline GemmShape unit_product(MathPath path) {
     return {.n = 64, .k = 64, .element_bytes = 2, .operands = operands};
 }
 
-/// A device and its matrix products as an engine finds them.
+/// A device and its matrix-product parameters as modified by an engine.
 struct Products {
     DeviceRates device;
     TensorGemmParameters gemm;
 };
 
-/// TensorRT's kernels take their operands from the L2 at a rate that goes by SMs, not by slices: known read rates of
-/// L2s miss A30, L4 and L40S by 6 to 10 %. Under its power limit a board lowers its clock to where
-/// energy(clock) · rate(clock) is the limit: rate ~ (limit / power at boost)^⅔.
+/// The operand rate of TensorRT's kernels from the L2 scales with the SMs, not with L2 slices: with datasheet read
+/// rates the errors on A30, L4 and L40S are 6 to 10 %. Under its power limit a board lowers its clock until
+/// energy(clock) · rate(clock) meets the limit: rate ~ (limit / power at boost)^⅔.
 inline Products products(const DeviceRates& device, const EngineParameters& p, const TensorGemmParameters& gemm) {
     using std::cbrt;
     using std::pow;
     Products own{device, gemm};
     own.device.l2_bytes_per_clock.reset();
-    // Sums have 32 bits whatever the operands: an epilogue takes its time for the values of 16 bits, not for their
-    // bytes.
+    // Accumulators have 32 bits for all operands, so an epilogue takes as long as for 16-bit values.
     if (device.path == MathPath::int8_tensor || device.path == MathPath::fp8_tensor) own.gemm.epilogue *= 2;
     const GemmShape unit = unit_product(device.path);
     const auto rates = tensor_gemm::rates_of(unit, own.device, gemm);
@@ -82,20 +80,20 @@ inline Products products(const DeviceRates& device, const EngineParameters& p, c
     return own;
 }
 
-/// Waves of blocks, of which a share waits for whole ones.
+/// Returns the waves of blocks; `sharpness` is the share of blocks that start in whole waves.
 inline double waves(double blocks_per_sm, double sharpness) {
     if (blocks_per_sm <= 1) return 1.0;
     return (1.0 - sharpness) * blocks_per_sm + sharpness * std::ceil(blocks_per_sm);
 }
 
-/// Time of bytes that the kernel before has written, or the one after reads: from the L2 where they fit.
+/// Returns the time of bytes exchanged with adjacent kernels: through the L2 if they fit.
 inline double memory_time(double bytes, const Products& own, const tensor_gemm::Rates& rates) {
     const double missed = tensor_gemm::miss_share(bytes / (own.gemm.l2_share * own.device.l2_bytes));
     return bytes * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
 }
 
-/// Attention in one kernel. A block of a head's rows works score by score: while few blocks run, their own pace
-/// decides, later the SM's rate of products and exponentials.
+/// Plans fused attention. With few blocks, the serial time of a block per score dominates; with many, the SM's rate of
+/// products and exponentials.
 inline KernelPlan plan(const AttentionShape& s, const Products& own, const EngineParameters& p) {
     const DeviceRates& device = own.device;
     const auto rates = tensor_gemm::rates_of(unit_product(device.path), device, own.gemm);
@@ -126,7 +124,7 @@ inline KernelPlan plan(const AttentionShape& s, const Products& own, const Engin
     return plan;
 }
 
-/// A residual addition with its layer norm: rows stay in registers, each value moves once.
+/// Plans a residual addition with layer norm: rows stay in registers, each value is read or written once.
 inline KernelPlan plan(const MemoryShape& s, const Products& own) {
     const auto rates = tensor_gemm::rates_of(unit_product(own.device.path), own.device, own.gemm);
     KernelPlan plan;

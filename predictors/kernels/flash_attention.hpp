@@ -13,14 +13,14 @@
 #include "predictors/kernels/tensor_gemm.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// Fused attention on tensor cores: blocks of a tile of queries that walk over the keys (prefill, encoder), or one
-/// query for each sequence whose keys are split among blocks (decode).
+/// Fused attention on tensor cores: either each block iterates over the keys for a tile of queries (prefill, encoder),
+/// or the keys of a sequence's single query are split among blocks (decode).
 /// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, L40S, RTX 4090, H100, B200, RTX
 /// PRO 6000; vLLM), docs/kernel-models/attention.md; tiles: data/architectures.
 namespace ftax::kernels {
 
-/// What is fitted of the kernels of one kind, shared by all generations that run them. Times are those of a card at
-/// 2 GHz: they are cycles.
+/// Fitted parameters of one kind of kernel, shared by all generations that run it. Times are for a card at 2 GHz, i.e.
+/// they scale as cycles.
 struct FlashKindParameters {
     double rate{}, score_cycles{};
     double paged_floor_s{}, decode_floor_s{}, decode_step{}, decode_fill_s{}, decode_ramp_s{};
@@ -44,16 +44,16 @@ void visit_parameters(FlashParameters& p, Visit&& visit) {
     visit("attention.split_s", p.split_s,
           ParameterSpec{1.5e-6, 2e-7, 2e-5, 0.5, shared, "joining the parts of split keys"});
     visit("attention.warp.rate", p.warp.rate,
-          ParameterSpec{1, 0.3, 1.1, 0.2, shared, "of a main loop against that of matrix products"});
+          ParameterSpec{1, 0.3, 1.1, 0.2, shared, "rate of the main loop relative to matrix products"});
     visit("attention.warp.score_cycles", p.warp.score_cycles,
           ParameterSpec{0.07, 0.001, 0.3, 0.5, shared,
                         "SM cycles that the exponential of a score adds; special functions alone take 1/16"});
     visit("attention.warp.paged_floor_s", p.warp.paged_floor_s,
           ParameterSpec{5e-6, 1e-6, 2e-5, 0.3, shared, "append and attention to a cache in pages, both empty"});
     visit("attention.warp.decode_floor_s", p.warp.decode_floor_s,
-          ParameterSpec{5.4e-6, 1e-6, 2e-5, 0.3, shared, "likewise for single queries"});
+          ParameterSpec{5.4e-6, 1e-6, 2e-5, 0.3, shared, "append and attention for single queries, both empty"});
     visit("attention.warp.decode_step", p.warp.decode_step,
-          ParameterSpec{0.83, 0.2, 3, 0.3, shared, "time of a step over keys against that of prefill"});
+          ParameterSpec{0.83, 0.2, 3, 0.3, shared, "time of a step over keys relative to prefill"});
     visit("attention.warp.decode_fill_s", p.warp.decode_fill_s,
           ParameterSpec{4.7e-6, 1e-7, 2e-5, 0.5, shared, "start and end of a block of a single query"});
     visit("attention.warp.decode_ramp_s", p.warp.decode_ramp_s,
@@ -75,22 +75,22 @@ void visit_parameters(FlashParameters& p, Visit&& visit) {
 
 namespace flash {
 
-/// Source of the constants: the fits named above, which lose by any other, unless a line says otherwise.
-inline constexpr double last_block_share = 0.3;      ///< of the longest block that ends after the others, causal
-inline constexpr double ramp_s = 2.2e-6;             ///< latency of the memory that short transfers pay
-inline constexpr double decode_ramp_bytes_s = 3e-7;  ///< transfer during which half of decode's latency shows
-inline constexpr double usable_l2 = 1.2;             ///< against what matrix products keep of their operands
-inline constexpr double energy_per_flop = 1.2;       ///< against matrix products': softmax and pages draw as well
-inline constexpr double group_copies_s = 4.5e-6;     ///< groups of query heads become rows and back, in two copies
-inline constexpr double parts_per_split_s = 16;      ///< parts whose joining doubles split_s
-/// FlashAttention 2 splits keys to fill the SMs twice, unless 0.8 of that is there; other kernels up to four times.
-/// Source: csrc/flash_attn/flash_api.cpp, num_splits_heuristic; parts of 128 keys.
+/// Source of the constants unless stated otherwise: the fits named above; all other values tried are worse.
+inline constexpr double last_block_share = 0.3;      ///< causal: share of the longest block that runs after the others
+inline constexpr double ramp_s = 2.2e-6;             ///< memory latency of short transfers
+inline constexpr double decode_ramp_bytes_s = 3e-7;  ///< transfer time at which half of decode's latency is exposed
+inline constexpr double usable_l2 = 1.2;             ///< relative to matrix products
+inline constexpr double energy_per_flop = 1.2;       ///< relative to matrix products: adds softmax and paging
+inline constexpr double group_copies_s = 4.5e-6;     ///< two copies that turn groups of query heads into rows and back
+inline constexpr double parts_per_split_s = 16;      ///< number of parts that doubles split_s
+/// FlashAttention 2 splits keys to fill the SMs twice, unless they are already filled to 0.8 of that; other kernels up
+/// to four times. Source: csrc/flash_attn/flash_api.cpp, num_splits_heuristic; parts of 128 keys.
 inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys = 128, most_parts = 128;
 
-/// FlashAttention 1 takes twice the time of 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
+/// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
 
-/// Head sizes for which kernels exist. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
+/// Returns the next larger head size with a kernel. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
 inline double padded_head(std::int64_t head_dim) {
     for (const double size : {64, 96, 128, 192, 256}) {
         if (static_cast<double>(head_dim) <= size) return size;
@@ -103,13 +103,13 @@ inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, dou
     return found == tiles.end() ? tiles.back() : *found;
 }
 
-/// The kernels that run. Source: PyTorch builds FlashAttention 2 for all generations from Ampere on and prefers it to
-/// cuDNN's, but for 2.5.0 on Hopper (pytorch pull request 138522); engines that serve bring kernels for the generation.
+/// Returns the kernels for a shape. Source: PyTorch builds FlashAttention 2 for Ampere and later and prefers it to
+/// cuDNN's, except 2.5.0 on Hopper (pytorch pull request 138522); serving engines ship kernels for the generation.
 inline const AttentionKernels& kernels_of(const AttentionShape& s, const DeviceCounts& device) {
     return s.flash2 ? device.chip->flash2 : device.chip->attention;
 }
 
-/// Blocks that share an SM: two where its shared memory holds both their queries, keys and values.
+/// Returns the resident blocks per SM: two if shared memory holds the queries, keys and values of both.
 inline double resident_blocks(const AttentionTile& tile, double head, const AttentionShape& s,
                               const DeviceCounts& device) {
     if (kernels_of(s, device).asynchronous) return 1;
@@ -117,7 +117,7 @@ inline double resident_blocks(const AttentionTile& tile, double head, const Atte
     return 2 * bytes <= device.shared_memory_per_sm_bytes ? 2 : 1;
 }
 
-/// One query against the keys of its sequence?
+/// Returns true if each sequence has a single query.
 inline bool is_decode(const AttentionShape& s) {
     return s.q_length == 1 && (s.paged || s.kv_length > 1) && s.decodes == 0;
 }
@@ -129,19 +129,19 @@ inline double kv_heads(const AttentionShape& s) {
 /// Work of the SMs.
 struct Compute {
     double seconds{};
-    double flops{};  ///< with the padding of tiles
+    double flops{};  ///< including tile padding
     double blocks = 0, split = 1;
     const AttentionTile* tile = nullptr;
 };
 
-/// Blocks of a tile of queries. Under a causal mask they are of unequal length and the longest begin first.
+/// One block per tile of queries. Under a causal mask blocks have unequal lengths and the longest start first.
 inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, double head, double score_s, double fill_s,
                        const DeviceCounts& device) {
     const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
                queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
     const double packed = kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
     const double tiles = round_up(queries * packed / tile.rows);
-    const double most = most_keys(s, tile.rows / packed);  // of a tile
+    const double most = most_keys(s, tile.rows / packed);  // keys of a tile
     const double seen =
         s.causal
             ? std::min(most, std::max(0.0, keys - queries) + std::min(queries, tile.rows / packed * (tiles + 1) / 2))
@@ -171,7 +171,7 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
     return result;
 }
 
-/// One query per sequence; heads that share keys are rows of one tile.
+/// One query per sequence; query heads that share keys are rows of one tile.
 inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double score_s, double fill_s, double split_s,
                       const DeviceCounts& device) {
     const AttentionKernels& kernels = kernels_of(s, device);
@@ -213,12 +213,13 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
 
 }  // namespace flash
 
-/// Has the chip fused kernels for this shape? Source: FlashAttention 2 needs mma.sync of Ampere and f16 or bf16.
+/// Returns true if the chip has fused kernels for this shape. Source: FlashAttention 2 needs mma.sync of Ampere and f16
+/// or bf16.
 inline bool has_flash_kernels(const AttentionShape& s, const DeviceRates& device) {
     return s.path == AttentionPath::flash && is_tensor(device.path) && !flash::kernels_of(s, device).dense.empty();
 }
 
-/// Plans fused attention on tensor cores; with keys in pages, the kernel that appends to them comes first.
+/// Plans fused attention on tensor cores, preceded by the kernel that appends to a paged cache.
 inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device, const FlashParameters& p,
                              const TensorGemmParameters& gemm) {
     const AttentionKernels& kernels = flash::kernels_of(s, device);
@@ -231,7 +232,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.floor_s =
         !s.paged ? device.floor_s : double((decodes ? kind.decode_floor_s : kind.paged_floor_s) * rates.cycle_scale);
     plan.seconds = plan.floor_s;
-    // Kernels for latent vectors are made for the one width that there is. Source: FlashMLA, csrc.
+    // Kernels for latent vectors support a single width, without padding. Source: FlashMLA, csrc.
     const double head = s.latent_width > 0 ? static_cast<double>(s.head_dim) : flash::padded_head(s.head_dim);
     const AttentionTile& tile = flash::tile_of(s.paged || decodes ? kernels.paged : kernels.dense, head);
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
@@ -276,7 +277,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
         plan.memory_s += append_s;
         plan.seconds += append_s;
     }
-    // Of one sequence, or one head of keys, a view does.
+    // With one sequence or one key head, a view suffices.
     if (decodes && !kernels.asynchronous && s.batch > 1 && s.kv_heads > 1 && s.kv_heads < s.heads) {
         plan.floor_s += flash::group_copies_s * rates.cycle_scale;
         plan.seconds += flash::group_copies_s * rates.cycle_scale;

@@ -14,14 +14,14 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// Time of a matrix product on CUDA cores: floor + smooth maximum of its blocks' arithmetic in waves over the SMs and
-/// of its traffic behind an L2 whose hits depend on the skew between blocks. docs/kernel-models/gemm-on-cuda-cores.md
-/// derives the terms.
+/// Time of a matrix product on CUDA cores: floor + smooth maximum of arithmetic and traffic. Arithmetic runs in waves
+/// of blocks over the SMs; the L2 hits of the traffic depend on the skew between blocks.
+/// docs/kernel-models/gemm-on-cuda-cores.md derives the terms.
 namespace ftax::kernels {
 namespace gemm {
 
-/// What one shape sees of the device: an SM's time per operation in each main loop, and the latencies of wave_time in
-/// units of a block's arithmetic, up to the tile: its main loop waits for memory, and a block of fewer than four warps
+/// Device rates for one shape: an SM's time per operation in each main loop, and the latencies of wave_time in units of
+/// a block's arithmetic, before tile factors: the main loop waits for memory, and a block of fewer than four warps
 /// leaves schedulers idle.
 struct BlockRates {
     std::array<double, main_loop_count> s_per_flop{};
@@ -29,10 +29,10 @@ struct BlockRates {
     double memory_latency{};
     double issue_latency{};
 
-    /// Values of the reduction per step of the main loop. Source: shared-memory stages of sgemm.
+    /// Depth of one step of the main loop. Source: shared-memory stages of sgemm.
     static constexpr double step = 8;
 
-    /// Length of the main loop over one part of a split reduction.
+    /// Returns the length of the main loop over one part of a split reduction.
     [[nodiscard]] double part(double k, double split_k) const { return step * round_up(k / split_k / step); }
 };
 
@@ -49,12 +49,12 @@ inline BlockRates block_rates(const DeviceRates& rates, const GemmParameters& p)
     return r;
 }
 
-/// Time of a block's arithmetic: 2·tile·(reduction + fill) operations at its SM's share of the rate.
+/// Returns the time of a block's arithmetic: 2·tile·(reduction + fill) operations at its SM's share of the rate.
 inline double block_time(const GemmTile& tile, double part, const BlockRates& r) {
     return (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
 }
 
-/// Square of the latency of wave_time.
+/// Returns the squared latency for wave_time.
 inline double squared_latency(const GemmTile& tile, const BlockRates& r) {
     const double memory = r.memory_latency * tile.inverse_work;
     const double issue = r.issue_latency * (tile.idle_schedulers * tile.idle_schedulers);
@@ -62,29 +62,29 @@ inline double squared_latency(const GemmTile& tile, const BlockRates& r) {
 }
 
 /// Share of the blocks that start in whole waves, see wave_time. Source: fits to neusight_ops.csv, 0.75 to 0.95 over
-/// five GPUs; one value for all is no worse on a GPU left out.
+/// five GPUs; a common value is no worse on a left-out GPU.
 inline constexpr double wave_sharpness = 0.85;
 
-/// Time of blocks of block_time in waves.
+/// Returns the time of equal blocks in waves.
 inline double compute_time(const GemmTile& tile, double blocks_per_sm, double block_s, const BlockRates& r) {
     return block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
                                                   squared_latency(tile, r), wave_sharpness);
 }
 
-/// Chooses tile and split-K as cuBLAS does: no fitted value decides.
+/// Chooses tile and split-K as cuBLAS does, independent of fitted parameters.
 inline Choice choose_kernel(const GemmShape& s, const ArchitectureSpec& chip, double sms) {
     const GemmCatalogue& kernels = catalogue(s, chip);
     return choose(s, kernels, PaddedWork{&s, 1 / sms, kernels.split_penalty});
 }
 
-/// Energy per operation against that of a 128 × 128 block: each operand value serves a row or column of the block.
-/// Sliced kernels are left out, for want of rows that would show it.
+/// Returns the energy per operation relative to a 128 × 128 block: each operand value serves a row or column of the
+/// block. Sliced kernels are excluded, since no measurements show the effect.
 inline double tile_energy(const GemmTile& tile, const GemmParameters& p) {
     if (tile.loop == MainLoop::sliced) return 1.0;
     return 1.0 + p.operand_energy * (64 * (tile.inverse_columns + tile.inverse_rows) - 1);
 }
 
-/// Times one choice. GCC would not inline it, at 17 % more instructions for an evaluation.
+/// Plans one choice of tile and split-K.
 inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceRates& rates, const GemmParameters& p,
                               const BlockRates& block) {
     const GemmTile& tile = *c.tile;
@@ -106,7 +106,7 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
 
     const double per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
     const double strided = s.dot_products ? 1.0 : strided_cost(s, tile.loop, p);
-    // Kernels of dp4a are not those whose skew the traffic was fitted to.
+    // The skew was not fitted to dp4a kernels.
     const double depth_bytes = static_cast<double>(s.k) * s.element_bytes;
     const auto operands = s.dot_products
                               ? Traffic{static_cast<double>(s.m) * depth_bytes, static_cast<double>(s.n) * depth_bytes}
@@ -121,7 +121,7 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     const double bias_copy_s = bias_bytes * per_byte_s;
     plan.seconds = rates.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + bias_copy_s;
     const double busy_s = block_s * blocks_per_sm;
-    const double energy = s.dot_products ? 0.25 : 1;  // four products an instruction
+    const double energy = s.dot_products ? 0.25 : 1;  // four products per instruction
     plan.power_limited_s = power_limited_seconds(
         plan.seconds, busy_s * power_ratio(rates, energy * p.energy_scale * tile_energy(tile, p)));
     return plan;
@@ -131,15 +131,15 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     return plan_choice(s, c, rates, p, block_rates(rates, p));
 }
 
-/// Does cuBLAS run a layer of few rows as matrix-vector products?
-/// Source: neusight_ops.csv lists kernels by their tiles, and exactly the rows of m <= 16 have none on P4 and P100; the
-/// layers of framework_tax.csv vgg16 (k = 25,088) take the time of their weights there.
+/// Returns true if cuBLAS runs a layer of few rows as matrix-vector products. Source: neusight_ops.csv lists kernels by
+/// their tiles; on P4 and P100, exactly the rows with m <= 16 have none. There, layers of vgg16 (k = 25,088) in
+/// framework_tax.csv take as long as reading their weights.
 inline bool is_gemv(const GemmShape& s, const ArchitectureSpec& chip) {
     const bool to_vector = s.n == 1 && s.batch == 1;  // torch.mv and products with one column
     return to_vector || (s.linear && s.m <= (s.element_bytes >= 4 ? chip.gemv_rows : 1));
 }
 
-/// Streams the weights once; the arithmetic of so few rows hides behind them.
+/// Plans matrix-vector products: the weights are streamed once and hide the arithmetic of the few rows.
 inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
     KernelPlan plan;
     plan.algorithm = "gemv";

@@ -8,22 +8,22 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// Which tile and how many parts of the reduction a library takes for a matrix product: the candidate of least cost.
+/// Heuristic by which a library chooses tile and split-K of a matrix product: the candidate of least cost.
 /// docs/kernel-models has the evidence.
 namespace ftax::kernels::gemm {
 
 /// Tile and split-K.
 struct Choice {
-    const GemmTile* tile = nullptr;  ///< of a catalogue that lives as long as the program
+    const GemmTile* tile = nullptr;  ///< refers to a catalogue with static lifetime
     double split_k = 1;
 };
 
-/// Is the shape a strided batch: products that share no operand?
+/// Returns true for strided batches: products that share no operand.
 inline bool is_batched(const GemmShape& s) {
     return s.batch > 1 && !s.linear;
 }
 
-/// Blocks along n and m.
+/// Return the number of blocks along n and m.
 inline double block_columns(const GemmShape& s, const GemmTile& tile) {
     return tiles_over_log2(s.n, tile.columns_log2);
 }
@@ -31,43 +31,43 @@ inline double block_rows(const GemmShape& s, const GemmTile& tile) {
     return tiles_over_log2(s.m, tile.rows_log2);
 }
 
-/// Blocks of all products of a batch, their reductions whole.
+/// Returns the blocks of all products of a batch without split-K.
 inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
     return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
 }
 
-/// Split-K fills this many waves, in parts of at least 64 values, at most 32.
-/// Source: grids of neusight_ops.csv linear: 1.1 to 1.65 waves fit alike on five GPUs.
+/// Split-K targets this many waves, with at most 32 parts of at least 64 values.
+/// Source: grids of neusight_ops.csv linear: 1.1 to 1.65 waves fit equally well on five GPUs.
 inline constexpr double split_waves = 1.35;
 inline double most_parts(std::int64_t k) {
     return std::min(32.0, static_cast<double>(k / 64));
 }
 
-/// Parts that fill the GPU where whole reductions do not make a wave; 1 where they do.
+/// Returns the split-K that fills the GPU; 1 if unsplit reductions fill a wave.
 inline double split_candidate(const GemmShape& s, const GemmTile& tile, double blocks_per_sm) {
     if (is_batched(s) || blocks_per_sm >= tile.resident) return 1;
     return std::clamp(whole_part(split_waves * tile.resident / blocks_per_sm + 0.5), 1.0,
                       std::max(1.0, most_parts(s.k)));
 }
 
-/// The f32 kernels that a layer, a product or a batch of them may get.
+/// Returns the candidate f32 kernels for a layer, a product or a batch.
 inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip) {
     if (is_batched(s)) return chip.batched;
     const bool own = s.linear && s.library == BlasLibrary::cublas && s.element_bytes >= 4;
     return own && !chip.layers_without_lt.candidates.empty() ? chip.layers_without_lt : chip.layers;
 }
 
-/// cuBLAS's estimate on CUDA cores: padded work, of which the slots that stay idle in the last wave are a part.
-/// Source: fits of the weights to the error of the time with the kernel that they choose (neusight_ops.csv); work
-/// chooses better than our own times do, which know of traffic and skew what cuBLAS does not.
+/// cuBLAS's estimate on CUDA cores: padded work including idle slots of the last wave. Source: fits of the weights that
+/// minimise the time error of the chosen kernels (neusight_ops.csv). Padded work predicts cuBLAS's choice better than
+/// our times, which include traffic and skew unknown to cuBLAS.
 struct PaddedWork {
     const GemmShape* shape;
     double inverse_sms = 0;
     double split_penalty = 1;
 
-    /// Start and end of a block, in values of the reduction, and the work of a lone block that waits for memory.
+    /// Start and end of a block in units of reduction depth, and the work equivalent to the latency of a lone block.
     static constexpr double fill = 60, lone_block = 2000;
-    /// Blocks per SM beyond which idle slots no longer count.
+    /// Blocks per SM beyond which idle slots are ignored.
     static constexpr double many_blocks = 48;
 
     [[nodiscard]] static double bound(const GemmCandidate&, double) { return 0; }
@@ -84,13 +84,12 @@ struct PaddedWork {
         const double share = blocks_per_sm > many_blocks ? 0 : c.wave_quantization_penalty * std::min(1.0, 0.5 / waves);
         const double part = 8 * round_up(static_cast<double>(shape->k) / split_k * 0.125);
         return c.tile.area * (blocks_per_sm + share * idle + lone_block * c.tile.inverse_work) * (part + fill) *
-               (split_k > 1 ? split_penalty : 1) / c.weight *
-               (1 + 1e-9 * idle);  // of equals the one whose last wave is the fullest
+               (split_k > 1 ? split_penalty : 1) / c.weight * (1 + 1e-9 * idle);  // ties: prefer the fullest last wave
     }
 };
 
-/// Takes the candidate and split-K of least cost(candidate, blocks, split_k). `cost.bound(candidate, blocks)` is no
-/// more than any of its costs, `cost.next_split(candidate, blocks, split_k)` the split to try next or 0.
+/// Returns the candidate and split-K that minimise cost(candidate, blocks, split_k). `cost.bound(candidate, blocks)` is
+/// a lower bound of a candidate's costs, `cost.next_split(candidate, blocks, split_k)` the next split to try, or 0.
 template <class Cost>
 Choice choose(const GemmShape& s, const GemmCatalogue& catalogue, const Cost& cost) {
     Choice best{&catalogue.candidates.front().tile, 1};

@@ -2,7 +2,7 @@
 
 #include "ftax/parameter.hpp"
 
-/// What is fitted of matrix products on CUDA cores.
+/// Fitted parameters of matrix products on CUDA cores.
 namespace ftax::kernels {
 
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
@@ -14,8 +14,8 @@ struct GemmParameters {
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
-/// Source: initial values are those of a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs; where a
-/// specification names something else, that.
+/// Source: initial values are those of a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs unless a
+/// specification names another source.
 template <class Visit>
 void visit_parameters(GemmParameters& p, Visit&& visit) {
     using enum ParameterScope;
@@ -25,7 +25,7 @@ void visit_parameters(GemmParameters& p, Visit&& visit) {
           ParameterSpec{500, 40, 2500, 0.4, shared, "cycles of one 8-deep main-loop step of a lone block"});
     visit("gemm.issue_latency", p.issue_latency,
           ParameterSpec{0.6, 0.02, 3, 0.4, shared,
-                        "likewise, of a block with one warp per scheduler, in units of its arithmetic"});
+                        "latency of a block with one warp per scheduler, in units of its arithmetic"});
     visit("gemm.wide_efficiency", p.wide_efficiency,
           ParameterSpec{0.92, 0.5, 1.3, 0.1, architecture, "main loop, 64 outputs per thread"});
     visit("gemm.narrow_efficiency", p.narrow_efficiency,
@@ -38,9 +38,10 @@ void visit_parameters(GemmParameters& p, Visit&& visit) {
           ParameterSpec{0.5, 0.05, 1.8, 0.6, shared,
                         "operand whose rows run along the reduction, read 32 bytes per row at a time"});
     visit("gemm.layer_strided_bandwidth", p.layer_strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "likewise for layers, both of whose operands are so read"});
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture,
+                        "gemm.strided_bandwidth for layers, whose operands are both read this way"});
     visit("gemm.strided_reduction", p.strided_reduction,
-          ParameterSpec{120, 1, 2000, 0.5, shared, "length of such rows at which half of that loss is felt"});
+          ParameterSpec{120, 1, 2000, 0.5, shared, "length of such rows at which half of that loss applies"});
     visit("gemm.reread", p.reread,
           ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
     visit("gemm.skew_waves", p.skew_waves,
@@ -50,7 +51,7 @@ void visit_parameters(GemmParameters& p, Visit&& visit) {
           ParameterSpec{17, 0.5, 500, 1.0, shared,
                         "rows that each resident CTA of four warps reads between two that share one, at full skew"});
     visit("gemm.energy_scale", p.energy_scale,
-          ParameterSpec{1, 0.3, 3, 0.15, shared, "energy per operation against energy_per_flop_j"});
+          ParameterSpec{1, 0.3, 3, 0.15, shared, "energy per operation relative to energy_per_flop_j"});
     visit("gemm.operand_energy", p.operand_energy,
           ParameterSpec{0.2, 0.01, 1, 0.5, shared,
                         "share of a 128x128 block's energy that brings its operands, more for smaller blocks; a T4's "

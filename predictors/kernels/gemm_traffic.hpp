@@ -10,25 +10,26 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// What a matrix product reads from memory: its operands once while CTAs run in step, again where skew parts them.
+/// Memory reads of a matrix product: operands are read once while CTAs run in step, and again once they have drifted
+/// apart.
 namespace ftax::kernels::gemm {
 
 inline double miss_share(double working_set, double room = 1) {
     return working_set / (room + working_set);
 }
 
-/// Whether CTAs that share operands run with growing skew; those of sliced kernels do not. See shared_traffic.
+/// Returns true if CTAs that share operands drift apart; those of sliced kernels do not. See shared_traffic.
 inline bool has_cta_skew(const ArchitectureSpec& chip, MainLoop loop) {
     return chip.cta_skew && loop != MainLoop::sliced;
 }
 
-/// Blocks along n and m that are on the GPU at one time.
+/// Co-resident blocks along n and m.
 struct Band {
     double across = 1, down = 1;
 };
 
-/// Returns the band of a grid: its blocks are launched along n, by the 128x128x8 kernels in rows of two by two (in
-/// columns where the rows of blocks are odd in number).
+/// Returns the band of a grid: its blocks are launched along n; the 128x128x8 kernels launch rows of 2 × 2 blocks
+/// (columns if the number of block rows is odd).
 /// Source: grid column of neusight_ops.csv, where x, y, z of these are 4, columns / 2 and rows / 2 for even numbers in
 /// all 941 rows.
 inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows, double resident) {
@@ -42,18 +43,18 @@ inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows,
     return {across, std::clamp(resident / across, 1.0, grid_rows)};
 }
 
-/// Bytes of both operands that come from memory.
+/// Bytes of both operands read from memory.
 struct Traffic {
     double rows{};     ///< A, m × k, shared by the blocks of a row
     double columns{};  ///< B, k × n, shared by the blocks of a column
 };
 
-/// Cost of an operand whose rows run along the reduction, which a block reads 32 bytes of a row at a time: against rows
-/// read in a piece.
-/// Source: neusight_ops.csv linear. Where one row of blocks fills the GPU no two of them share weights and the traffic
-/// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
-/// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. 128x128x8 kernels lose half as much (974 layers of a
-/// P4; 4,096³ without a bias takes a GTX 1080 Ti 12.2 ms).
+/// Returns the cost of an operand whose rows run along the reduction, read 32 bytes per row at a time, relative to
+/// contiguous reads.
+/// Source: neusight_ops.csv linear. If one row of blocks fills the GPU, no two blocks share weights and the traffic is
+/// known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
+/// both in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. 128x128x8 kernels lose half as much (974 layers of a
+/// P4; 4,096³ without bias takes 12.2 ms on a GTX 1080 Ti).
 inline double strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters& p) {
     constexpr double vector_loss = 0.5;  // 16-byte loads
     const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
@@ -63,24 +64,24 @@ inline double strided_cost(const GemmShape& s, MainLoop loop, const GemmParamete
     return 1.0 + loss * (loop == MainLoop::vector ? vector_loss : 1.0);
 }
 
-/// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the skew
-/// of all over their number to the power of 3/4 (fits prefer 0.64 to 0.75, this takes two square roots), and the L2 may
-/// have lost by then what that one read.
+/// Returns the share of operand reads that sharing blocks repeat: each block trails the previous one by the total skew
+/// over sharers^(3/4) (fits prefer exponents of 0.64 to 0.75; 3/4 needs two square roots), and by then the L2 may have
+/// evicted the data.
 inline double lost_share(double skew, double sharers) {
     const double spread = std::sqrt(sharers);
     return miss_share(skew, spread * std::sqrt(spread));
 }
 
-/// Counts operand traffic. What the CTAs of a band share is read once while they run in step; later bands re-read what
-/// has left the L2. On CUDA cores before Ampere the skew between CTAs grows over the waves until they are spread over a
-/// whole CTA's time, the faster the more SMs and the slower the more warps hold a CTA together. Between two blocks that
-/// share a row of the operands the resident blocks read as much as their skew, over the number of blocks that share
-/// it to the power of 3/4: once that exceeds the L2, the second reads for itself. Source: our fits to neusight_ops.csv
-/// linear. A P4's 64x64 kernel reads the columns of the weights again for each block row in 10 % of the cases after two
-/// waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from the start: the skew goes with the
-/// waves and the square of the SMs. One set of three numbers (skew, skew_waves and the power) holds for P4, P100, V100
-/// and T4 in both kinds of operands and kernels; an A100's rows do not tell; an RTX 3090's 24.5 TFLOP/s in f32 leave no
-/// room for skew (github.com/zzc0721/torch-performance-test-data).
+/// Returns the operand traffic. Data shared by the CTAs of a band are read once while the CTAs run in step; later bands
+/// re-read evicted data. On CUDA cores before Ampere, the skew between CTAs grows over the waves until it reaches a
+/// whole CTA's time: faster with more SMs, slower with more warps per CTA. Between two blocks that share an operand
+/// row, the resident blocks read an amount equal to their skew over sharers^(3/4); once it exceeds the L2, the second
+/// block re-reads the row. Source: fits to neusight_ops.csv linear. A P4's 64x64 kernel re-reads the weight columns for
+/// each block row in 10 % of the cases after two waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's
+/// almost from the start: the skew scales with the waves and the square of the SMs. One set of three numbers (skew,
+/// skew_waves and the exponent) fits P4, P100, V100 and T4 for both operands and all kernels. An A100's rows are
+/// inconclusive; an RTX 3090's 24.5 TFLOP/s in f32 leave no room for skew
+/// (github.com/zzc0721/torch-performance-test-data).
 inline Traffic shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                               const DeviceRates& rates, const GemmParameters& p) {
     const GemmTile& tile = *c.tile;

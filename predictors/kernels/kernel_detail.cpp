@@ -170,7 +170,7 @@ std::string name_of(const KernelPlan& plan) {
     return name;
 }
 
-/// The units a kernel runs on. Copies calculate nothing: theirs is the width of what they move.
+/// Returns the execution units of a kernel; for copies, which do no arithmetic, the element width.
 std::string units_of(const KernelShape& shape, MathPath path) {
     using kernels::MemoryClass;
     const auto* memory = std::get_if<kernels::MemoryShape>(&shape);

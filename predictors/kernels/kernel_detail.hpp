@@ -6,8 +6,8 @@
 
 namespace ftax {
 
-/// Says how a kernel is timed: what was chosen against which alternatives, and where it stands in the roofline.
-/// Slower than KernelModels::plan, which it reads.
+/// Returns details of a kernel's time: the choice, its alternatives and its position in the roofline. Slower than
+/// KernelModels::plan, on which it is based.
 [[nodiscard]] KernelDetail kernel_detail(const KernelModels& models, const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

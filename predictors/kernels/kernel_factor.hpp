@@ -5,7 +5,7 @@
 
 namespace ftax {
 
-/// The class whose factor the time of a kernel takes.
+/// Returns the class whose factor scales a kernel's time.
 [[nodiscard]] Factor factor_of(const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

@@ -50,7 +50,7 @@ void visit_parameters(KernelParameters& p, const DeviceSpec& device, Visit&& vis
     visit_parameters(p.engine, visit);
 }
 
-/// The kernel models of one device with their parameters: the one place where a shape becomes a plan.
+/// The kernel models of one device with their parameters; plan() dispatches on the shape.
 struct KernelModels {
     KernelParameters parameters;
     std::array<kernels::DeviceRates, math_path_count> rates;
@@ -64,14 +64,14 @@ struct KernelModels {
 
     [[nodiscard]] const kernels::DeviceRates& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
-    /// A device and its matrix products as an engine finds them.
+    /// Returns the device and its matrix-product parameters as modified by an engine.
     [[nodiscard]] kernels::engine::Products engine_products(const kernels::DeviceRates& device) const {
         return kernels::engine::products(device, parameters.engine, parameters.tensor_gemm);
     }
 
-    /// Where a product runs. Older cuBLAS gives halves to the tensor cores of chips before Ampere only where rows are
-    /// aligned. Source: NVIDIA, "Matrix Multiplication Background User's Guide", of versions before 11; under PyTorch
-    /// 1.12 vit32 of framework_tax.csv, 50 × 50 × 64, takes Volta and Turing no less than their CUDA cores would.
+    /// Returns the math path of a product. Before Ampere, older cuBLAS uses tensor cores for fp16 only if rows are
+    /// aligned. Source: NVIDIA, "Matrix Multiplication Background User's Guide", for versions before 11; under PyTorch
+    /// 1.12, vit32 of framework_tax.csv (50 × 50 × 64) takes Volta and Turing as long as on CUDA cores.
     [[nodiscard]] MathPath path_of(const kernels::GemmShape& shape, MathPath path) const {
         const ArchitectureSpec& chip = *at(path).chip;
         const bool on_cores = kernels::is_tensor(path) && shape.older_library && !chip.asynchronous_copies &&
@@ -84,7 +84,7 @@ struct KernelModels {
         const auto streamed = kernels::tensor_gemm::plan_streamed(shape, at(path), parameters.tensor_gemm);
         return tiled.seconds < streamed.seconds ? streamed : tiled;
     }
-    /// A product by the kernel of a BLAS library or an engine.
+    /// Plans a product with a kernel of cuBLAS or an engine.
     [[nodiscard]] kernels::KernelPlan plan_tiled(const kernels::GemmShape& shape, MathPath path) const {
         const auto& device = at(path_of(shape, path));
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
@@ -96,9 +96,8 @@ struct KernelModels {
                    ? kernels::plan(shape, device, quantized(shape, parameters.tensor_gemm))
                    : kernels::plan(shape, on_cuda_cores(shape, device), parameters.gemm);
     }
-    /// A card's CUDA cores as a product finds them. Source of the rate of dp4a, which does four products in the place
-    /// of one, in llama.cpp's kernels: pp512 of Llama-2-7B in Q4_0 on a P40, 912 tokens a second (its pull request
-    /// 4766).
+    /// Returns the CUDA-core rates for a product. Source of the rate of dp4a (four products per instruction) in
+    /// llama.cpp's kernels: pp512 of Llama-2-7B in Q4_0 on a P40, 912 tokens per second (llama.cpp pull request 4766).
     [[nodiscard]] static kernels::DeviceRates on_cuda_cores(const kernels::GemmShape& shape,
                                                             kernels::DeviceRates device) {
         constexpr double dot_product_rate = 1.75;
@@ -107,7 +106,7 @@ struct KernelModels {
         device.boost_clock_hz *= dot_product_rate;  // latencies are cycles
         return device;
     }
-    /// Ratios of a product of 16 bits as its operands' format has them.
+    /// Adapts the parameters of 16-bit products to the format of the operands.
     [[nodiscard]] kernels::TensorGemmParameters quantized(const kernels::GemmShape& shape,
                                                           const kernels::TensorGemmParameters& half) const {
         return kernels::quantized::parameters(precision_spec(shape.operands), half, parameters.quantized);
@@ -145,8 +144,8 @@ struct KernelModels {
     }
 };
 
-/// Resolves the parameters of a device profile; what it does not set keeps its initial value.
-/// Throws Error{profile} for a name no model has or a value outside the bounds its model declares.
+/// Resolves the parameters of a device profile; parameters that it does not set keep their initial values. Throws
+/// Error{profile} for an unknown name or a value outside the declared bounds.
 [[nodiscard]] KernelParameters kernel_parameters(const DeviceProfile& profile);
 
 }  // namespace ftax

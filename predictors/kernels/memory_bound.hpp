@@ -16,7 +16,7 @@
 #include "predictors/kernels/shapes.hpp"
 #include "src/core/checked_math.hpp"
 
-/// Kernels whose time is traffic: floor + smooth maximum of traffic and the work of the multiprocessors.
+/// Memory-bound kernels: floor + smooth maximum of the traffic time and the SMs' work.
 /// docs/kernel-models/memory-bound.md has the classes.
 namespace ftax::kernels {
 
@@ -33,7 +33,7 @@ struct MemoryParameters {
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
 /// Source: initial values are those of a robust fit to softmax, layer norm and pointwise rows of neusight_ops.csv over
-/// five GPUs; where a specification names something else, that.
+/// five GPUs unless a specification names another source.
 template <class Visit>
 void visit_parameters(MemoryParameters& p, Visit&& visit) {
     using enum ParameterScope;
@@ -67,8 +67,8 @@ void visit_parameters(MemoryParameters& p, Visit&& visit) {
     visit("memory.power_flops", p.power_flops, ParameterSpec{87, 10, 400, 0.5, shared, "flops of one powf"});
     visit("memory.scalar_elements", p.scalar_elements,
           ParameterSpec{4, 0.5, 30, 0.5, shared,
-                        "elements that an SM moves per clock where threads move them one by one: halves are then no "
-                        "faster than f32 where the memory is fast, see an A100's rows of framework_tax.csv fp16"});
+                        "elements per SM and clock with scalar accesses: fp16 is no faster than f32 on fast memory, "
+                        "see an A100's rows of framework_tax.csv fp16"});
     visit("memory.transpose_efficiency", p.transpose_efficiency,
           ParameterSpec{0.65, 0.1, 1, 0.3, shared,
                         "traffic of strided copies; prior: what strided operands of neusight_ops.csv linear reach"});
@@ -82,7 +82,7 @@ void visit_parameters(MemoryParameters& p, Visit&& visit) {
           ParameterSpec{43, 5, 300, 0.05, shared,
                         "flops' time of one step of a pooling window: half of what Pascal takes (nas_nasbench201.csv, "
                         "batch 256, two cards: 98 to 115 ps per output of a 3x3 window); maximum pooling of whole "
-                        "models hardly tells"});
+                        "models hardly constrains it"});
     visit("memory.gather_efficiency", p.gather_efficiency,
           ParameterSpec{0.7, 0.1, 1, 0.3, shared, "prior: rows of whole sectors in random order"});
     visit("memory.concat_efficiency", p.concat_efficiency,
@@ -100,15 +100,15 @@ void visit_parameters(MemoryParameters& p, Visit&& visit) {
 
 namespace memory_bound {
 
-/// How a row kernel runs: threads of a block, passes over the row after the first, and SM cycles per row.
+/// Execution of a row kernel: threads per block, passes over the row after the first, SM cycles per row.
 struct RowKernel {
     double block_threads = 128;
     double extra_passes = 0;
     double cycles_per_row{};
 };
 
-/// Slowdown of kernels that schedulers bound against SMs with four of them. Half of a row kernel's cycles are latency,
-/// which schedulers do not shorten, hence the root (fitted on a P100: 1.41).
+/// Returns the slowdown of issue-bound kernels relative to SMs with four schedulers. Half of a row kernel's cycles are
+/// latency, which is independent of schedulers; hence the root (fitted on a P100: 1.41).
 inline double issue_slowdown(const ArchitectureSpec& chip) {
     return std::sqrt(4.0 / chip.schedulers_per_sm);
 }
@@ -116,7 +116,8 @@ inline double issue_slowdown(const ArchitectureSpec& chip) {
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
 inline RowKernel layer_norm(const MemoryShape& shape, const MemoryParameters& p) {
-    const double steps = 0.25 * static_cast<double>(ceil_quotient(shape.row_length, 4 * 32));  // of its four warps
+    const double steps =
+        0.25 * static_cast<double>(ceil_quotient(shape.row_length, 4 * 32));  // steps of its four warps
     return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.sfu_cost_ratio};
 }
 
@@ -140,10 +141,9 @@ inline RowKernel softmax(const MemoryShape& shape, const MemoryParameters& p) {
             blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * static_cast<double>(steps))};
 }
 
-/// How long a kernel waits for memory whose blocks each own a row: as often as a block goes on to the next elements of
-/// it, at once for as many blocks as there is room for. Source: kernelbench.csv, PyTorch 2.5. Layer norm, 16 rows of 4
-/// million elements: 880 cycles a wait on an A100, 950 on an L40S, 990 on an H100; group norm, 128 rows of 524,288:
-/// 1,160 on an A100, 960 on an H100.
+/// Returns the memory latency of a kernel with one block per row: one wait per step along the row, overlapped over all
+/// resident blocks. Source: kernelbench.csv, PyTorch 2.5. Layer norm, 16 rows of 4 million elements: 880 cycles per
+/// wait on an A100, 950 on an L40S, 990 on an H100; group norm, 128 rows of 524,288: 1,160 on an A100, 960 on an H100.
 inline double waits_s(double waits, double rows, double block_threads, const DeviceRates& device) {
     constexpr double wait_cycles = 940;
     const double rounds = std::ceil(rows * block_threads / (device.sms * device.max_threads_per_sm));
@@ -167,7 +167,7 @@ inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
         case MemoryClass::group_norm:
             return p.norm_efficiency;
         case MemoryClass::pool:
-            // Fitted to windows of stride 2 with indices of 8 bytes: 7 bytes for 5 of values.
+            // Fitted to stride-2 windows with 8-byte indices: 7 bytes of traffic per 5 bytes of values.
             return shape.indexed ? p.pool_efficiency : p.pool_efficiency * (7.0 / 5);
         case MemoryClass::gather:
             return p.gather_efficiency;
@@ -181,11 +181,12 @@ inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
     return 1.0;
 }
 
-/// Do threads load and store one element at a time? Elementwise kernels do unless their operands are whole and
-/// of one type (an OffsetCalculator finds each element's place), and the kernels that give an output to a thread.
-/// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel against
+/// Returns true if threads load and store one element at a time: elementwise kernels unless their operands are
+/// contiguous and of one type (an OffsetCalculator computes each element's offset), and kernels with one output per
+/// thread.
+/// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel,
 /// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
-/// (CatArrayBatchedCopy); the others read vectors or are bound by the arithmetic of their index, see below.
+/// (CatArrayBatchedCopy); the others read vectors or are bound by index arithmetic, see below.
 inline bool is_scalar_access(const MemoryShape& shape) {
     switch (shape.cls) {
         case MemoryClass::pointwise:
@@ -203,7 +204,7 @@ inline bool is_scalar_access(const MemoryShape& shape) {
     }
 }
 
-/// Names of the classes, as kernels are listed.
+/// Returns the name of a class in kernel listings.
 [[nodiscard]] constexpr std::string_view name_of(MemoryClass cls) {
     constexpr std::array<std::string_view, memory_class_count> names = {
         "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer-norm",
@@ -211,8 +212,8 @@ inline bool is_scalar_access(const MemoryShape& shape) {
     return names[static_cast<std::size_t>(cls)];
 }
 
-/// A plan with the grid of its class, without times: PyTorch's kernels have four warps, of which each handles four
-/// elements a thread or, in softmax, a row of up to 1,024; layer norm has a block for each row.
+/// Returns a plan with the grid of its class, without times: PyTorch's blocks have four warps. Each warp handles four
+/// elements per thread or, in softmax, a row of up to 1,024; layer norm has one block per row.
 /// Source: PyTorch aten/src/ATen/native/cuda/thread_constants.h, PersistentSoftmax.cuh, layer_norm_kernel.cu.
 inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
     constexpr double elements_per_block = 512, softmax_rows_per_block = 4;
@@ -231,10 +232,9 @@ inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
 
 }  // namespace memory_bound
 
-/// Plans a memory-bound kernel.
-/// Traffic crosses the memory bus unless the kernel's footprint fits the L2; passes over a row after the first cost bus
-/// traffic only where the rows in flight exceed the caches.
-/// Source: the forms of the kernels as cited above; capacities and cycles fitted (visit_parameters).
+/// Plans a memory-bound kernel. Its traffic goes to memory unless its footprint fits into the L2; further passes over a
+/// row do so only if the rows in flight exceed the caches.
+/// Source: kernel structure as cited above; capacities and cycles are fitted (visit_parameters).
 inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, const MemoryParameters& p) {
     const double sm_hertz = device.sms * device.boost_clock_hz;
     const auto rows = static_cast<double>(shape.rows);
@@ -260,7 +260,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
                 kernel.extra_passes * rows * row_bytes * miss_share(rows_in_flight * row_bytes, capacity, true);
         }
         work_s = kernel.cycles_per_row * slowdown * (std::max(rows, device.sms) / sm_hertz);
-        // A block waits twice for 512 elements, for statistics and for results; the first 32 times are in the cycles.
+        // A block waits twice per 512 elements, for statistics and for results; the cycles include the first 32 waits.
         const double waits = static_cast<double>(shape.row_length) / 256 - 32;
         if (!is_softmax && !shape.engine)
             work_s = std::max(work_s, memory_bound::waits_s(waits, rows, kernel.block_threads, device));
@@ -269,18 +269,17 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     } else if (shape.cls == MemoryClass::power) {
         work_s = p.power_flops * p.sfu_cost_ratio * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::pool && !shape.indexed) {
-        // Source: kernelbench.csv, PyTorch 2.5: windows of 9 and 27 take 7.5 and 9.4 cycles of an A100's SMs, 7.2 and
-        // 8.5 of an H100's; an L40S is bound by its memory.
+        // Source: kernelbench.csv, PyTorch 2.5: windows of 9 and 27 take 7.5 and 9.4 SM cycles on an A100, 7.2 and 8.5
+        // on an H100; an L40S is bandwidth-bound.
         work_s = (6.4 + 0.1 * static_cast<double>(shape.row_length)) * device.chip->integer_product_ratio *
                  (rows / sm_hertz);
     } else if (shape.cls == MemoryClass::pool) {
-        // A thread owns an output: six integer divisions find its window, then it walks over it
+        // Each thread computes one output: six integer divisions locate its window, which it then iterates over
         // (avg_pool2d_out_cuda_frame, max_pool_forward_nchw; PyTorch 1.8 AveragePool2d.cu, DilatedMaxPool2d.cu).
         const double steps = rows * (6 + static_cast<double>(shape.row_length));
         work_s = p.pool_step_flops * device.chip->integer_product_ratio * steps / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::resize) {
-        // A thread owns a pixel and walks over the planes (upsample_bilinear2d_out_frame, PyTorch
-        // UpSampleBilinear2d.cu).
+        // Each thread computes one pixel of every plane (upsample_bilinear2d_out_frame, PyTorch UpSampleBilinear2d.cu).
         const double waves =
             std::max(static_cast<double>(shape.row_length) / (device.sms * device.max_threads_per_sm), 1.0);
         work_s = p.resize_plane_cycles * (rows * waves / device.boost_clock_hz);
@@ -292,7 +291,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
     }
     if (shape.elements_per_wait > 0 && !shape.engine) {
-        // One thread of a reduction owns a row.
+        // In a reduction, one thread processes a row.
         const double block_threads = shape.cls == MemoryClass::reduce ? 1 : 512;
         const double waits = static_cast<double>(shape.row_length) / static_cast<double>(shape.elements_per_wait);
         work_s = std::max(work_s, memory_bound::waits_s(waits, rows, block_threads, device));

@@ -6,12 +6,12 @@
 #include "predictors/kernels/quantized.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 
-/// Mixture of experts: one product for all experts that have tokens, and the fused operator of two of them.
+/// Mixture of experts: the grouped product over all experts with tokens, and the fused operator of two such products.
 /// Source: structure from fits to tensor_ops.csv (moe: L40S, H100, B200, RTX PRO 6000),
 /// docs/kernel-models/mixture-of-experts.md.
 namespace ftax::kernels {
 
-/// Ratios of grouped products against tensor_gemm.hpp, and of the fused operator around them.
+/// Ratios of grouped products relative to tensor_gemm.hpp, and of the fused operator around them.
 struct MixtureParameters {
     double floor_s{}, efficiency{}, dram_share{}, fill{}, traffic{}, spread{};
 };
@@ -24,20 +24,20 @@ void visit_parameters(MixtureParameters& p, Visit&& visit) {
           ParameterSpec{1.9e-5, 1e-6, 1e-4, 0.5, architecture,
                         "routing, sorting and the floors of all kernels of the fused operator, at 2 GHz"});
     visit("moe.efficiency", p.efficiency,
-          ParameterSpec{0.66, 0.1, 1.2, 0.3, architecture, "share of the peak against that of a single product"});
+          ParameterSpec{0.66, 0.1, 1.2, 0.3, architecture, "share of the peak relative to a single product"});
     visit("moe.dram_share", p.dram_share,
-          ParameterSpec{0.96, 0.3, 1.2, 0.1, shared, "share of the bandwidth against the same"});
-    visit("moe.fill", p.fill, ParameterSpec{2.9, 0.1, 50, 0.5, shared, "fill of a wave against the same"});
+          ParameterSpec{0.96, 0.3, 1.2, 0.1, shared, "share of the bandwidth relative to the same"});
+    visit("moe.fill", p.fill, ParameterSpec{2.9, 0.1, 50, 0.5, shared, "fill of a wave relative to the same"});
     visit("moe.traffic", p.traffic,
-          ParameterSpec{0.73, 0.05, 6, 0.3, shared, "traffic between the products against what it must be"});
+          ParameterSpec{0.73, 0.05, 6, 0.3, shared, "traffic between the products relative to the minimum"});
     visit("moe.spread", p.spread,
           ParameterSpec{1.28, 0.8, 3, 0.3, shared, "tokens that choose evenly and touch as many experts, per token"});
 }
 
 namespace mixture {
 
-/// Expected number of experts that have a token: no fewer than one token has, no more than all together can have.
-/// Source: each token leaves out a given expert with probability 1 - per_token / experts.
+/// Returns the expected number of experts with tokens, at least those of one token and at most those of all tokens.
+/// Source: each token skips a given expert with probability 1 - per_token / experts.
 inline double touched_experts(double tokens, double per_token, double experts, double spread) {
     using std::exp;
     if (per_token >= experts) return double(experts);
@@ -46,7 +46,7 @@ inline double touched_experts(double tokens, double per_token, double experts, d
     return touched < per_token ? double(per_token) : touched < most ? touched : double(most);
 }
 
-/// Products of x · W with a weight for each expert that has rows; no floor. Seconds.
+/// Time of a grouped product x · W over all experts with rows, without floor. Seconds.
 struct GroupedTime {
     double compute_s{}, memory_s{};
     const GemmTile* tile = nullptr;
@@ -106,8 +106,8 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
 /// Plans one grouped product on tensor cores.
 inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
                        const MixtureParameters& q) {
-    // Tokens of one text choose alike, those of the benchmarks that `spread` was fitted to more evenly than by chance.
-    // Source: serving.csv and serving_engines.csv, GPT-OSS, Qwen3-30B-A3B, DeepSeek: 0.6 to 1.
+    // Tokens of one text choose similar experts; those of the benchmarks behind `spread` are spread more evenly than
+    // random. Source: serving.csv and serving_engines.csv, GPT-OSS, Qwen3-30B-A3B, DeepSeek: 0.6 to 1.
     MixtureParameters of_texts = q;
     of_texts.spread = 0.8;
     const auto time = mixture::grouped_time(s, device, p, of_texts);
@@ -124,7 +124,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     return plan;
 }
 
-/// Plans the fused operator: routing, both grouped products, what passes between them and the weighted sum.
+/// Plans the fused operator: routing, both grouped products, the intermediate traffic and the weighted sum.
 inline KernelPlan plan(const MixtureShape& s, const DeviceRates& device, const TensorGemmParameters& p,
                        const MixtureParameters& q) {
     const std::int64_t rows = s.tokens * s.per_token;

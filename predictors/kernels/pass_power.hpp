@@ -4,13 +4,13 @@
 
 namespace ftax {
 
-/// Balances the power of a forward pass: the board lowers its clock until the energy of all kernels fits, and what
-/// waits for memory leaves power to arithmetic. Waits for the host also leave some, which is not counted: where the
-/// host decides, the latency is its time either way.
+/// Power balance of a forward pass: the board lowers its clock until the energy of all kernels fits; memory-bound
+/// kernels leave power for arithmetic. Idle time while waiting for the host is not counted: in host-bound runs the
+/// latency is the host time anyway.
 struct PassPower {
-    double seconds = 0;          ///< of kernels at boost clock, and of the gaps between them
+    double seconds = 0;          ///< kernels at boost clock, and the gaps between them
     double power_limited_s = 0;  ///< see kernels::KernelTime
-    double throttling_s = 0;     ///< by how much the energy of kernels exceeds their time, each by itself
+    double throttling_s = 0;     ///< sum of throttling_seconds() over the kernels
 
     void add(const PassPower& other, double scale = 1) {
         seconds += scale * other.seconds;
@@ -18,13 +18,13 @@ struct PassPower {
         throttling_s += scale * other.throttling_s;
     }
 
-    /// Share of what it is missing by which each kernel is slowed down, from 0 to 1.
+    /// Returns the share of its own throttling time by which each kernel is slowed, from 0 to 1.
     [[nodiscard]] double slowdown() const {
         return power_limited_s > seconds ? (power_limited_s - seconds) / throttling_s : 0;
     }
 };
 
-/// Returns by how much the energy of a kernel exceeds its time.
+/// Returns the extra time of a kernel that runs alone under the power limit.
 inline double throttling_seconds(double seconds, double power_limited_s) {
     return std::max(0.0, power_limited_s - seconds);
 }

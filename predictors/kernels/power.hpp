@@ -7,81 +7,80 @@
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/shapes.hpp"
 
-/// Clocks under a power limit: arithmetic at boost clock may draw more than the board is allowed.
+/// Throttling under a power limit: arithmetic at boost clock may exceed the board's limit.
 /// docs/kernel-models/power.md derives the balance.
 namespace ftax::kernels {
 
-/// Energy of one f32 operation at boost clock, beyond what the board draws anyway, in joules (data/architectures).
-/// Source: our fits to neusight_ops.csv: once idle_power_w is taken off, a P4, T4 and A100 show 11 to 12 pJ; a P100 and
-/// a V100 stay below their limits with as much. Others by what sgemm sustains under a power limit: A10 14 TFLOP/s at
-/// 150 W (github.com/chsasank/device-benchmarks), L4 11 at 72 W, 15 in kernels of a millisecond
-/// (github.com/zzc0721/torch-performance-test-data/issues/120). Hopper and Blackwell, of which nothing was
-/// measured: nine tenths of the least arithmetic_power_w / f32 peak of their boards in data/devices, 5.9 and 4.2 pJ.
+/// Returns the energy of one f32 operation at boost clock in excess of idle power, in joules (data/architectures).
+/// Source: fits to neusight_ops.csv: less idle_power_w, a P4, T4 and A100 need 11 to 12 pJ; with the same energy a P100
+/// and a V100 stay below their limits. Others from sustained sgemm under a power limit: A10 14 TFLOP/s at 150 W
+/// (github.com/chsasank/device-benchmarks), L4 11 at 72 W, 15 in kernels of a millisecond
+/// (github.com/zzc0721/torch-performance-test-data/issues/120). Hopper and Blackwell were not measured: nine tenths of
+/// the smallest arithmetic_power_w / f32 peak of their boards in data/devices, 5.9 and 4.2 pJ.
 [[nodiscard]] inline double core_energy_per_flop_j(const DeviceSpec& device) {
     return device.chip().f32_energy_per_flop_j;
 }
 
-/// Returns what its power limit leaves a stream of arithmetic, in watts.
+/// Returns the power limit less the idle power, available to arithmetic, in watts.
 [[nodiscard]] inline double arithmetic_power_w(const DeviceSpec& device) {
     return device.power_limit_w - device.idle_power_w();
 }
 
-/// Power of a kernel that waits for memory, as a share of arithmetic_power_w. Source: a V100 SXM2 draws 180 to 200 of
-/// its 300 W while a language model decodes, which reads weights and computes little
-/// (github.com/1CatAI/1Cat-vLLM/issues/535): 0.53 to 0.61.
+/// Power of a memory-bound kernel, as a share of arithmetic_power_w. Source: a V100 SXM2 draws 180 to 200 of its 300 W
+/// while decoding with a language model, which is bandwidth-bound (github.com/1CatAI/1Cat-vLLM/issues/535): 0.53 to
+/// 0.61.
 constexpr double traffic_power_share = 0.6;
 
-/// Returns the energy of an operation on a tensor core against that of f16 inputs: half for operands of eight bits or
-/// fewer, twice for TF32. Source: PrecisionSpec::energy_ratio.
+/// Returns the energy of a tensor-core operation relative to f16 inputs: half for operands of at most eight bits, twice
+/// for TF32. Source: PrecisionSpec::energy_ratio.
 [[nodiscard]] constexpr double energy_ratio(MathPath path) {
     const bool narrow = path == MathPath::int8_tensor || path == MathPath::fp8_tensor || path == MathPath::fp4_tensor;
     return narrow ? 0.5 : path == MathPath::tf32 ? 2 : 1;
 }
 
-/// Returns the energy of one operation of a math path at boost clock. On a tensor core f16 inputs take
-/// tensor_energy_ratio of a CUDA core's operation, others energy_ratio() of that.
+/// Returns the energy of one operation of a math path at boost clock. A tensor-core operation on f16 takes
+/// tensor_energy_ratio times that of a CUDA core, other types energy_ratio() times that.
 /// Source: sustained f16 products under power limits, the main loop taking 0.8 of the clock: T4 24 TFLOP/s at 70 W
 /// (forums.developer.nvidia.com/t/264462), A100 PCIe 158 at 250 W (github.com/NVIDIA/cutlass/issues/956), H100 SXM 780
 /// at 700 W (XLA, matmul_interpolator_data.h), A10 55 at 150 W (github.com/chsasank/device-benchmarks), L4 53 at 72 W
-/// (github.com/zzc0721/torch-performance-test-data/issues/120). Volta as Turing, Blackwell as Ada.
+/// (github.com/zzc0721/torch-performance-test-data/issues/120). Volta is taken as Turing, Blackwell as Ada.
 [[nodiscard]] inline double energy_per_flop_j(const DeviceSpec& device, MathPath path) {
     const double core_j = core_energy_per_flop_j(device);
     if (!is_tensor(path) || !device.peak(path)) return core_j;
     return core_j * device.chip().tensor_energy_ratio * energy_ratio(path);
 }
 
-/// Returns the power of a stream of arithmetic against what the power limit leaves it: 2 on a card that would have to
-/// halve its clock. `energy_scale` corrects energy_per_flop_j.
+/// Returns the power of sustained arithmetic relative to arithmetic_power_w: 2 on a card that would have to halve its
+/// clock. `energy_scale` corrects energy_per_flop_j.
 inline double power_ratio(const DeviceRates& rates, double energy_scale) {
     if (!(rates.arithmetic_power_w > 0)) return 0.0;
     return rates.flops_per_s * energy_scale * (rates.energy_per_flop_j / rates.arithmetic_power_w);
 }
 
-/// Returns the energy of a kernel of `seconds`, as the time that it takes at arithmetic_power_w: that of its
-/// arithmetic, `arithmetic_s`, or what it draws while it waits for memory.
+/// Returns the energy of a kernel of `seconds`, expressed as time at arithmetic_power_w: that of its arithmetic,
+/// `arithmetic_s`, or that of memory-bound execution, whichever is larger.
 inline double power_limited_seconds(double seconds, double arithmetic_s) {
     const double waiting_s = traffic_power_share * seconds;
     return arithmetic_s < waiting_s ? waiting_s : arithmetic_s;
 }
 
-/// Returns the mean energy of a kernel, as the time that it takes at arithmetic_power_w: for power over many runs, not
-/// for clocks. Source: fitted to the mean board power of vLLM on H100 and B200 (serving.csv, dense models; error 7 and
-/// 16 %, 6 % for a mixture of experts, none of which was fitted); a V100 that decodes comes out as at
-/// traffic_power_share.
+/// Returns the mean energy of a kernel, expressed as time at arithmetic_power_w; used for mean power, not for
+/// throttling. Source: fitted to the mean board power of vLLM on H100 and B200 (serving.csv, dense models; error 7 and
+/// 16 %, and 6 % for mixtures of experts, which were not fitted); agrees with traffic_power_share on a decoding V100.
 inline double energy_seconds(const KernelPlan& kernel) {
     constexpr double traffic = 0.2, work = 1.8;
     return traffic * kernel.memory_s + work * kernel.compute_s;
 }
 
-/// Returns the time of kernels that follow one another: the board lowers its clock until their energy stays within the
-/// power limit, and what waits for memory leaves power to arithmetic. Source: energy balance.
+/// Returns the time of consecutive kernels: the board lowers its clock until their total energy stays within the power
+/// limit; memory-bound kernels leave power for arithmetic. Source: energy balance.
 inline double within_power(const KernelTime& kernels) {
     return kernels.seconds < kernels.power_limited_s ? kernels.power_limited_s : kernels.seconds;
 }
 
-/// Returns the time of a kernel that is timed again and again with pauses between. `power_control_time_s` is the time
-/// of one that feels half of the limit. Source: a T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms
-/// to 0.41 beyond 10 ms, an A100's from 0.97 to 0.86 between 0.4 and 1.5 ms (neusight_ops.csv).
+/// Returns the time of a kernel that is timed repeatedly with pauses. A kernel of `power_control_time_s` feels half of
+/// the limit. Source: a T4's efficiency in the same kernel falls from 0.65 at 0.3 ms to 0.41 beyond 10 ms, an A100's
+/// from 0.97 to 0.86 between 0.4 and 1.5 ms (neusight_ops.csv).
 inline double within_power(const KernelTime& kernel, double power_control_time_s) {
     const double throttling_s = within_power(kernel) - kernel.seconds;
     return kernel.seconds + throttling_s * (kernel.seconds / (kernel.seconds + power_control_time_s));

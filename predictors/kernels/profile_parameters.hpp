@@ -8,13 +8,12 @@
 
 namespace ftax {
 
-/// Returns the value that a profile's parameters (sorted by name) have for one, or its initial value where they do not
-/// set it. Throws Error{profile}, which says whose they are, for a value outside the bounds that the model declares.
+/// Returns the value of a parameter in a profile's parameters (sorted by name), or its initial value if not set. Throws
+/// Error{profile} naming the owner for a value outside the declared bounds.
 [[nodiscard]] double profile_value(std::span<const Parameter> parameters, std::string_view owner, std::string_view name,
                                    const ParameterSpec& spec);
 
-/// Fills the parameters of a model (anything with visit_parameters) from a profile.
-/// Throws what profile_value throws.
+/// Fills the parameters of a model (any type with visit_parameters) from a profile. Throws what profile_value throws.
 template <class Parameters>
 [[nodiscard]] Parameters profile_parameters(const FrameworkProfile& profile) {
     Parameters parameters;

@@ -6,16 +6,16 @@
 #include "ftax/precision.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 
-/// Matrix products of quantised operands, and the kernel that quantises activations in front of them. The product is
-/// that of tensor_gemm.hpp with narrower operands, a faster unit and a few ratios of its family of kernels.
+/// Matrix products with quantised operands, and the kernel that quantises activations before them. The product is
+/// modelled as in tensor_gemm.hpp with narrower operands, a faster unit and a few ratios per kernel family.
 /// Source: structure and ablations from fits to tensor_ops.csv (L40S, H100, B200, RTX PRO 6000),
 /// docs/kernel-models/quantised-products.md.
 namespace ftax::kernels {
 
-/// Ratios of one family of kernels against those of f16 (TensorGemmParameters).
+/// Ratios of one kernel family relative to f16 (TensorGemmParameters).
 struct QuantizedRatios {
-    double floor_s{}, row_cycles{}, rate{};           ///< of the kernel that quantises
-    double epilogue{}, efficiency{}, energy_scale{};  ///< of the product
+    double floor_s{}, row_cycles{}, rate{};           ///< kernel that quantises
+    double epilogue{}, efficiency{}, energy_scale{};  ///< matrix product
 };
 
 struct QuantizedParameters {
@@ -28,12 +28,12 @@ struct QuantizedParameters {
 
 namespace quantized {
 
-/// What fits of one family start from.
+/// Parameter names and initial values of one family.
 struct Start {
     std::string_view floor_s, row_cycles, rate, epilogue, efficiency, energy_scale;  // names
     double shortest_s, cycles, values_per_cycle, energy;
     ParameterScope of_epilogue, of_energy;
-    bool by_warps;  ///< a warp quantises a block of a scale: no cycles of a row
+    bool by_warps;  ///< a warp quantises a scale block; no per-row cycles
 };
 inline constexpr std::array<Start, quantized_kernels_count> starts{{
     {"fp8.floor_s", "fp8.row_cycles", "fp8.rate", "fp8.epilogue", "fp8.efficiency", "fp8.energy_scale", 1e-6, 1600, 2,
@@ -58,23 +58,24 @@ void visit_parameters(QuantizedParameters& p, Visit&& visit) {
                             "shortest time of a kernel that quantises; not cycles"});
         if (!start.by_warps) {
             visit(start.row_cycles, r.row_cycles,
-                  ParameterSpec{start.cycles, 20, 20000, 1, shared, "cycles of a row whatever its length"});
+                  ParameterSpec{start.cycles, 20, 20000, 1, shared, "fixed cycles per row"});
         }
         visit(start.rate, r.rate,
               ParameterSpec{start.values_per_cycle, 0.01, 500, 1, shared,
                             start.by_warps ? "values per cycle and warp" : "values per cycle and SM"});
         visit(start.epilogue, r.epilogue,
-              ParameterSpec{2.5, 0.2, 15, 0.5, start.of_epilogue, "epilogue, with its scales, against that of f16"});
+              ParameterSpec{2.5, 0.2, 15, 0.5, start.of_epilogue, "epilogue including scales, relative to f16"});
         visit(start.efficiency, r.efficiency,
-              ParameterSpec{0.9, 0.2, 1.1, 0.15, shared, "share of the peak against that of f16"});
+              ParameterSpec{0.9, 0.2, 1.1, 0.15, shared, "share of the peak relative to f16"});
         visit(start.energy_scale, r.energy_scale,
-              ParameterSpec{start.energy, 0.3, 3, 0.3, start.of_energy, "energy against PrecisionSpec::energy_ratio"});
+              ParameterSpec{start.energy, 0.3, 3, 0.3, start.of_energy,
+                            "energy relative to PrecisionSpec::energy_ratio"});
     }
 }
 
 namespace quantized {
 
-/// The ratios of f16 products as quantised ones have them.
+/// Applies a family's ratios to the parameters of f16 products.
 inline TensorGemmParameters scaled(TensorGemmParameters p, const QuantizedRatios& r) {
     p.epilogue *= r.epilogue;
     p.efficiency *= r.efficiency;
@@ -82,13 +83,13 @@ inline TensorGemmParameters scaled(TensorGemmParameters p, const QuantizedRatios
     return p;
 }
 
-/// Ratios of a precision; weights alone are quantised without a change of the arithmetic.
+/// Returns the parameters for a precision; weight-only quantisation does not change the arithmetic.
 inline TensorGemmParameters parameters(const PrecisionSpec& precision, const TensorGemmParameters& p,
                                        const QuantizedParameters& q) {
     return precision.kernels == QuantizedKernels::none ? p : scaled(p, q.at(precision.kernels));
 }
 
-/// Values that each warp quantises, one after the other: of all rows where the library's grid fills the card.
+/// Returns the values that each warp quantises in sequence; covers all rows unless the library limits its grid.
 inline double values_of_a_warp(double rows, double columns, const DeviceCounts& device, const Quantizer& library) {
     if (library.rows > 0) return rows / library.rows * library.columns;
     constexpr double threads = 32;
@@ -97,10 +98,10 @@ inline double values_of_a_warp(double rows, double columns, const DeviceCounts& 
 
 }  // namespace quantized
 
-/// Plans the kernels that quantise rows × columns: a block per row reads it twice (largest value, then all) and writes
-/// it once, or a warp does so at once for each block of a scale. Source: vLLM, csrc/quantization/w8a8/fp8
+/// Plans the kernels that quantise rows × columns: either one block per row reads the row twice (maximum, then values)
+/// and writes it once, or one warp per scale block does so in a single pass. Source: vLLM, csrc/quantization/w8a8/fp8
 /// (dynamic_per_token_scaled_fp8_quant); TensorRT-LLM, fp8_blockscale_gemm_kernel.cuh (scale_1x128_kernel) and
-/// quantization/utils/fp8_utils.py; Ratios as above.
+/// quantization/utils/fp8_utils.py; ratios as above.
 inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const TensorGemmParameters& p,
                        const QuantizedParameters& q) {
     const PrecisionSpec& precision = precision_spec(s.operands);
@@ -122,7 +123,7 @@ inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const 
             ? quantized::values_of_a_warp(rows, columns, device, library) / ratios.rate
             : double((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
     plan.compute_s = cycles / (p.clock * device.boost_clock_hz);
-    const double passes = precision.activation_block > 0 ? 1 : 2;  // a row's largest value is known at its end
+    const double passes = precision.activation_block > 0 ? 1 : 2;  // the maximum of a row requires a pass of its own
     plan.memory_s = rows * columns * (passes * stored + written) *
                     (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
     plan.seconds = plan.floor_s + (plan.compute_s < plan.memory_s ? plan.memory_s : plan.compute_s);

@@ -7,29 +7,29 @@
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 
-/// A layer of a recurrent network in one kernel, which keeps the weights of the state on the chip (cuDNN's
+/// A recurrent layer in one persistent kernel, which keeps the recurrent weights on chip (cuDNN's
 /// CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H).
-/// Source of the form and of the numbers: 75 runs of LSTM and RNN with 1,109 to 5,895 steps, batch 1 to 62 and states
-/// of 32 to 360 values in f32 and f16, which take alike (github.com/xwang233/code-snippet,
+/// Source of the form and the numbers: 75 runs of LSTM and RNN with 1,109 to 5,895 steps, batch 1 to 62 and states
+/// of 32 to 360 values in f32 and f16, which take equally long (github.com/xwang233/code-snippet,
 /// cudnn-rnn-bench-62143/forward, PyTorch 1.11, one card of 2021); median error 22 %.
 namespace ftax::kernels {
 namespace recurrent {
 
-/// Bytes of weights up to which they stay in the registers of one SM; each value takes four whatever its type.
+/// Largest weights that stay in the registers of one SM, in bytes; each value takes four bytes regardless of its type.
 inline constexpr double register_bytes = 256 << 10;
 inline constexpr double value_bytes = 4;
-/// A step's latency, at 1.5 GHz; the sequences of which a step takes as long again, up to the most that the runs have.
+/// Latency of a step in cycles (from 1.5 GHz); sequences that double the time of a step; largest measured batch.
 inline constexpr double step_cycles = 525, block_sequences = 16, most_sequences = 62;
-/// Sequences of a block on tensor cores: rows of their instruction (RNN_blockPersist_fp_LSTM_HMMA). In f32 a block has
+/// Sequences per block on tensor cores: rows of the MMA instruction (RNN_blockPersist_fp_LSTM_HMMA). In f32 a block has
 /// one sequence and fills an SM: nsys of RNN_blockPersist_fp_GRU on an A100, 16 blocks of 384 threads at batch 16.
 inline constexpr double tensor_rows = 16;
-/// Where the weights do not fit, one SM reads them at every step, once for so many sequences: bytes per clock.
+/// If the weights do not fit, one SM reads them at every step (bytes per clock), once per `stream_sequences`.
 inline constexpr double stream_bytes_per_clock = 37, stream_sequences = 8;
 
 }  // namespace recurrent
 
-/// Plans the steps of one layer and direction; the products with the layer's input are a kernel of their own. Beyond
-/// the sequences that the runs have, whole SMs take blocks of them, in waves.
+/// Plans the steps of one layer and direction; the products with the layer's input are a separate kernel. Beyond the
+/// largest measured batch, blocks of sequences are distributed over the SMs in waves.
 inline KernelPlan plan(const RecurrentShape& s, const DeviceRates& device) {
     const auto batch = static_cast<double>(s.batch), steps = static_cast<double>(s.steps);
     const double weights = static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden);

@@ -4,16 +4,17 @@
 
 #include "predictors/kernels/device_rates.hpp"
 
-/// How long a kernel's traffic takes between L2 and memory. What a kernel reads was written by those before it and what
-/// it writes is read by the next: a footprint that the L2 holds does not touch the memory.
+/// Time of a kernel's traffic between L2 and memory. A kernel reads outputs of earlier kernels, and the next one reads
+/// its outputs: a footprint that fits into the L2 causes no memory traffic.
 namespace ftax::kernels {
 
 struct ResidencyParameters {
-    double footprint{};           ///< over the L2, at which half of the traffic still hits it; 0: none does
+    double footprint{};           ///< footprint / L2 size at which half of the traffic hits; 0: none hits
     double l2_bytes_per_cycle{};  ///< per SM
 };
 
-/// Share of requests that miss a cache: (x^n)/(1 + x^n) with n = 4, or 6 where sharp, x = working set / capacity.
+/// Returns the share of requests that miss a cache: (x^n)/(1 + x^n), x = working set / capacity, n = 6 if sharp, else
+/// 4.
 inline double miss_share(double working_set, double capacity, bool sharp) {
     const double x = working_set / capacity;
     const double x2 = x * x;
@@ -21,25 +22,25 @@ inline double miss_share(double working_set, double capacity, bool sharp) {
     return power / (1.0 + power);
 }
 
-/// Share of a forward pass's activations that have left the L2 when a kernel that touches `bytes` comes to them: each
-/// line that comes in takes the place of any other, so that one stays through as many lines as there are with 1/e.
+/// Returns the share of activations evicted from the L2 while a kernel touches `bytes`, under random replacement: a
+/// line survives as many fills as the cache has lines with probability 1/e.
 /// Source: random replacement; the L2 of GPUs does not replace the least recently used line (Mei and Chu, "Dissecting
-/// GPU Memory Hierarchy through Microbenchmarking", 2017). Cards left out of layer_ops.csv want 0.8 to 1.25 of their
+/// GPU Memory Hierarchy through Microbenchmarking", 2017). Left-out cards of layer_ops.csv prefer 0.8 to 1.25 of their
 /// L2.
 inline double evicted_share(double bytes, double l2_bytes) {
     return 1 - std::exp(-bytes / l2_bytes);
 }
 
-/// Generations whose L2 of 24 MB and more is one for all SMs, unlike that of large dies with memory on both sides
-/// (A100, H100), and the footprint at which half of the traffic still hits it. Source: kernelbench.csv, L40S: kernels
-/// that touch 70 MB of its 96 take what its L2 does; with the footprint of the other cards, 64 MB, device-bound rows of
-/// levels 2 and 3 would be off by 23.8 and 15.9 % over all machines instead of 19.7 and 13.3.
+/// Generations with a unified L2 of 24 MB and more, unlike the split L2 of A100 and H100, and the footprint at which
+/// half of the traffic hits. Source: kernelbench.csv, L40S: kernels that touch 70 of its 96 MB run at L2 speed; with
+/// the footprint of the other cards, 64 MB, the error of device-bound rows of levels 2 and 3 over all machines is 23.8
+/// and 15.9 % instead of 19.7 and 13.3.
 inline constexpr double large_l2_footprint = 1;
 inline bool has_large_l2(const ArchitectureSpec& chip) {
     return chip.architecture == Architecture::ada || chip.architecture == Architecture::rtx_blackwell;
 }
 
-/// Seconds per byte of a kernel that touches `footprint_bytes`, at the full rates of memory and L2.
+/// Returns the seconds per byte of a kernel that touches `footprint_bytes`, at the full rates of memory and L2.
 /// Source: the form fits softmax, layer norm and pointwise rows of neusight_ops.csv on five GPUs.
 inline double seconds_per_byte(double footprint_bytes, const DeviceRates& device, const ResidencyParameters& p) {
     if (!(p.footprint > 0.0)) return 1.0 / device.bandwidth_bytes_per_s;

@@ -7,18 +7,18 @@
 #include "ftax/precision.hpp"
 #include "ftax/types.hpp"
 
-/// What the kernel models see of an operator: numbers only, filled for each binding of the graph's symbols.
+/// Inputs of the kernel models: plain numbers that describe an operator for one binding of the graph's symbols.
 namespace ftax::kernels {
 
-/// Do rows of that many elements, one after the other, all start on `bytes`? No product leaves 64 bits.
+/// Returns true if all rows of a contiguous matrix start at multiples of `bytes`. Does not overflow.
 constexpr bool is_aligned(std::int64_t row_length, int element_bytes, std::int64_t bytes) {
     return row_length % bytes * element_bytes % bytes == 0;
 }
 
-/// Which library chooses the kernel of a layer.
+/// Library that chooses the kernel of a linear layer.
 enum class BlasLibrary : std::uint8_t { cublas_lt, cublas };
 
-/// Is it a path of the tensor cores?
+/// Returns true for tensor-core paths.
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||
            path == MathPath::int8_tensor || path == MathPath::fp16_tensor_fp16_accumulate ||
@@ -30,28 +30,29 @@ struct GemmShape {
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
     int element_bytes = 4;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
-    BlasLibrary library = BlasLibrary::cublas_lt;  ///< of layers; cublasLt's kernels add the bias
-    double weight_reuse_bytes = 1e18;      ///< touched between two uses of the weights; by default they come from DRAM
-    bool older_library = false;            ///< cuBLAS before 12
-    bool engine = false;                   ///< see MemoryShape
-    bool separate_bias = false;            ///< the bias is copied into the result first, which the product reads then
-    double row_bytes_per_cycle = 0;        ///< see LoweringTraits
-    bool dot_products = false;             ///< on CUDA cores, of eight bits (dp4a)
-    Precision operands = Precision::fp32;  ///< a precision that quantises layers: formats of x and weight are its own
+    BlasLibrary library = BlasLibrary::cublas_lt;  ///< for layers; cublasLt's kernels add the bias
+    double weight_reuse_bytes =
+        1e18;                        ///< bytes touched between two uses of the weights; default: weights come from DRAM
+    bool older_library = false;      ///< cuBLAS before 12
+    bool engine = false;             ///< see MemoryShape
+    bool separate_bias = false;      ///< the bias is first copied to the result, which the product then reads
+    double row_bytes_per_cycle = 0;  ///< see LoweringTraits
+    bool dot_products = false;       ///< 8-bit dp4a on CUDA cores
+    Precision operands = Precision::fp32;  ///< for quantised layers: precision that gives the formats of x and weight
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
-/// Bytes of one value of the weights.
+/// Returns the bytes of one weight.
 [[nodiscard]] inline double weight_bytes(const GemmShape& s) {
     const PrecisionSpec& operands = precision_spec(s.operands);
     return operands.quantizes_weights() ? operands.weight_bytes() : s.element_bytes;
 }
 
-/// Whose convolution kernels run, and who chooses among them.
+/// Library of the convolution kernels and its way to choose among them.
 enum class ConvLibrary : std::uint8_t {
-    cudnn_heuristic,   ///< PyTorch: what cudnnGetConvolutionForwardAlgorithm_v7 names
+    cudnn_heuristic,   ///< PyTorch: the choice of cudnnGetConvolutionForwardAlgorithm_v7
     cudnn7_heuristic,  ///< the same, before cuDNN 8
-    cudnn_timed,       ///< ONNX Runtime: the fastest of those that fit the workspace, also such as split the reduction
+    cudnn_timed,       ///< ONNX Runtime: the fastest kernel within the workspace, including split reductions
     tensorrt,          ///< TensorRT's own kernels, timed when the engine is built
 };
 
@@ -64,13 +65,13 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
-    bool fused_layout = false;  ///< of cuDNN 9: many f16 kernels read and write NCHW themselves
+    bool fused_layout = false;  ///< cuDNN 9: many f16 kernels read and write NCHW
     ConvLibrary library = ConvLibrary::cudnn_heuristic;
-    std::int64_t workspace_bytes = 0;  ///< what the convolution may allocate; 0: any
+    std::int64_t workspace_bytes = 0;  ///< workspace limit; 0: unlimited
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 
-/// Classes of kernels whose time is traffic; each has its own efficiency.
+/// Classes of memory-bound kernels; each has its own efficiency.
 enum class MemoryClass : std::uint8_t {
     pointwise,       ///< cheap arithmetic: add, mul, relu, where, cast
     transcendental,  ///< exp, tanh, gelu, div, sigmoid…
@@ -90,28 +91,28 @@ enum class MemoryClass : std::uint8_t {
 };
 inline constexpr int memory_class_count = static_cast<int>(MemoryClass::sort) + 1;
 
-/// Row-wise kernels of a language model's layer that serving libraries wrote for it: a token is a row.
+/// Row-wise kernels of serving libraries for language models; each token is a row.
 enum class TokenKernel : std::uint8_t { none, norm, rope, gated, gelu, add, embedding };
 
 struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
-    std::int64_t elements = 0;  ///< of the largest operand
+    std::int64_t elements = 0;  ///< elements of the largest operand
     std::int64_t rows = 1;      ///< independent rows (softmax, norms, reductions); planes a thread walks over (resize)
-    std::int64_t row_length = 1;  ///< elements of one row; of one window (pool); output pixels of one plane (resize)
-    std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
+    std::int64_t row_length = 1;  ///< elements of a row; of a window (pool); output pixels of a plane (resize)
+    std::int64_t read_bytes = 0;  ///< each operand once, broadcast operands unexpanded
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
     bool engine = false;     ///< a kernel of an engine's builder
-    bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values; reduce:
-                             ///< rows are long, or neighbours lie in one vector
+    bool vectorized = true;  ///< elementwise: operands are contiguous and of the result's type, or scalars; reduce:
+                             ///< rows are long, or adjacent rows share a vector
     TokenKernel token = TokenKernel::none;
-    std::int64_t elements_per_wait = 0;  ///< of its row, by a block that no others hide; 0: enough do
-    bool indexed = false;                ///< pool: writes the place of each maximum too
-    int coordinates = 0;  ///< resize: of an output, each found by a 64-bit division; 0: those of a plane alone
+    std::int64_t elements_per_wait = 0;  ///< row elements per memory latency of a block; 0: hidden by others
+    bool indexed = false;                ///< pool: also writes the index of each maximum
+    int coordinates = 0;                 ///< resize: output coordinates, one 64-bit division each; 0: within a plane
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 
-/// Source of `products`: llama.cpp without --flash-attn, two products and a softmax of scores in f32.
+/// Implementation of attention. `products`: llama.cpp without --flash-attn, two products and a softmax of f32 scores.
 enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine, products };
 
 struct AttentionShape {
@@ -119,28 +120,28 @@ struct AttentionShape {
     int element_bytes = 2;
     bool causal = false;
     AttentionPath path = AttentionPath::flash;
-    std::int64_t kv_heads = 0;  ///< heads of keys and values; 0: as many as of queries
-    bool paged = false;         ///< keys and values lie in blocks of a cache, to which the call appends the new ones
-    std::int64_t decodes = 0;   ///< sequences with a single query that the same call serves (continuous batching)
-    std::int64_t decode_length = 0;  ///< keys of each of them
-    bool whole_heads = false;        ///< path engine: one block does a head, however long its sequence
-    std::int64_t latent_width = 0;   ///< of the one vector of a token that is its key, and in part its value (MLA)
-    bool flash2 = false;             ///< path flash: FlashAttention 2, not the kernels made for the generation
-    bool flash1 = false;             ///< path flash: FlashAttention 1, whose blocks share less of the work
-    std::int64_t window = 0;         ///< causal: the last keys that a query sees; 0: all before it
+    std::int64_t kv_heads = 0;       ///< key and value heads; 0: same as `heads`
+    bool paged = false;              ///< paged KV cache, to which the call appends new tokens
+    std::int64_t decodes = 0;        ///< single-query sequences in the same call (continuous batching)
+    std::int64_t decode_length = 0;  ///< keys of each such sequence
+    bool whole_heads = false;        ///< path engine: one block per head, regardless of its length
+    std::int64_t latent_width = 0;   ///< width of the latent vector that is a token's key and part of its value (MLA)
+    bool flash2 = false;             ///< path flash: FlashAttention 2 instead of the generation's own kernels
+    bool flash1 = false;             ///< path flash: FlashAttention 1
+    std::int64_t window = 0;         ///< causal: sliding window in keys; 0: none
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
-/// Activations on their way into a quantised product: scales and narrow values of rows × columns.
+/// Quantisation of rows × columns activations before a product: scales and narrow values.
 struct QuantizeShape {
     std::int64_t rows = 1, columns = 1;
     Precision operands = Precision::fp8;
     friend bool operator==(const QuantizeShape&, const QuantizeShape&) = default;
 };
 
-/// Rows of x sorted by expert, each multiplied with the weight k × n of its own.
+/// Rows of x sorted by expert, each multiplied with its expert's k × n weight.
 struct GroupedGemmShape {
-    std::int64_t experts = 1, per_token = 1;  ///< experts there are, and of one token
+    std::int64_t experts = 1, per_token = 1;  ///< number of experts, total and per token
     std::int64_t rows = 1, n = 1, k = 1;      ///< rows: tokens × per_token
     int element_bytes = 2;
     Precision operands = Precision::fp32;  ///< see GemmShape
@@ -148,7 +149,7 @@ struct GroupedGemmShape {
     friend bool operator==(const GroupedGemmShape&, const GroupedGemmShape&) = default;
 };
 
-/// A batch of as many products as experts can have rows, all alike: without a kernel for groups.
+/// Returns the equivalent batch of equal products, for devices without grouped kernels.
 [[nodiscard]] inline GemmShape as_batch(const GroupedGemmShape& s) {
     const std::int64_t batch = s.rows < s.experts ? s.rows : s.experts;
     return {.batch = batch,
@@ -159,25 +160,25 @@ struct GroupedGemmShape {
             .operands = s.operands};
 }
 
-/// Mixture of experts as one fused operator: routed tokens through two or three layers of their experts, weighted sums.
+/// Mixture of experts as one fused operator: routed tokens pass through two or three layers of their experts; results
+/// are summed with weights.
 struct MixtureShape {
     std::int64_t tokens = 1, hidden = 1, width = 1, per_token = 1, experts = 1;
-    bool gated = true;  ///< two layers in one product in front (SwiGLU)
+    bool gated = true;  ///< the first product computes two layers (SwiGLU)
     int element_bytes = 2;
     Precision operands = Precision::fp32;  ///< see GemmShape
-    bool untuned_cutlass = false;          ///< FlashInfer's CUTLASS kernels, timed without its autotuner
+    bool untuned_cutlass = false;          ///< FlashInfer's CUTLASS kernels without autotuning
     friend bool operator==(const MixtureShape&, const MixtureShape&) = default;
 };
 
-/// The steps of one recurrent layer and direction in one kernel.
+/// All steps of one recurrent layer and direction in one kernel.
 struct RecurrentShape {
     std::int64_t steps = 1, batch = 1, hidden = 1, gates = 1;
     int element_bytes = 4;
     friend bool operator==(const RecurrentShape&, const RecurrentShape&) = default;
 };
 
-/// Operations of an operator, a multiplication and an addition counted apart; those that its shape asks for, whatever
-/// the kernel does.
+/// Returns the operations implied by the shape, regardless of the kernel; a multiply-add counts as two.
 [[nodiscard]] inline double flops(const GemmShape& s) {
     return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
            static_cast<double>(s.k);
@@ -186,27 +187,28 @@ struct RecurrentShape {
     const double filters = static_cast<double>(s.in_channels) / static_cast<double>(s.groups) *
                            static_cast<double>(s.kernel_d) * static_cast<double>(s.kernel_h) *
                            static_cast<double>(s.kernel_w) * static_cast<double>(s.out_channels);
-    // A transposed convolution multiplies each input pixel, any other one makes each output pixel.
+    // Transposed convolutions are counted per input pixel, others per output pixel.
     const double pixels =
         s.transposed
             ? static_cast<double>(s.in_depth) * static_cast<double>(s.in_height) * static_cast<double>(s.in_width)
             : static_cast<double>(s.out_depth) * static_cast<double>(s.out_height) * static_cast<double>(s.out_width);
     return 2.0 * static_cast<double>(s.batch) * pixels * filters;
 }
-/// One for each element of an elementwise kernel or a reduction.
+/// Returns one operation per element of an elementwise kernel or a reduction.
 [[nodiscard]] inline double flops(const MemoryShape& s) {
     return static_cast<double>(s.elements);
 }
-/// Elements of the keys and values of one token and head of keys.
+/// Returns the cached elements per token and key head.
 [[nodiscard]] inline double cached_elements(const AttentionShape& s) {
     return static_cast<double>(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
 }
-/// The most keys that `queries` neighbours see together.
+/// Returns the largest number of keys that `queries` adjacent queries attend to together.
 [[nodiscard]] inline double most_keys(const AttentionShape& s, double queries) {
     const auto keys = static_cast<double>(s.kv_length);
     return s.window > 0 ? std::min(keys, static_cast<double>(s.window) + queries - 1) : keys;
 }
-/// Those of both products; of the new tokens' own keys causal masks leave half, windows the last ones.
+/// Returns the operations of both products; a causal mask halves those of the new tokens, a window limits them to its
+/// keys.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
     const auto queries = static_cast<double>(s.q_length);
     const double seen = std::min(static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0), most_keys(s, 1));
@@ -236,7 +238,7 @@ struct RecurrentShape {
 
 namespace ftax {
 
-/// A shape that a kernel model times.
+/// Input of a kernel model.
 using KernelShape =
     std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape,
                  kernels::QuantizeShape, kernels::GroupedGemmShape, kernels::MixtureShape, kernels::RecurrentShape>;

@@ -8,12 +8,12 @@
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/power.hpp"
 
-/// What a card sustains of what its datasheet promises: the few scalars of a device, and the rates that follow.
+/// Sustained rates of a card relative to its datasheet: the few scalars of a device and the resulting rates.
 namespace ftax::kernels {
 
 struct SustainedParameters {
     double clock_fp32{};      ///< sustained / datasheet rate of the CUDA cores
-    double clock_tensor{};    ///< likewise, tensor cores, all element types
+    double clock_tensor{};    ///< sustained / datasheet rate of the tensor cores, all types
     double bandwidth{};       ///< sustained / datasheet memory bandwidth
     double kernel_floor_s{};  ///< shortest time of a kernel
 };
@@ -22,13 +22,13 @@ struct SustainedParameters {
     return device.name.find("GeForce") != std::string::npos || device.name.find("TITAN") != std::string::npos;
 }
 
-/// Returns the clock that a card holds against its stated boost, which GeForce and Titan cards exceed.
-/// Source: an RTX 4090 holds 2.70 of 2.52 GHz, an RTX 2080 Ti 1.8 of 1.55.
+/// Returns the sustained clock relative to the stated boost clock; GeForce and Titan cards exceed it.
+/// Source: an RTX 4090 sustains 2.70 GHz (boost 2.52), an RTX 2080 Ti 1.8 (1.55).
 [[nodiscard]] inline double held_clock_ratio(const DeviceSpec& device) {
     return is_consumer(device) ? 1.11 : 1;
 }
 
-/// Expects this share of the datasheet's memory bandwidth of a card nobody measured; ECC inside GDDR takes a part.
+/// Returns the expected share of the datasheet memory bandwidth for an unmeasured card; ECC in GDDR reduces it.
 /// Source: data/architectures; a T4 sustains 0.74 of it, a P4 0.76.
 [[nodiscard]] inline double expected_bandwidth_share(const DeviceSpec& device) {
     constexpr double with_inline_ecc = 0.76;
@@ -36,14 +36,14 @@ struct SustainedParameters {
     return device.inline_ecc_share ? std::min(share, with_inline_ecc) : share;
 }
 
-/// Expects this share of the datasheet's CUDA-core rate of a card nobody measured: products cannot do without the slots
-/// that integer and address arithmetic takes where lanes share them. Source: data/architectures.
+/// Returns the expected share of the datasheet CUDA-core rate for an unmeasured card: if lanes are shared, integer and
+/// address arithmetic takes issue slots from products. Source: data/architectures.
 [[nodiscard]] inline double expected_clock_share(const DeviceSpec& device) {
     return is_consumer(device) ? device.chip().f32_share_consumer : device.chip().f32_share;
 }
 
-/// Expects this share of the datasheet's tensor-core rate. GeForce cards sum in f32 at half the rate, which their
-/// kernels come nearer to, at clocks above the stated boost.
+/// Returns the expected share of the datasheet tensor-core rate. GeForce cards accumulate in f32 at half rate, so their
+/// kernels get closer to the peak, at clocks above the stated boost.
 /// Source: fits of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090: 1.27 to 1.37; RTX A6000, Quadro RTX
 /// 8000, V100, A100 0.8 to 1).
 [[nodiscard]] inline double expected_tensor_share(const DeviceSpec& device) {
@@ -53,10 +53,11 @@ struct SustainedParameters {
     return is_consumer(device) && half_rate ? 1.27 : 0.95;
 }
 
-/// Returns what int8 convolutions sustain of clock.tensor on chips whose SMs do half the operations of a GA100's per
-/// clock: the shared memory feeds those, and the share of GeForce cards (expected_tensor_share) has it already.
-/// Source: an RTX 4090, which takes 1.27 / 1.11 of its boost's rate, against 0.95; MLPerf's ResNet-50 on cards of GA10x
-/// and AD10x at 0.95: A10 28 to 57 % too slow, A2 28 to 53, L4 12 to 30, while A100, A30 and Orin are met.
+/// Returns the sustained rate of int8 convolutions relative to clock.tensor. It is higher on chips whose SMs have half
+/// of GA100's operations per clock, which shared memory can feed; for GeForce cards expected_tensor_share includes this
+/// already.
+/// Source: an RTX 4090 sustains 1.27 / 1.11 of its boost rate instead of 0.95; MLPerf's ResNet-50 on GA10x and AD10x
+/// predicted with 0.95: A10 28 to 57 % too slow, A2 28 to 53, L4 12 to 30, while A100, A30 and Orin fit.
 [[nodiscard]] inline double narrow_share(const DeviceSpec& device, MathPath path) {
     constexpr double fed_ops_per_cycle = 2048;
     if (path != MathPath::int8_tensor || !device.chip().asynchronous_copies || expected_tensor_share(device) > 1)
@@ -82,9 +83,8 @@ void visit_parameters(SustainedParameters& p, const DeviceSpec& datasheet, Visit
                         "start to end of an empty kernel; framework_tax.csv: about 2 µs per operator"});
 }
 
-/// Combines datasheet and sustained shares into the rates the kernel models take.
-/// A device without `path` computes at its fp32 rate (half storage on Pascal). Source: fp16 rows of Pascal cards,
-/// framework_tax.csv.
+/// Combines datasheet and sustained shares into the rates for the kernel models. A device without `path` computes at
+/// its fp32 rate (f16 storage on Pascal). Source: fp16 rows of Pascal cards, framework_tax.csv.
 inline DeviceRates device_rates(const DeviceSpec& device, MathPath path, const SustainedParameters& p) {
     const double fp32 = device.peak(MathPath::fp32).value_or(1e12);
     const bool cuda_cores = path == MathPath::fp64 || path == MathPath::fp32 || !device.peak(path);
@@ -106,7 +106,7 @@ inline DeviceRates device_rates(const DeviceSpec& device, MathPath path, const S
     rates.fp32_energy_per_flop_j = core_energy_per_flop_j(device);
     rates.flops_per_s =
         (cuda_cores ? p.clock_fp32 : p.clock_tensor) * narrow_share(device, path) * device.peak(path).value_or(fp32);
-    // A GeForce card sums halves at the cores' whole rate: no allowance beyond its clock.
+    // GeForce cards accumulate fp16 at the full rate, without a bonus beyond the clock.
     if (path == MathPath::fp16_tensor_fp16_accumulate && p.clock_tensor > 1.0) rates.flops_per_s /= p.clock_tensor;
     rates.fp32_flops_per_s = p.clock_fp32 * fp32;
     rates.bandwidth_bytes_per_s = p.bandwidth * device.memory_bandwidth_bytes_per_s;

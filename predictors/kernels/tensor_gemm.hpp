@@ -16,13 +16,13 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// Time of a matrix product on tensor cores: the tile and split-K of least time, whose main loop is fed by the L2 or
-/// bound by the tensor cores, beside the DRAM's or the L2's time for weights and activations.
+/// Time of a matrix product on tensor cores with the fastest tile and split-K. The main loop is bound by the tensor
+/// cores or by operand reads from the L2; it overlaps the DRAM or L2 time of weights and activations.
 /// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, A40, L40S, RTX 4090, H100,
 /// B200, RTX PRO 6000; bf16 and fp16), docs/kernel-models/gemm-on-tensor-cores.md.
 namespace ftax::kernels {
 
-/// What is fitted of them. Times are those of a card at 2 GHz: they are cycles.
+/// Fitted parameters. Times are for a card at 2 GHz, i.e. they scale as cycles.
 struct TensorGemmParameters {
     double floor_s{}, fill_s{}, epilogue{}, split_s{}, ramp_s{};
     double operand_share{}, dram_share{}, l2_share{}, efficiency{}, energy_scale{}, wave_sharpness{};
@@ -39,7 +39,7 @@ void visit_parameters(TensorGemmParameters& p, Visit&& visit) {
     visit("tensor_gemm.fill_s", p.fill_s,
           ParameterSpec{0.53e-6, 1e-8, 2e-6, 0.2, architecture, "prologue of a wave: first tiles on their way"});
     visit("tensor_gemm.epilogue", p.epilogue,
-          ParameterSpec{2.1, 0.2, 10, 0.2, shared, "bytes of the epilogue against those of its results"});
+          ParameterSpec{2.1, 0.2, 10, 0.2, shared, "bytes of the epilogue relative to those of its results"});
     visit("tensor_gemm.split_s", p.split_s,
           ParameterSpec{2.56e-6, 3e-7, 1e-5, 0.25, shared, "adding up the parts of a split reduction"});
     visit("tensor_gemm.ramp_s", p.ramp_s,
@@ -52,7 +52,7 @@ void visit_parameters(TensorGemmParameters& p, Visit&& visit) {
     visit("tensor_gemm.efficiency", p.efficiency,
           ParameterSpec{0.9, 0.5, 1, 0.05, shared, "share of the tensor cores' peak in the main loop"});
     visit("tensor_gemm.energy_scale", p.energy_scale,
-          ParameterSpec{1, 0.4, 2.5, 0.15, shared, "energy per operation against tensor_energy_per_flop_j"});
+          ParameterSpec{1, 0.4, 2.5, 0.15, shared, "energy per operation relative to tensor_energy_per_flop_j"});
     visit("tensor_gemm.wave_sharpness", p.wave_sharpness,
           ParameterSpec{0.19, 0.01, 1, 0.5, shared, "share of the blocks that start in whole waves"});
     visit("tensor_gemm.misaligned", p.misaligned,
@@ -63,39 +63,40 @@ void visit_parameters(TensorGemmParameters& p, Visit&& visit) {
     visit("tensor_gemm.older_library", p.older_library,
           ParameterSpec{0.86, 0.6, 1, 0.1, shared, "rate of cuBLAS before 12: layer_ops.csv, library sarathi"});
     visit("tensor_gemm.clock", p.clock,
-          ParameterSpec{1.0, 0.5, 1.3, 0.03, device, "sustained clock against DeviceRates::boost_clock_hz"});
+          ParameterSpec{1.0, 0.5, 1.3, 0.03, device, "sustained clock relative to DeviceRates::boost_clock_hz"});
 }
 
 namespace tensor_gemm {
 
-/// Values of the reduction in one step of the main loop. Source: CUTLASS, 64 values of 2 bytes.
+/// Depth of one step of the main loop. Source: CUTLASS, 64 values of 2 bytes.
 inline constexpr double step = 64;
-/// Least values of the reduction in a part of it, and blocks per SM up to which a reduction is split.
+/// Smallest depth of a split-K part, and blocks per SM up to which a reduction is split.
 inline constexpr double least_part = 128, split_blocks_per_sm = 2;
-/// L2 read rate of a card nobody knows it of, bytes per clock and SM. Source: the same fits, 10.1 instead of 9.6 %.
+/// Default L2 read rate of cards with an unknown rate, bytes per clock and SM. Source: the same fits; error 10.1
+/// instead of 9.6 %.
 inline constexpr double l2_bytes_per_clock_and_sm = 40;
-/// Share of a GDDR memory that ECC inside it takes from the bandwidth. Source: one bit of parity for sixteen bytes.
+/// Share of the bandwidth taken by ECC in GDDR. Source: one bit of parity for sixteen bytes.
 inline constexpr double inline_ecc = 1.0 / 16;
-/// Share of the L2's read rate at which data stream out of it. Source: the same fits (0.52 when free).
+/// Share of the L2 read rate that streaming reads reach. Source: the same fits (0.52 if fitted freely).
 inline constexpr double l2_stream_share = 0.5;
 
-/// Results of f32 arithmetic per cycle of an SM that multiplies eight bits on tensor cores. Source: CUDA C++
+/// f32 results per cycle of an SM with 8-bit tensor cores. Source: CUDA C++
 /// Programming Guide, throughput of arithmetic instructions, 8.9 and 9.0.
 inline constexpr double f32_lanes_per_sm = 128;
 
-/// Cycles of a main loop against those of its products alone. Where tensor cores do not take the scales of blocks,
-/// every sum over a block is scaled and added in f32 before the next one. Source: "CUDA-core two-level accumulation
-/// (promotion)", DeepGEMM, README.
+/// Returns the cycles of a main loop relative to those of its products alone. Unless tensor cores apply block scales,
+/// the sum of each block is scaled and accumulated in f32 before the next one. Source: "CUDA-core two-level
+/// accumulation (promotion)", DeepGEMM, README.
 inline double promotion(const PrecisionSpec& operands, const DeviceCounts& device) {
     if (operands.activation_block == 0 || device.chip->scales_on_tensor_cores) return 1;
     const double products_per_cycle_and_sm = device.peak_flops_per_s / (2 * device.boost_clock_hz * device.sms);
     return 1 + products_per_cycle_and_sm / (f32_lanes_per_sm * static_cast<double>(operands.activation_block));
 }
 
-/// Cycles of a main loop that widens weights in front of its products, against those of the products alone: integer
-/// lanes convert a value for each block of rows. Source: Marlin (IST-DASLab), README: tiles of at most 64 rows; CUDA
-/// C++ Programming Guide, throughput of lop3, 8.0 and 9.0. An H200's products of 4-bit weights take 1.4 times those of
-/// 16 bits at many rows (AIConfigurator's tables).
+/// Returns the cycles of a main loop that dequantises weights before its products, relative to those of the products
+/// alone: integer lanes convert each value once per block of rows. Source: Marlin (IST-DASLab), README: tiles of at
+/// most 64 rows; CUDA C++ Programming Guide, throughput of lop3, 8.0 and 9.0. On an H200, products with 4-bit weights
+/// and many rows take 1.4 times as long as 16-bit ones (AIConfigurator's tables).
 inline double widening(const PrecisionSpec& operands, const DeviceCounts& device) {
     constexpr double integer_lanes = 64, most_rows = 64;
     if (operands.quantizes_activations()) return 1;
@@ -103,7 +104,7 @@ inline double widening(const PrecisionSpec& operands, const DeviceCounts& device
     return 1 + products_per_cycle_and_sm / (integer_lanes * most_rows);
 }
 
-/// Share of requests that miss the L2: x⁸/(1 + x⁸) of a working set x times its usable size.
+/// Returns the share of requests that miss the L2: x⁸/(1 + x⁸), x = working set / usable size.
 inline double miss_share(double x) {
     const double x2 = x * x;
     const double x4 = x2 * x2;
@@ -111,28 +112,28 @@ inline double miss_share(double x) {
     return x8 / (1.0 + x8);
 }
 
-/// What one shape sees of a device. Seconds, bytes.
+/// Device rates for one shape. Seconds, bytes.
 struct Rates {
-    double cycle_scale{};             ///< of times at 2 GHz
-    double sm_flops_per_s{};          ///< of one SM, sustained under the power limit
-    double sm_boost_flops_per_s{};    ///< the same at its clock
-    double sm_operand_bytes_per_s{};  ///< that the L2 feeds to one SM
+    double cycle_scale{};             ///< factor on times at 2 GHz
+    double sm_flops_per_s{};          ///< rate of one SM under the power limit
+    double sm_boost_flops_per_s{};    ///< rate of one SM at boost clock
+    double sm_operand_bytes_per_s{};  ///< L2 read rate of one SM
     double l2_bytes_per_s{}, dram_bytes_per_s{};
     double sms = 0;
-    double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< of one element
-    bool loads_whole_steps = true;                      ///< of the reduction; not where its rows are not aligned
+    double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< bytes per element
+    bool loads_whole_steps = true;                      ///< loads of whole main-loop steps; false for unaligned rows
 };
 
-/// Do rows of operands and result start where the chip's kernels load them at once? Libraries pad quantised layers.
-/// Source: cp.async copies 4, 8 or 16 bytes (PTX), and kernels called …_align2 serve halves then (PyTorch's profiles of
-/// an A100); kernels of earlier chips load 16 bytes.
+/// Returns true if the rows of operands and result are aligned for vector loads. Libraries pad quantised layers.
+/// Source: cp.async copies 4, 8 or 16 bytes (PTX), for which fp16 has kernels named …_align2 (PyTorch's profiles of an
+/// A100); kernels of earlier chips load 16 bytes.
 inline bool rows_are_aligned(const GemmShape& s, const ArchitectureSpec& chip) {
     const std::int64_t bytes = chip.asynchronous_copies ? 4 : 16;
     return precision_spec(s.operands).quantizes_weights() ||
            (is_aligned(s.n, s.element_bytes, bytes) && is_aligned(s.k, s.element_bytes, bytes));
 }
 
-/// What times of a card at 2 GHz take on this one.
+/// Returns the factor from times at 2 GHz to times on this card.
 inline double cycle_scale(const DeviceRates& device, const TensorGemmParameters& p) {
     return 2e9 / (p.clock * device.boost_clock_hz);
 }
@@ -168,7 +169,7 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     return r;
 }
 
-/// Time of one tile and split-K, without memory: waves of fill, main loop and epilogue.
+/// Returns the time of one tile and split-K without memory: waves of fill, main loop and epilogue.
 inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks, double split_k, const Rates& r,
                         double flops_per_s, const TensorGemmParameters& p) {
     const double rows = std::min(tile.rows, static_cast<double>(s.m));
@@ -178,7 +179,7 @@ inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks,
     const double step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
     const double fixed_s =
         p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * columns) / r.sm_operand_bytes_per_s;
-    // Threads that load values one by one skip those beyond the end, for which a whole step has loads in flight.
+    // Scalar loads skip values beyond the end; vector loads always fetch a whole step.
     const double loads = static_cast<double>(s.k) / (step * split_k);
     const double steps = r.loads_whole_steps ? round_up(loads) : loads;
     const double blocks_per_sm = blocks * split_k / r.sms;
@@ -193,8 +194,8 @@ inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks,
     return time_s;
 }
 
-/// Time of weights and activations on their way from DRAM or L2. What is read again before more than the L2 holds has
-/// been touched comes from the L2: weights after `weight_reuse_bytes`, activations at once.
+/// Returns the time of weights and activations from DRAM or L2. Data hit the L2 if their reuse distance is below its
+/// capacity: `weight_reuse_bytes` for weights, none for activations.
 inline double memory_time(const GemmShape& s, const DeviceRates& device, const Rates& r,
                           const TensorGemmParameters& p) {
     const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
@@ -214,12 +215,12 @@ inline double memory_time(const GemmShape& s, const DeviceRates& device, const R
     return time_s + p.ramp_s * time_s / (time_s + p.ramp_s);
 }
 
-/// The cost of a candidate: its time. However split, it takes no less than its arithmetic and operands at full rate.
+/// Cost of a candidate: its time. Its arithmetic and operands at full rate are a lower bound for any split.
 struct TileTime {
     const GemmShape* shape;
     const Rates* rates;
     const TensorGemmParameters* parameters;
-    double most_parts = 64;  ///< of the reduction
+    double most_parts = 64;  ///< largest split-K
     double sm_flop_s = 1 / rates->sm_flops_per_s, sm_byte_s = 1 / rates->sm_operand_bytes_per_s;
 
     [[nodiscard]] double bound(const GemmCandidate& c, double blocks) const {
@@ -242,7 +243,8 @@ struct TileTime {
     }
 };
 
-/// Cubes are cheap: (a³ + b³)^⅓, within 26 % of the larger. Source: exponents of 2.5 to 4 fit alike.
+/// Smooth maximum (a³ + b³)^⅓, within 26 % of the larger. Source: exponents of 2.5 to 4 fit equally well; cubes are
+/// cheap.
 inline double overlap(double a, double b) {
     return std::cbrt(a * a * a + b * b * b);
 }
@@ -277,7 +279,8 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
 
 inline constexpr std::string_view streamed = "matrix-vector";
 
-/// Streams the weights once, in a framework's own kernel, through threads that have only so many loads in flight.
+/// Plans a framework's own matrix-vector kernel, which streams the weights once with a limited number of loads in
+/// flight.
 inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
     const Rates r = rates_of(s, device, p);
     const double weights = static_cast<double>(s.n) * static_cast<double>(s.k) * r.weight_bytes;
@@ -294,12 +297,12 @@ inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, c
     return plan;
 }
 
-/// Is it a product of eight bits by an engine's own kernel?
+/// Returns true for 8-bit products in an engine's own kernels.
 inline bool of_engine(const GemmShape& s) {
     return s.engine && (s.operands == Precision::int8 || s.operands == Precision::fp8);
 }
 
-/// The kernels for a product's operands. Engines have the tiles of 16 bits for int8 and fp8 too.
+/// Returns the kernels for a product's operands. Engines use the 16-bit tiles for int8 and fp8 as well.
 inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip) {
     const QuantizedKernels own = precision_spec(s.operands).kernels;
     return own == QuantizedKernels::none || of_engine(s) ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
@@ -312,7 +315,7 @@ inline gemm::Choice choose(const GemmShape& s, const DeviceRates& device, const 
     return gemm::choose(s, kernels, TileTime{&s, &rates, &p, kernels.most_parts});
 }
 
-/// Does the product run on tensor cores of a chip whose kernels are known?
+/// Returns true for tensor-core paths on chips with a catalogue of tensor-core kernels.
 inline bool runs_on_tensor_cores(const DeviceRates& device) {
     return is_tensor(device.path) && !device.chip->tensor.candidates.empty();
 }

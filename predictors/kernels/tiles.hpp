@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-/// How a grid of equal thread blocks fills a GPU.
+/// Execution of a grid of equal thread blocks on a GPU.
 namespace ftax::kernels {
 
 /// Rounds down a quotient of counts. Counts are doubles (products of dimensions leave 64 bits), exact below 2⁵³ and
@@ -13,7 +13,7 @@ inline double whole_part(double quotient) {
     return quotient < all_whole ? static_cast<double>(static_cast<std::int64_t>(quotient)) : quotient;
 }
 
-/// Rounds it up.
+/// Rounds up such a quotient.
 inline double round_up(double quotient) {
     const double whole = whole_part(quotient);
     return whole + (quotient > whole ? 1.0 : 0.0);
@@ -27,7 +27,7 @@ inline double tiles_over(double count, double size) {
     return tiles_over(count, size, 1 / size);
 }
 
-/// tiles_over for an integer and tiles of 2^size_log2, for which it takes fewer instructions.
+/// tiles_over for an integer and tiles of 2^size_log2, with fewer instructions.
 inline double tiles_over_log2(std::int64_t count, int size_log2) {
     return static_cast<double>(((count - 1) >> size_log2) + 1);
 }
@@ -40,14 +40,14 @@ inline double round_up(double count, double multiple) {
     return multiple * ceil_div(count, multiple);
 }
 
-/// Returns how many blocks of that many threads an SM keeps resident at the register use of a matrix-product kernel.
+/// Returns the number of resident blocks per SM at the register use of a matrix-product kernel.
 /// Source: occupancy of cuBLAS and cuDNN sgemm kernels (about 128 registers a thread, 65,536 per SM).
 constexpr double resident_blocks(int threads) {
     return threads >= 256 ? 2 : 4;
 }
 
-/// Output tile of one thread block and the threads that compute it. Sizes are powers of two: multiplying by their
-/// inverses is exact.
+/// Output tile of one thread block and its number of threads. Sizes are powers of two, so multiplying by their inverses
+/// is exact.
 struct Tile {
     constexpr Tile() = default;
     constexpr Tile(int tile_rows, int tile_columns, int block_threads)
@@ -69,15 +69,15 @@ struct Tile {
 };
 
 /// Returns the time of `blocks_per_sm` equal blocks on every SM, in units of one block's arithmetic at full rate.
-/// r blocks side by side take √(r² + latency²): few of them wait for memory and issue slots. Whole waves of `resident`
-/// blocks are followed by the rest; `sharpness` 1 keeps these steps, 0 lets blocks start whenever another one ends.
-/// Source: fits on neusight_ops.csv linear and bmm; they prefer an exponent of 2.29, 2 is a square root.
+/// r co-resident blocks take √(r² + latency²): a small r is bound by memory and issue latency. Full waves of `resident`
+/// blocks are followed by a partial wave; `sharpness` 1 models discrete waves, 0 lets a block start whenever another
+/// one ends. Source: fits on neusight_ops.csv linear and bmm; they prefer an exponent of 2.29, 2 is a square root.
 inline double wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident,
                                            double latency2, double sharpness) {
     using std::sqrt;
     const double waves = blocks_per_sm * inverse_resident;
     double stepped(0.0), spread(0.0);
-    if (waves < 1) {  // no less than a lone block takes
+    if (waves < 1) {  // at least the time of a single block
         const double lone2 = latency2 + 1.0;
         const double spread2 = (latency2 + resident * resident) * (waves * waves);
         spread = sqrt(spread2 < lone2 ? lone2 : spread2);

@@ -12,10 +12,10 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 
-/// Row-wise kernels of language models: a block for each token's row. Those of 2023 load elements one by one and are
-/// bound by what an SM keeps in flight; those of today load vectors.
-/// Source: structure and ablations from fits to layer_ops.csv (A100, A40: vLLM as sarathi-serve has it; RTX 4090: vLLM
-/// 0.19), docs/kernel-models/row-wise.md.
+/// Row-wise kernels of language models: one block per token row. Kernels of 2023 load single elements and are bound by
+/// the loads that an SM keeps in flight; current ones load vectors.
+/// Source: structure and ablations from fits to layer_ops.csv (A100, A40: vLLM of sarathi-serve; RTX 4090: vLLM 0.19),
+/// docs/kernel-models/row-wise.md.
 namespace ftax::kernels {
 
 struct TokenParameters {
@@ -50,7 +50,7 @@ inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, co
     if (bytes <= 0) return plan;
     const double clock_hz = gemm.clock * device.boost_clock_hz;
     const double sm_bytes_per_s = (s.vectorized ? p.bytes_per_cycle * p.vector_ratio : p.bytes_per_cycle) * clock_hz;
-    // A row is one SM's; elementwise kernels spread over all.
+    // One SM processes a row; elementwise kernels use all SMs.
     const double rows_per_sm = pointwise ? rows / device.sms : std::max(1.0, rows / device.sms);
     plan.compute_s = bytes / rows * rows_per_sm / sm_bytes_per_s;
     const double missed = evicted_share(bytes, device.l2_bytes);

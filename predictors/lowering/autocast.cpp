@@ -30,7 +30,7 @@ Policy policy_of(const Op& op) {
     return Policy::widest;
 }
 
-/// Marks tensors that only contractions read, directly or as views: a generated kernel casts what it writes for them.
+/// Marks tensors read only by contractions, directly or as views: generated kernels write them already cast.
 std::vector<bool> read_by_contractions(const Graph& graph, const std::vector<Policy>& policies) {
     std::vector<bool> marked(graph.tensors.size(), true), read(graph.tensors.size(), false);
     for (const TensorId output : graph.outputs) marked[output] = false;
@@ -72,7 +72,7 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || !is_float(storage[input])) continue;
             const Tensor& tensor = graph.tensors[input];
-            // Neither the parameters of norms nor scalars widen a result.
+            // Parameters of norms and scalars do not widen a result.
             const bool of_norms =
                 op.integer(rewrites::generated, 0) != 0 && op.integer(rewrites::parameter_operand, 0) == 0;
             const bool parameter = tensor.role == TensorRole::weight && (op.kind == OpKind::batch_norm || of_norms);
@@ -89,7 +89,7 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         DType type = DType::f32;
         if (policies[id] == Policy::lower) type = DType::f16;
         if (policies[id] == Policy::widest) type = widest(op);
-        // An explicit .float() widens; .half() and .to(x.dtype) follow what autocast made of their operand.
+        // An explicit .float() widens; .half() and .to(x.dtype) keep the type of their operand under autocast.
         for (const TensorId output : op.outputs) {
             if (is_float(storage[output])) storage[output] = generated && lowered[output] ? DType::f16 : type;
         }

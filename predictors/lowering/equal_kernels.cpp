@@ -8,7 +8,7 @@
 namespace ftax {
 namespace {
 
-/// Compares all that kernel_shape() and is_launched() read of a kernel, its operator and their tensors.
+/// Compares everything that kernel_shape() and is_launched() read from a kernel, its operator and their tensors.
 class KernelComparison {
   public:
     KernelComparison(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {}
@@ -27,7 +27,7 @@ class KernelComparison {
                equal(a.reads, b.reads) && equal(a.writes, b.writes) && equal_operators(a.op, b.op);
     }
 
-    /// Equal kernels have equal hashes: of the dimensions that they touch.
+    /// Hash of the accessed dimensions; equal kernels have equal hashes.
     [[nodiscard]] std::size_t hash(std::uint32_t kernel) const {
         std::size_t sum = 0;
         for (const auto* list : {&schedule_.kernels[kernel].reads, &schedule_.kernels[kernel].writes}) {

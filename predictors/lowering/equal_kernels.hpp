@@ -8,12 +8,12 @@
 
 namespace ftax {
 
-/// Gives for each kernel of a schedule the first one that has its shape whatever the symbols are bound to, often
-/// itself: networks repeat their blocks, and a kernel needs to be timed once per binding. Expressions are kept in a
-/// normal form, so that kernels are compared without binding anything.
+/// Returns, for each kernel of a schedule, the first kernel with the same shape for every binding, possibly itself.
+/// Networks repeat their blocks, so each distinct kernel is timed once per binding. Expressions have a normal form, so
+/// kernels are compared without binding.
 [[nodiscard]] std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule);
 
-/// The same for launches: of equal kernels, dispatched alike. Those that the CPU computes are equal to none.
+/// The same for launches with equal kernels and equal dispatch. Launches that run on the CPU equal no other.
 [[nodiscard]] std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
                                                               const std::vector<std::uint32_t>& first_equal_kernels);
 

@@ -9,18 +9,18 @@
 
 namespace ftax {
 
-/// Equal kernels of a forward pass.
+/// A distinct kernel of a forward pass, with its number of launches.
 struct CountedKernel {
     KernelShape shape;
     MathPath path = MathPath::fp32;
     double count = 1;
 };
 
-/// Lists the kernels that a schedule launches for one binding; equal ones are counted, not repeated.
+/// Returns the distinct kernels that a schedule launches for one binding, with their counts.
 [[nodiscard]] std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule,
                                                       const BoundShapes& bound, bool engine_is_channels_last = false);
 
-/// Sums the times of listed kernels.
+/// Returns the total time of listed kernels.
 [[nodiscard]] inline kernels::KernelTime sum_time(const std::vector<CountedKernel>& kernels,
                                                   const KernelModels& models) {
     kernels::KernelTime total;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t max_view_rank = 32;
 
-/// A dimension counted from the front, or from the back when negative. At least 1: whatever is empty then costs what
-/// the smallest kernel does, and the models divide by no zero.
+/// Returns a dimension, counted from the back if negative. At least 1: empty tensors cost as much as the smallest
+/// kernel, and the models never divide by zero.
 std::int64_t dim(const Tensor& tensor, const BoundShapes& bound, int index) {
     const int rank = static_cast<int>(tensor.shape.size());
     const int at = index < 0 ? index + rank : index;
@@ -32,7 +32,7 @@ std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const Bo
     return ceil_quotient(bits, 8);
 }
 
-/// Bytes a kernel reads of a tensor: a dimension that was expanded (stride 0) is read once.
+/// Returns the bytes that a kernel reads from a tensor; expanded dimensions (stride 0) are read once.
 std::int64_t read_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
     const Tensor& tensor = graph.tensors[id];
     if (tensor.strides.empty()) return tensor_bytes(graph, schedule, bound, id);
@@ -43,7 +43,8 @@ std::int64_t read_bytes(const Graph& graph, const Schedule& schedule, const Boun
     return ceil_quotient(bits, 8);
 }
 
-/// Spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 for 1-D and 2-D data.
+/// Returns the spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 for 1-D and 2-D
+/// data.
 std::array<std::int64_t, 3> spatial(const Tensor& tensor, const BoundShapes& bound) {
     std::array<std::int64_t, 3> result{1, 1, 1};
     for (std::size_t i = tensor.shape.size(), at = 3; i > 2 && at > 0; --i) {
@@ -52,7 +53,7 @@ std::array<std::int64_t, 3> spatial(const Tensor& tensor, const BoundShapes& bou
     return result;
 }
 
-/// The last two entries of a per-direction attribute; `fallback` where it has none. A 1-D window lies along w.
+/// Returns the last two entries of a per-direction attribute, or `fallback`. A 1-D window lies along w.
 std::array<std::int64_t, 2> window(const Op& op, std::string_view attribute, std::int64_t fallback) {
     const auto values = op.integers(attribute);
     std::array<std::int64_t, 2> result{fallback, fallback};
@@ -135,7 +136,7 @@ bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
     return true;
 }
 
-/// What attention works on, whichever kernels do it.
+/// Returns the sizes of an attention, independent of its kernels.
 kernels::AttentionShape attention_dimensions(const Graph& graph, const Schedule& schedule, const Op& op,
                                              const BoundShapes& bound) {
     const Tensor& q = graph.tensors[op.inputs[0]];
@@ -159,15 +160,16 @@ kernels::AttentionShape attention_dimensions(const Graph& graph, const Schedule&
             shape.kv_heads = shape.heads;
         }
     }
-    // A single new query sees every key.
+    // A single new query attends to every key.
     shape.causal = op.integer("causal", 0) != 0 && (shape.q_length > 1 || shape.kv_length == 1);
     return shape;
 }
 
-/// The parts of an attention are never narrower. Source: TensorRT, plugin/bertQKVToContextPlugin: cuBLAS in fp16.
+/// Separate kernels of an attention are never narrower. Source: TensorRT, plugin/bertQKVToContextPlugin: cuBLAS in
+/// fp16.
 constexpr int least_score_bytes = 2;
 
-/// One of the products of an attention that no kernel does as a whole.
+/// Returns the shape of one product of an unfused attention.
 kernels::GemmShape product_of_attention(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                         const BoundShapes& bound) {
     const kernels::AttentionShape whole = attention_dimensions(graph, schedule, graph.ops[kernel.op], bound);
@@ -195,7 +197,7 @@ kernels::MemoryShape softmax_of_attention(const Graph& graph, const Schedule& sc
     return shape;
 }
 
-/// The products of a recurrence. A step's weights come back at the next one: nothing else is touched meanwhile.
+/// Returns the shape of a product of a recurrence. Each step reuses the weights, with nothing else touched in between.
 kernels::GemmShape product_of_recurrence(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                          const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];
@@ -216,7 +218,7 @@ kernels::GemmShape product_of_recurrence(const Graph& graph, const Schedule& sch
     return shape;
 }
 
-/// Reads the gates of one step and the cell's state, writes state and output.
+/// State update: reads the gates of one step and the cell's state, writes state and output.
 kernels::MemoryShape update_of_recurrence(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                           const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];
@@ -301,7 +303,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.batch = dim(x, bound, 0);
     shape.in_channels = dim(x, bound, 1);
     shape.out_channels = dim(y, bound, 1);
-    // The number of groups may depend on the batch (CondConv), so the filter says it.
+    // The number of groups may depend on the batch (CondConv), so it is derived from the filter.
     shape.groups =
         std::max<std::int64_t>(1, transposed ? op.integer("groups", 1) : shape.in_channels / dim(w, bound, 1));
     shape.in_depth = in[0], shape.in_height = in[1], shape.in_width = in[2];
@@ -320,7 +322,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     return shape;
 }
 
-/// Whether two tensors of one shape lie in memory in another order.
+/// Returns true if two tensors of the same shape have different memory orders.
 bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound) {
     if (a.shape.size() != b.shape.size() || (a.strides.empty() && b.strides.empty())) return false;
     std::int64_t step_a = 1, step_b = 1;
@@ -330,13 +332,13 @@ bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound)
         const std::int64_t stride_a = a.strides.empty() ? step_a : bound[a.strides[i]];
         const std::int64_t stride_b = b.strides.empty() ? step_b : bound[b.strides[i]];
         step_a = checked_multiply(step_a, size), step_b = checked_multiply(step_b, size);
-        // The fastest dimension decides how warps meet the sectors.
+        // The fastest dimension determines the coalescing of warps.
         if (size > 1 && (stride_a == 1) != (stride_b == 1)) return true;
     }
     return false;
 }
 
-/// The class of a kernel where it depends on the layout of what it touches.
+/// Returns the class of a kernel that depends on the layout of its tensors.
 kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
     using kernels::MemoryClass;
     const Tensor& out = graph.tensors[kernel.writes[0]];
@@ -348,7 +350,7 @@ kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, 
     return kernel.memory_class;
 }
 
-/// Elements that a kernel looks up in the table that it reads at `place`; nullopt where it reads the whole tensor.
+/// Returns the elements that a kernel looks up in its table `place`; nullopt if it reads the whole tensor.
 std::optional<std::int64_t> looked_up(const Graph& graph, const Kernel& kernel, std::size_t place,
                                       const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];
@@ -384,7 +386,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         if (const auto needed = looked_up(graph, kernel, i, bound)) {
             bytes = std::min(bytes, ceil_quotient(checked_multiply(*needed, bits_of(schedule.storage[id])), 8));
         } else if (graph.tensors[id].known_shape &&
-                   (bytes > shape.elements / 8 || !graph.tensors[id].strides.empty())) {  // else too small
+                   (bytes > shape.elements / 8 || !graph.tensors[id].strides.empty())) {  // otherwise too small
             const std::int64_t elements = element_count(graph.tensors[id], bound);
             if (elements > shape.elements) {
                 shape.elements = elements;
@@ -398,8 +400,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     if (largest == no_tensor) return shape;
     shape.element_bytes = element_bytes(schedule, largest);
     const Op& op = graph.ops[kernel.op];
-    // Rows: what softmax and norms work on is the last dimension (or the named axis); a reduction's row is what
-    // becomes one output element.
+    // Rows: softmax and norms work on the last dimension (or the given axis); a row of a reduction is reduced to one
+    // output element.
     const bool reduces =
         kernel.memory_class == kernels::MemoryClass::reduce || kernel.memory_class == kernels::MemoryClass::pool;
     if (reduces && output_elements > 0) {
@@ -416,7 +418,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
             }
             shape.indexed = op.text("function") == "max";
         }
-        // One warp sums the losses of all rows, which the L2 still has. Source: PyTorch 2.5
+        // One warp sums the losses of all rows, which are in the L2. Source: PyTorch 2.5
         // aten/src/ATen/native/cuda/Loss.cu (nll_loss_forward_reduce_cuda_kernel_2d); kernelbench.csv, cross-entropy of
         // 4,096 rows: 550 to 700 cycles for 32 of them.
         if (op.text("function") == "nll_loss") shape.elements_per_wait = 48;
@@ -425,22 +427,22 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const auto plane = spatial(out, bound);
         if (kernel.divides_coordinates) shape.coordinates = static_cast<int>(out.shape.size());
         shape.row_length = checked_multiply(checked_multiply(plane[0], plane[1]), plane[2]);
-        // Kernels of channels-last maps give each output a thread (upsample_bilinear2d_nhwc_out_frame), and that of the
-        // nearest neighbour divides the planes among threads as well (upsample_nearest2d_out_frame).
+        // Channels-last kernels use one thread per output (upsample_bilinear2d_nhwc_out_frame); nearest-neighbour
+        // kernels also distribute the planes over threads (upsample_nearest2d_out_frame).
         const bool samples = op.text("function") == "grid_sample";
         const bool walks = samples || (op.text("function") != "nearest" && !is_channels_last(out, bound));
         shape.rows = walks ? output_elements / shape.row_length : 0;
         if (samples) {
-            // A thread owns a pixel of any image and walks over its channels (grid_sampler_2d_kernel, GridSampler.cu).
+            // A thread computes one pixel of an image for all channels (grid_sampler_2d_kernel, GridSampler.cu).
             const std::int64_t images = std::max<std::int64_t>(1, dim(out, bound, 0));
             shape.row_length = checked_multiply(shape.row_length, images);
             shape.rows = std::max<std::int64_t>(1, shape.rows / images);
         }
     } else if (shape.cls == kernels::MemoryClass::group_norm && op.kind != OpKind::local_response_norm) {
-        // A row is what shares its statistics, in all images under a batch norm. PyTorch's kernel for groups
+        // A row shares its statistics, over all images in a batch norm. PyTorch's kernel for groups
         // (RowwiseMomentsCUDAKernel) reads 512 elements at a time, cuDNN's for channels (bn_fw_tr_1C11_kernel_NCHW)
-        // more, but twice. Source: kernelbench.csv, batch norms of 32 and 64 channels in training: an A100 waits every
-        // 530 elements, an H100 every 860.
+        // reads more, but twice. Source: kernelbench.csv, batch norms of 32 and 64 channels in training: an A100 waits
+        // every 530 elements, an H100 every 860.
         const std::int64_t batch = op.kind == OpKind::batch_norm ? 1 : dim(graph.tensors[op.inputs[0]], bound, 0);
         const bool grouped = op.kind == OpKind::group_norm;
         shape.rows = checked_multiply(batch, grouped ? op.integer("groups", 1) : dim(graph.tensors[largest], bound, 1));
@@ -484,7 +486,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     if (kernel.written_type) shape.element_bytes = bits_of(*kernel.written_type) / 8;
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
-    // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.
+    // The fused kernels require four dimensions; flash needs half precision, no mask and heads of at most 256.
     // Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
     if (q.shape.size() != 4) {
         shape.path = kernels::AttentionPath::math;
@@ -496,7 +498,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     if (shape.paged && shape.causal) shape.window = op.integer(window_attribute, 0);
     shape.flash2 = !shape.paged;
     shape.flash1 = kernel.flash1;
-    // Keys and values in eight bits are most of what a step of decoding reads.
+    // 8-bit keys and values are most of the traffic of a decoding step.
     if (shape.path == kernels::AttentionPath::flash) {
         shape.element_bytes = std::min(shape.element_bytes, element_bytes(schedule, op.inputs[1]));
     }
@@ -509,7 +511,7 @@ kernels::QuantizeShape quantize_shape(const Graph& graph, const Kernel& kernel, 
     return {std::max<std::int64_t>(1, element_count(x, bound) / columns), columns, kernel.operands};
 }
 
-/// Rows: those of x before it is seen as equal groups, where the graph has that view.
+/// Returns the rows of x, before the view as equal groups if the graph has one.
 kernels::GroupedGemmShape grouped_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                         const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];

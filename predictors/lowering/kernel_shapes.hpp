@@ -9,15 +9,15 @@
 namespace ftax {
 
 /// Reads the dimensions of a scheduled kernel from the tensors of its operator. With `engine_is_channels_last`
-/// convolutions run on NHWC data whatever the graph's strides say.
-/// Throws Error{limit} when a count leaves int64.
+/// convolutions run on NHWC data regardless of the graph's strides.
+/// Throws Error{limit} if a count exceeds int64.
 [[nodiscard]] KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                        const BoundShapes& bound, bool engine_is_channels_last);
 
-/// Whether the kernel is launched for these shapes (see LaunchCondition).
+/// Returns true if the kernel is launched for these shapes (see LaunchCondition).
 [[nodiscard]] bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
 
-/// How often an operator launches the kernel, one after the other: a recurrence once for each step.
+/// Returns the number of sequential launches per operator: one per step for recurrences.
 [[nodiscard]] std::int64_t repetitions(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
 
 }  // namespace ftax

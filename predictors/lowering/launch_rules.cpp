@@ -65,7 +65,7 @@ constexpr bool rules_follow_op_kinds() {
 }
 static_assert(rules_follow_op_kinds());
 
-/// Elementwise functions whose arithmetic is long enough to matter beside their traffic.
+/// Elementwise functions with significant arithmetic compared with their traffic.
 bool is_transcendental(std::string_view function) {
     static constexpr std::array<std::string_view, 19> names{
         "exp",  "log",      "tanh", "sigmoid", "gelu", "erf", "div",  "sqrt",        "rsqrt", "silu",

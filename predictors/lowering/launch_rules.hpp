@@ -8,7 +8,7 @@
 
 namespace ftax {
 
-/// What an eager framework launches for an operator of each kind.
+/// Launches of an eager framework per kind of operator.
 struct LaunchRule {
     OpKind kind;
     enum class Action : std::uint8_t { contract, move, view, wait, nothing } action;
@@ -18,11 +18,10 @@ struct LaunchRule {
 
 [[nodiscard]] const LaunchRule& launch_rule(OpKind kind) noexcept;
 
-/// Whether the operator is a batch norm of inference, which knows its statistics: a scale and a shift of each channel.
+/// Returns true for inference batch norms with known statistics: a scale and a shift of each channel.
 [[nodiscard]] bool scales_channels(const Op& op);
 
-/// The class of an operator's kernel where no framework has one of its own: as the rule says, but for functions that
-/// take longer than others of their kind.
+/// Returns the default class of an operator's kernel: that of its rule, except for more expensive functions.
 [[nodiscard]] kernels::MemoryClass memory_class(const Op& op);
 
 }  // namespace ftax

@@ -51,7 +51,7 @@ class Lowering {
     }
 
   private:
-    /// Bytes of a tensor whose shape is known, else 0.
+    /// Returns the bytes of a tensor; 0 if its shape is unknown.
     double known_bytes(std::size_t tensor) const {
         double bytes = bits_of(schedule_.storage[tensor]) / 8.0;
         for (const Expression dim : graph_.tensors[tensor].shape) {
@@ -71,7 +71,7 @@ class Lowering {
         for (const ModuleCall& call : graph_.module_calls) ++pending_calls_[call.path];
     }
 
-    /// Module calls that begin with this operator: its own module and every enclosing one not yet entered.
+    /// Returns the module calls that begin with this operator: its own module and every enclosing one not yet entered.
     std::uint32_t take_module_calls(const std::string& path) {
         std::uint32_t calls = 0;
         std::string_view prefix = path;
@@ -125,7 +125,7 @@ class Lowering {
         cast_for_autocast(id);
         copy_input_out_of_format(id);
         copy_concat_tables(id);
-        // PyTorch pools sequences as maps, of which they are views. Source: aten/src/ATen/native/Pooling.cpp.
+        // PyTorch pools sequences as views of 2-D maps. Source: aten/src/ATen/native/Pooling.cpp.
         if (op.kind == OpKind::pool && traits_.views_cost_host && graph_.tensors[op.inputs[0]].shape.size() == 3)
             begin_launch(id, HostKind::view);
         begin_launch(id, host_kind(op, rule));
@@ -133,7 +133,7 @@ class Lowering {
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
         Kernel kernel{.memory_class = memory_class(op), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
-        // Source: ONNX Runtime until 1.24, resize_impl.cu: _ResizeNearestKernel for other than two dimensions.
+        // Source: ONNX Runtime until 1.24, resize_impl.cu: _ResizeNearestKernel except for two dimensions.
         kernel.divides_coordinates = traits_.resizes_volumes_by_index && op.kind == OpKind::resize &&
                                      op.text("function") == "nearest" &&
                                      graph_.tensors[op.outputs[0]].shape.size() == 5;
@@ -141,7 +141,7 @@ class Lowering {
         add_kernel(std::move(kernel));
     }
 
-    /// Nodes without a kernel of the CUDA provider, which the CPU's provider takes.
+    /// Returns true for nodes without a kernel in the CUDA provider, which run in the CPU provider.
     /// Source: ONNX Runtime, docs/OperatorKernels.md (CUDAExecutionProvider).
     static bool runs_on_host(const Op& op) {
         const std::string_view name = std::string_view(op.source).substr(op.source.rfind(':') + 1);
@@ -166,9 +166,9 @@ class Lowering {
         }
     }
 
-    /// Copies the network's inputs into the buffers that a CUDA graph reads, caches excepted, which stay where they
-    /// are. Source: torch/_inductor/cudagraph_trees.py (copy_misaligned_inputs, static_input_idxs); kernelbench.csv,
-    /// RMSNorm of 268 MB: 1.23 ms compiled, 2.13 in a graph on an L40S, 0.31 and 0.54 on an H100.
+    /// Copies the network's inputs, except caches, into the buffers that a CUDA graph reads. Source:
+    /// torch/_inductor/cudagraph_trees.py (copy_misaligned_inputs, static_input_idxs); kernelbench.csv, RMSNorm of 268
+    /// MB: 1.23 ms compiled, 2.13 in a graph on an L40S, 0.31 and 0.54 on an H100.
     void copy_into_buffers(OpId id) {
         if (!traits_.copies_inputs) return;
         for (const TensorId input : graph_.ops[id].inputs) {
@@ -180,10 +180,10 @@ class Lowering {
         }
     }
 
-    /// Where a compiler makes inputs of a module's weights, a graph copies them into its own buffers before each run,
-    /// by one kernel for many tensors. Source: torch/_dynamo/backends/cudagraphs.py with inline_inbuilt_nn_modules
-    /// (range(fixed) is empty); kernelbench.csv: VGG-16's 553 MB take 0.35 ms on an H100, 1.8 on an
-    /// L40S.
+    /// If a compiler turns a module's weights into inputs, a CUDA graph copies them into its own buffers before each
+    /// run, with one kernel for many tensors. Source: torch/_dynamo/backends/cudagraphs.py with
+    /// inline_inbuilt_nn_modules (range(fixed) is empty); kernelbench.csv: VGG-16's 553 MB take 0.35 ms on an H100, 1.8
+    /// on an L40S.
     void copy_weights() {
         std::vector<TensorId> weights;
         for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
@@ -197,8 +197,8 @@ class Lowering {
                     .writes = weights});
     }
 
-    /// A scatter writes into a tensor that nothing else needs as it was, so that it touches no more than what it
-    /// writes. Where an operator behind it reads the old tensor, the form without an underscore copies it first.
+    /// A scatter runs in place and touches only what it writes, unless a later operator reads the old tensor: then the
+    /// out-of-place form copies it first.
     void write_updates_alone(const Op& op, OpId id, Kernel& kernel) const {
         const std::vector<TensorId> updates = scattered(graph_, op);
         const auto bases = op.inputs.begin() + static_cast<std::ptrdiff_t>(scatter_bases(op));
@@ -221,7 +221,7 @@ class Lowering {
         }
     }
 
-    /// A cast between types that a run in f32 stores alike returns its input.
+    /// A cast between types with the same storage in an f32 run returns its input.
     bool is_stored_alike(const Op& op) const {
         if (op.kind != OpKind::cast || op.inputs.empty() || op.inputs[0] == no_tensor) return false;
         if (storage_type(options_.precision) != DType::f32 || !types_.autocast_policies().empty()) return false;
@@ -234,7 +234,7 @@ class Lowering {
         const bool samples = op.text("function") == "grid_sample";
         const bool has_window = op.kind == OpKind::pool || (op.kind == OpKind::resize && !samples);
         if (has_window && traits_.windows_stream) return MemoryClass::pointwise;
-        // A scale of int8 streams; batch norms were fitted to kernels of wider types.
+        // An int8 scale is a streaming kernel; batch norms were fitted to wider types.
         if (op.kind == OpKind::batch_norm && types_.has_narrow_activations()) return MemoryClass::pointwise;
         return ftax::memory_class(op);
     }
@@ -243,7 +243,7 @@ class Lowering {
         const Op& op = graph_.ops[id];
         if (op.kind == OpKind::split && traits_.calls_engines) return split_engine(id);
         const bool moves = traits_.views_move_data && op.kind != OpKind::reshape && op.kind != OpKind::identity;
-        // torch.reshape copies what strides cannot express; torch.view would have failed instead.
+        // torch.reshape copies if strides cannot express the result; torch.view would fail.
         const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&
                               !graph_.tensors[op.inputs[0]].strides.empty() && !traits_.views_move_data;
         if (!moves && !may_copy && !traits_.views_cost_host) return;
@@ -261,8 +261,8 @@ class Lowering {
         }
     }
 
-    /// A split between two engines is dispatched by TorchScript; the call of the next engine copies pieces that are not
-    /// contiguous. Source: pytorch/TensorRT, core/runtime (execute_engine).
+    /// TorchScript dispatches a split between two engines; the next engine call copies non-contiguous pieces. Source:
+    /// pytorch/TensorRT, core/runtime (execute_engine).
     void split_engine(OpId id) {
         const auto begin = [&](HostKind kind) {
             begin_launch(id, kind);
@@ -280,7 +280,7 @@ class Lowering {
         }
     }
 
-    /// One kernel where the engine has one for the sequence, else both products and the softmax, which scales and
+    /// Emits one kernel if the engine has one for the sequence, else both products and the softmax, which scales and
     /// masks.
     void lower_engine_attention(OpId id) {
         const Op& op = graph_.ops[id];
@@ -309,20 +309,20 @@ class Lowering {
         }
     }
 
-    /// Largest state of which a layer is one kernel. Source: PyTorch 1.12, aten/src/ATen/native/cudnn/RNN.cpp
-    /// (use_rnn_persist_small_h), which does not use it for packed sequences.
+    /// Largest state for which a layer is one kernel. Source: PyTorch 1.12, aten/src/ATen/native/cudnn/RNN.cpp
+    /// (use_rnn_persist_small_h), not used for packed sequences.
     bool is_persistent(const Op& op) const {
         const std::int64_t largest = op.text("cell") == "rnn" ? 384 : 192;
         return traits_.persistent_recurrences && op.integer("packed", 0) == 0 && op.integer("hidden", 1) <= largest;
     }
 
-    /// cuDNN's call: the products of a layer's input with its weights for all steps at once, then for each step of each
-    /// layer and direction a product with the state and what makes the new state of it. Nothing overlaps: four layers
-    /// take four times as long as one. Source: cudnn-rnn-bench-62143/forward (see recurrent.hpp), first column.
+    /// Emits the kernels of cuDNN's call: the products of the inputs with the weights for all steps at once, then, for
+    /// each step of each layer and direction, a product with the state and the state update. Nothing overlaps: four
+    /// layers take four times as long as one. Source: cudnn-rnn-bench-62143/forward (see recurrent.hpp), first column.
     void lower_recurrent(OpId id) {
         const Op& op = graph_.ops[id];
         cast_for_autocast(id);
-        if (op.integer("batch_first", 0) != 0 && !traits_.views_move_data) {  // _cudnn_rnn copies what it transposes
+        if (op.integer("batch_first", 0) != 0 && !traits_.views_move_data) {  // _cudnn_rnn copies transposed data
             begin_launch(id, HostKind::elementwise);
             add_kernel(
                 {.memory_class = MemoryClass::transpose, .op = id, .reads = {op.inputs[0]}, .writes = {op.inputs[0]}});
@@ -365,7 +365,7 @@ class Lowering {
         const bool converts = traits_.wide_activations && is_layer(op);
         if (converts) {
             convert(id, op.inputs[0]);
-            // Cards without tensor cores have kernels that take quantised weights as they are.
+            // Cards without tensor cores have kernels that read quantised weights directly.
             if (format.quantizes_weights() && device_.peak(format.path)) widen_weights(id);
         }
         begin_launch(id, host_kind(op, rule));
@@ -396,13 +396,13 @@ class Lowering {
         add_bias(id, convolution);
     }
 
-    /// Whether an operator multiplies by weights.
+    /// Returns true for operators that multiply by weights.
     bool is_layer(const Op& op) const {
         return (op.kind == OpKind::linear || op.kind == OpKind::matmul) && op.inputs.size() > 1 &&
                graph_.tensors[op.inputs[1]].role == TensorRole::weight;
     }
 
-    /// Halves for the BLAS library, or f32 of what it returns.
+    /// Emits the conversion to fp16 for cuBLAS, or of its results to f32.
     void convert(OpId id, TensorId tensor) {
         begin_launch(id, HostKind::elementwise);
         add_kernel({.condition = LaunchCondition::beyond_few_rows,
@@ -412,15 +412,15 @@ class Lowering {
                     .written_type = DType::f16});
     }
 
-    /// Halves of all weights; the product counts reading them narrow. Source: llama.cpp of May 2024, ggml-cuda.cu
-    /// (ggml_cuda_op_mul_mat_cublas): to_fp16 of the whole matrix.
+    /// Emits the conversion of all weights to fp16; the product itself counts narrow reads. Source: llama.cpp of May
+    /// 2024, ggml-cuda.cu (ggml_cuda_op_mul_mat_cublas): to_fp16 of the whole matrix.
     void widen_weights(OpId id) {
         begin_launch(id, HostKind::elementwise);
         add_kernel({.condition = LaunchCondition::beyond_few_rows, .op = id, .writes = {graph_.ops[id].inputs[1]}});
     }
 
     /// Source: PyTorch 2.5, aten/src/ATen/native/transformers/attention.cpp (_scaled_dot_product_attention_math,
-    /// allowFP16BF16ReductionMathSDP), which attention of other than four dimensions comes to (sdp_utils.cpp).
+    /// allowFP16BF16ReductionMathSDP), used for attention without four dimensions (sdp_utils.cpp).
     bool is_widened_attention(const Op& op) const {
         constexpr int first_torch = 205;
         return op.kind == OpKind::attention && options_.libraries.torch >= first_torch &&
@@ -435,7 +435,7 @@ class Lowering {
         }
     }
 
-    /// A convolution reads int8; what comes in another type, as the network's input does, is written anew first.
+    /// A convolution reads int8; inputs of another type, such as the network's input, are converted first.
     /// Source: TensorRT's build log, "Reformatting CopyNode for Input Tensor 0 to conv1".
     void reformat_input(OpId id) {
         const TensorId input = graph_.ops[id].inputs[0];
@@ -454,7 +454,7 @@ class Lowering {
                     .writes = {graph_.ops[id].inputs[0]}});
     }
 
-    /// Source: PyTorch has no limit with CUDA 12.1 and later (Blas.cpp), which most builds with cuDNN 9 have.
+    /// Source: PyTorch has no limit with CUDA 12.1 and later (Blas.cpp), used by most builds with cuDNN 9.
     std::int64_t cublas_lt_limit() const {
         return options_.libraries.cudnn >= 9 && traits_.cublas_lt_limit > 0 ? no_cublas_lt_limit
                                                                             : traits_.cublas_lt_limit;
@@ -466,8 +466,8 @@ class Lowering {
         return older ? kernels::ConvLibrary::cudnn7_heuristic : traits_.conv_library;
     }
 
-    /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a
-    /// linear layer with a strided input, which PyTorch runs as a batched product with the one filter. Source:
+    /// Returns true if the bias needs a separate pass over the result: for convolutions without an epilogue, and for
+    /// linear layers with a strided input, which PyTorch runs as a batched product with a shared weight. Source:
     /// aten/src/ATen/native/Convolution.cpp, Linear.cpp (linear) and LinearAlgebra.cpp (should_fold).
     void add_bias(OpId id, bool convolution) {
         const Op& op = graph_.ops[id];
@@ -485,7 +485,7 @@ class Lowering {
 
     static constexpr int first_with_flash2 = 202;  // Source: PyTorch 2.2's release notes
 
-    /// Attention that the memory-efficient kernel does in f32, from three products in TF32.
+    /// Returns true for f32 attention in the memory-efficient kernel, which uses three TF32 products.
     bool splits_f32(const Op& op) const {
         return op.kind == OpKind::attention && !traits_.engine && options_.precision == Precision::fp32 &&
                graph_.tensors[op.inputs[0]].shape.size() == 4;
@@ -501,13 +501,13 @@ class Lowering {
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
 
-    /// Whether a generated kernel writes what the tensor is a view of: as its readers want it.
+    /// Returns true if a generated kernel writes the tensor's base, in the layout of its readers.
     bool is_generated(TensorId tensor) const {
         const OpId id = graph_.tensors[viewed(graph_, tensor)].producer;
         return id != no_op && graph_.ops[id].integer(rewrites::generated, 0) != 0;
     }
 
-    /// Whether only generated kernels read the tensor and its views: where it lies.
+    /// Returns true if only generated kernels read the tensor and its views, in place.
     bool is_read_by_generated(TensorId tensor) const {
         return !readers_[tensor].empty() && std::all_of(readers_[tensor].begin(), readers_[tensor].end(), [&](OpId id) {
             const Op& op = graph_.ops[id];
@@ -515,7 +515,7 @@ class Lowering {
         });
     }
 
-    /// Whether the filter of a convolution is known to be 1 × 1.
+    /// Returns true if the filter of a convolution is known to be 1 × 1.
     bool is_pointwise(const Op& conv) const {
         const std::vector<Expression>& filter = graph_.tensors[conv.inputs[1]].shape;
         return filter.size() >= 2 && std::all_of(filter.begin() + 2, filter.end(), [&](Expression e) {
@@ -523,21 +523,21 @@ class Lowering {
                });
     }
 
-    /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores, on some chips (Volta) in f32 also. Source:
-    /// framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs each).
+    /// cuDNN hands batch-1 pointwise convolutions to cuBLAS on tensor cores, and on some chips (Volta) in f32. Source:
+    /// framework_tax.csv, batch 1 and 2 on hosts with a slow library call (80 µs each).
     BlasCall blas_call(const Op& op) const {
         if (traits_.calls_engines || traits_.engine || traits_.host_kind == HostKind::graph_node)
             return BlasCall::never;
         if (op.kind == OpKind::linear) return BlasCall::always;
         const bool by_heuristic = traits_.conv_library == kernels::ConvLibrary::cudnn_heuristic;
         if (op.kind != OpKind::conv || op.integer("groups", 1) != 1 || !by_heuristic) return BlasCall::never;
-        if (graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // not known
+        if (graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // unknown
         const bool through_cublas =
             math_path(device_, options_.precision, true) != MathPath::fp32 || device_.chip().pointwise_through_blas;
         return is_pointwise(op) && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
     }
 
-    /// What an operator demands of its input's strides, beyond which eager PyTorch copies it first.
+    /// Returns the stride requirement of an operator's input; if not met, eager PyTorch copies the input first.
     /// Source: aten/src/ATen/native/cudnn/ConvShared.cpp, cuda/layer_norm_kernel.cu (expect_contiguous),
     /// cuda/SoftMax.cu, group_norm.cpp, cudnn/BatchNorm.cpp and the pooling kernels (suggest_memory_format).
     std::optional<LaunchCondition> demanded_format(const Op& op) const {
@@ -563,8 +563,8 @@ class Lowering {
                     .writes = {input}});
     }
 
-    /// ONNX Runtime's Concat sends the list of its inputs and three tables of their sizes to the device first, unless
-    /// all are of one size and few. Source: onnxruntime/core/providers/cuda/tensor/concat.cc.
+    /// ONNX Runtime's Concat first sends the list of its inputs and three tables of their sizes to the device, unless
+    /// the inputs are few and of equal size. Source: onnxruntime/core/providers/cuda/tensor/concat.cc.
     void copy_concat_tables(OpId id) {
         const Op& op = graph_.ops[id];
         if (op.kind != OpKind::concat || !traits_.concat_copies_tables) return;
@@ -582,7 +582,7 @@ class Lowering {
 
     HostKind host_kind(const Op& op, const LaunchRule& rule) const {
         if (op.text("function") == rewrites::fused_function) return HostKind::fused;
-        if (op.integer("inner", 0) != 0) return HostKind::view;  // called by another, not from Python
+        if (op.integer("inner", 0) != 0) return HostKind::view;  // called by another operator, not from Python
         if (op.kind == OpKind::matmul) {
             const auto rank = [&](std::size_t i) { return graph_.tensors[op.inputs[i]].shape.size(); };
             return rank(0) > 2 || rank(1) > 2 ? HostKind::bmm : HostKind::gemm;
@@ -596,8 +596,8 @@ class Lowering {
         return is_pointwise(op) ? HostKind::conv_grouped : HostKind::conv;
     }
 
-    /// torch.matmul folds the leading dimensions of its operands into one batch dimension; where the strides do not
-    /// allow it (batch > 1 and heads transposed behind the sequence) that is a copy of its own.
+    /// torch.matmul folds the leading dimensions of its operands into one batch dimension; if the strides do not allow
+    /// it (batch > 1 and heads transposed after the sequence), it copies.
     /// Source: aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl: expand().reshape().
     void copy_unmergeable_operands(OpId id) {
         for (const TensorId input : graph_.ops[id].inputs) {
@@ -613,9 +613,8 @@ class Lowering {
         }
     }
 
-    /// Under autocast operands of another type than the operator's are cast first, weights on every forward pass unless
-    /// the context stays open. Source: aten/src/ATen/autocast_mode.cpp, cached_cast; leaving the context clears its
-    /// cache.
+    /// Under autocast, operands of other types are cast first, weights in every forward pass unless the context stays
+    /// open. Source: aten/src/ATen/autocast_mode.cpp, cached_cast; leaving the context clears its cache.
     void cast_for_autocast(OpId id) {
         if (types_.autocast_policies().empty()) return;
         const Op& op = graph_.ops[id];
@@ -640,7 +639,7 @@ class Lowering {
     LoweringTraits traits_;
     TypeAssignment types_;
     Schedule schedule_;
-    std::vector<std::vector<OpId>> readers_;  ///< of each tensor, in order
+    std::vector<std::vector<OpId>> readers_;  ///< readers of each tensor, in order
     std::unordered_map<std::string, std::uint32_t> pending_calls_;
 };
 

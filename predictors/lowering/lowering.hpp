@@ -10,88 +10,87 @@
 
 namespace ftax {
 
-/// An attention kernel of an engine's builder: for which versions, chips and shapes it exists.
+/// A fused attention kernel of an engine builder, with the versions, chips and shapes that it supports.
 struct FusedAttention {
     int from_version = 0, below_version = 0;      ///< 100 · major + minor; 0: no limit
     int least_chip = 0, greatest_chip = 0;        ///< 10 · compute capability
     int least_head = 0, greatest_head = 0, step;  ///< head widths, `step` apart
-    std::int64_t longest = 0;                     ///< sequence; 0: any
-    bool whole_heads = false;                     ///< one block does a head, however long its sequence
-    DType type = DType::f16;                      ///< of queries, keys and values; f16 stands for bf16 too
+    std::int64_t longest = 0;                     ///< longest sequence; 0: any
+    bool whole_heads = false;                     ///< one block per head, regardless of the sequence length
+    DType type = DType::f16;                      ///< type of queries, keys and values; f16 includes bf16
 };
 
 /// How a framework executes the operators of a (rewritten) graph one after another.
 struct LoweringTraits {
-    bool views_cost_host = true;        ///< reshape, transpose, slice … pass through the dispatcher
-    bool views_move_data = false;       ///< transposes and slices are kernels, not changed strides
+    bool views_cost_host = true;        ///< reshape, transpose, slice … go through the dispatcher
+    bool views_move_data = false;       ///< transposes and slices launch kernels
     bool module_calls = true;           ///< each nn.Module call costs host time
-    bool separate_conv_bias = true;     ///< a convolution's bias is a second kernel over its output
-    bool concat_copies_tables = false;  ///< a concat of unequal parts copies tables to the device first
+    bool separate_conv_bias = true;     ///< the bias of a convolution is a separate kernel
+    bool concat_copies_tables = false;  ///< a concat of unequal parts first copies tables to the device
     bool skips_padding = false;         ///< nested tensors: padded tokens are not computed
     kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
-    /// Convolutions sum halves in half precision, twice as fast on GeForce cards; products do not. Source:
-    /// framework_tax.csv and framework_tax_more.csv, Torch-TensorRT on an RTX 2080 Ti and a 3090; kernl's BERT on a
-    /// 3090.
+    /// Convolutions accumulate fp16 in half precision, which doubles the rate on GeForce cards; products do not.
+    /// Source: framework_tax.csv and framework_tax_more.csv, Torch-TensorRT on an RTX 2080 Ti and a 3090; kernl's BERT
+    /// on a 3090.
     bool half_accumulation = false;
-    /// Compute capability, times ten, from which quantised weights are multiplied by dp4a where there are no tensor
-    /// cores; 0: never.
+    /// Compute capability × 10 from which quantised weights use dp4a if there are no tensor cores; 0: never.
     int dot_products_from = 0;
-    bool half_products = false;  ///< products sum halves too
-    /// Activations are f32. Products of more than few_rows tokens are the BLAS library's, in f16: kernels around them
-    /// convert, quantised weights are widened first. Attention stores its scores.
+    bool half_products = false;  ///< matrix products accumulate in half precision, too
+    /// Activations are f32. Products with more than few_rows tokens use cuBLAS in f16: separate kernels convert the
+    /// operands and dequantise the weights. Attention materialises its scores.
     bool wide_activations = false;
-    bool calls_engines = false;   ///< a run calls an engine, and another behind each split, which runs outside
-    bool channels_last = false;   ///< the engine keeps half-precision activations in NHWC
-    bool windows_stream = false;  ///< kernels that pool or resize run at memory speed; pooling keeps no indices
-    std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
-    /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does. Source: PyTorch 1.12,
+    bool calls_engines = false;   ///< a run calls one engine, plus one after each graph break
+    bool channels_last = false;   ///< half-precision activations are NHWC
+    bool windows_stream = false;  ///< pooling and resizing kernels are bandwidth-bound; pooling stores no indices
+    std::int64_t conv_workspace_bytes = 0;  ///< workspace limit of a convolution; 0: none
+    /// Linear layers with bias and all dimensions below this use cublasLt; 0: none. Source: PyTorch 1.12,
     /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.
     std::int64_t cublas_lt_limit = 65535;
-    bool batched_matmul_copies = true;   ///< operands whose leading dimensions do not merge are copied first
+    bool batched_matmul_copies = true;   ///< operands whose leading dimensions cannot be merged are copied first
     bool persistent_recurrences = true;  ///< a small recurrent layer is one kernel (PyTorch with cuDNN 8.2 and later)
-    /// Bytes of the weights that an SM loads in a cycle in the framework's own kernels for products of few rows, and at
-    /// best in those of more; 0: the BLAS library has them all.
+    /// Weight bytes per cycle and SM that the framework's own kernels load for products with few rows, and at most with
+    /// more rows; 0: all products use cuBLAS.
     double row_bytes_per_cycle = 0;
-    /// From this version on (LibraryVersions::engine) steps of one token for each sequence are one CUDA graph;
-    /// nullopt: kernels are launched one by one.
+    /// Version (LibraryVersions::engine) from which decoding steps of one token per sequence are one CUDA graph;
+    /// nullopt: kernels are launched individually.
     std::optional<int> captures_decoding_from{};
-    int sums_by_itself_from = 0;  ///< version from which sums over cards are kernels of the engine's own, not NCCL's
+    int sums_by_itself_from = 0;  ///< version from which the engine's own all-reduce kernels replace NCCL
     /// Version from which the host schedules step n + 1 while the device computes step n.
     std::optional<int> schedules_ahead_from{};
     /// Versions whose sampler sorts the logits for top-k and top-p.
     std::optional<int> sorts_logits_from{}, sorts_logits_until{};
-    std::optional<int> mixes_phases_from{};    ///< version from which one step holds prompts and decoding sequences
-    std::optional<int> chunks_prompts_from{};  ///< version from which the scheduler splits prompts over steps
-    std::int64_t most_captured_sequences = 0;  ///< that such a graph serves
-    int captures_from_capability_major = 0;    ///< devices below this compute capability are not captured
-    /// Tokens of prompts that one pass takes in; 0: all prompts at once.
+    std::optional<int> mixes_phases_from{};    ///< version from which prompts and decoding share a step
+    std::optional<int> chunks_prompts_from{};  ///< version from which prompts are split over steps
+    std::int64_t most_captured_sequences = 0;  ///< largest batch of such a graph
+    int captures_from_capability_major = 0;    ///< lowest compute capability with graph capture
+    /// Prompt tokens per pass; 0: unlimited.
     std::int64_t tokens_per_pass = 0;
-    bool splits_prompts = false;         ///< also those that alone are longer than a pass
-    bool splits_tensors = true;          ///< cards of one machine can share each layer
-    bool serves_sequences = false;       ///< each forward call takes sequences from a scheduler and samples tokens
+    bool splits_prompts = false;         ///< prompts longer than a pass are split
+    bool splits_tensors = true;          ///< supports tensor parallelism
+    bool serves_sequences = false;       ///< each forward call schedules sequences and samples tokens
     double frontend_s = 0;               ///< see SchedulerOptions
-    bool evicts_sequences = false;       ///< others run on while a sequence waits for memory, else all begin together
-    bool synchronizes_runs = false;      ///< every run ends by waiting for the device
-    bool lays_out_convolutions = false;  ///< a compiler runs them on NHWC data where that pays
-    bool engine = false;                 ///< all kernels are the engine's own, weights come back once a pass
-    bool captures_no_updates = false;    ///< a model whose run changes its buffers is dispatched instead
-    bool copies_inputs = false;          ///< a graph reads its inputs from its own buffers, where each run copies them
-    std::optional<int> copies_weights_from{};  ///< version of PyTorch from which it does so with weights
-    bool resizes_volumes_by_index = false;     ///< nearest neighbours in five dimensions have no kernel of their own
-    bool joins_contrib_nodes = false;  ///< a com.microsoft node is one dispatch, however many kernels it launches
-    std::span<const FusedAttention> fused_attention{};  ///< in the order in which the engine prefers them
-    std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
+    bool evicts_sequences = false;       ///< sequences out of memory wait while others run; else all start together
+    bool synchronizes_runs = false;      ///< every run ends with a device synchronisation
+    bool lays_out_convolutions = false;  ///< the compiler picks NHWC convolutions if faster
+    bool engine = false;                 ///< all kernels are the engine's own; weights are reused once per pass
+    bool captures_no_updates = false;    ///< models that mutate buffers run without CUDA graphs
+    bool copies_inputs = false;          ///< each run copies its inputs into buffers of the graph
+    std::optional<int> copies_weights_from{};  ///< PyTorch version from which weights are copied as well
+    bool resizes_volumes_by_index = false;     ///< 5-D nearest-neighbour resizing uses indexing kernels
+    bool joins_contrib_nodes = false;          ///< a com.microsoft node is one dispatch, regardless of its kernels
+    std::span<const FusedAttention> fused_attention{};  ///< in order of the engine's preference
+    std::optional<HostKind> host_kind{};  ///< the same host cost for all launches (compiled engine, CUDA graph)
 };
 
-/// How a framework executes operators on a device: on a CPU a convolution adds its own bias.
+/// Adapts a framework's traits to a device: on a CPU, convolutions fuse their bias.
 [[nodiscard]] LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits);
 
-/// Turns a graph into the schedule of launches and kernels. The graph must be in execution order.
-/// Throws Error{usage} when the device lacks the precision, or for a library version that is not modelled.
+/// Lowers a graph to a schedule of launches and kernels. The graph must be in execution order. Throws Error{usage} if
+/// the device lacks the precision or the library version is not modelled.
 [[nodiscard]] Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                              const LoweringTraits& traits);
 
-/// Whether a framework keeps the activations of a run in NHWC.
+/// Returns true if a framework keeps activations in NHWC.
 [[nodiscard]] bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept;
 
 }  // namespace ftax

@@ -25,7 +25,7 @@ MathPath math_path(const DeviceSpec& device, Precision precision, bool convoluti
                                                   fmt::join(others, ", ")));
     }
     const MathPath path = precision == Precision::fp32 && convolution ? MathPath::tf32 : spec.rest;
-    // Without tensor cores frameworks store half and compute at the fp32 rate (Pascal in framework_tax.csv).
+    // Without tensor cores, frameworks store fp16 and compute at the fp32 rate (Pascal in framework_tax.csv).
     return device.peak(path) ? path : MathPath::fp32;
 }
 

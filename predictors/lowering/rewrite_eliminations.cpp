@@ -8,7 +8,7 @@
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
-// Operators that an exporter or an engine's builder leaves out.
+// Operators that exporters or engine builders remove.
 
 namespace ftax::rewrites {
 namespace {
@@ -20,8 +20,8 @@ bool is_fixed(const Graph& graph, TensorId id) {
            });
 }
 
-/// What gives another result each time, or may: random numbers, control flow, operators nobody knows; and what is kept
-/// for the provider that quantises, whichever it is. Source: ONNX Runtime, ConstantFolding (skip_dequantize_linear).
+/// Returns true for operators that are never folded: random numbers, control flow, unknown operators, and those kept
+/// for quantising providers. Source: ONNX Runtime, ConstantFolding (skip_dequantize_linear).
 bool is_uncertain(const Op& op) {
     if (op.is(OpKind::custom, OpKind::control, OpKind::to_host, OpKind::dequantize)) return true;
     if (op.kind != OpKind::fill) return false;
@@ -30,7 +30,8 @@ bool is_uncertain(const Op& op) {
                        [&](std::string_view name) { return op.source.find(name) != std::string::npos; });
 }
 
-/// True where the result is the first input: layout and ownership only, the whole of a tensor cut out, one part joined.
+/// Returns true if the result equals the first input: changes of layout or ownership only, full slices, concatenations
+/// of one tensor.
 bool is_copy(const Graph& graph, const Op& op) {
     if (op.inputs.empty() || op.inputs[0] == no_tensor || op.outputs.size() != 1) return false;
     const Tensor& input = graph.tensors[op.inputs[0]];
@@ -41,7 +42,7 @@ bool is_copy(const Graph& graph, const Op& op) {
     return op.kind == OpKind::identity || (op.is(OpKind::slice, OpKind::expand) && same_shape);
 }
 
-/// What is joined with nothing, as a cache that holds nothing yet: exporters leave the empty parts out.
+/// Concatenations with empty tensors (an empty cache), which exporters omit.
 void drop_empty_parts(const Graph& graph, Op& op) {
     if (op.kind != OpKind::concat) return;
     const auto is_empty = [&](TensorId id) {
@@ -53,8 +54,8 @@ void drop_empty_parts(const Graph& graph, Op& op) {
     if (!std::all_of(op.inputs.begin(), op.inputs.end(), is_empty)) std::erase_if(op.inputs, is_empty);
 }
 
-/// Whether the layer that produces a tensor can be told to write it elsewhere: what comes from outside, and pieces of
-/// another tensor, already lie somewhere.
+/// Returns true if the producer of a tensor can write it to another location; graph inputs and pieces of other tensors
+/// have a fixed location.
 bool is_movable(const Graph& graph, TensorId id) {
     const Tensor& tensor = graph.tensors[id];
     if (tensor.role != TensorRole::activation || tensor.producer == no_op) return false;
@@ -73,7 +74,7 @@ void fold_constants(Graph& graph) {
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         const Op& op = graph.ops[id];
         if (is_uncertain(op)) continue;
-        // Only the shape counts of a tensor that others are filled or expanded like.
+        // Operators that fill or expand like a tensor only use its shape.
         const std::size_t read = op.kind == OpKind::fill ? 0 : op.kind == OpKind::expand ? 1 : op.inputs.size();
         const auto end = op.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, op.inputs.size()));
         if (!std::all_of(op.inputs.begin(), end, is_known)) continue;

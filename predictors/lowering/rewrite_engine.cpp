@@ -9,13 +9,13 @@
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
-// What builders of engines do to transformers: attention in one kernel, layers side by side in one product, and no
-// movement of data between them.
+// Engine builders' rewrites of transformers: fused attention, sibling layers in one product, and no data movement
+// between them.
 
 namespace ftax::rewrites {
 namespace {
 
-/// Operators whose kernels read and write with any stride.
+/// Operators whose kernels accept any strides.
 bool is_strided(const Op& op) {
     return op.is(OpKind::matmul, OpKind::attention, OpKind::linear);
 }
@@ -24,12 +24,12 @@ bool is_movement(const Op& op) {
     return op.is(OpKind::transpose, OpKind::slice, OpKind::split, OpKind::expand);
 }
 
-/// Rows of the weight matrix of a layer x·Wᵀ, columns of x·W.
+/// Returns the output width: rows of the weight matrix of a layer x·Wᵀ, columns of x·W.
 Expression width_of(const Graph& graph, const Op& layer) {
     return graph.tensors[layer.outputs[0]].shape.back();
 }
 
-/// May two layers of one input become one? Same reduction, both with a bias or both without, weights of two dimensions.
+/// Returns true if two layers of one input can be merged: same reduction, both with or both without bias, 2-D weights.
 bool may_merge(const Graph& graph, const Op& a, const Op& b) {
     const auto bias = [](const Op& op) { return op.inputs.size() > 2 && op.inputs[2] != no_tensor; };
     const auto plain = [&](const Op& op) {
@@ -40,7 +40,7 @@ bool may_merge(const Graph& graph, const Op& a, const Op& b) {
     return a.inputs[0] == b.inputs[0] && plain(a) && plain(b) && bias(a) == bias(b) && a.attributes == b.attributes;
 }
 
-/// Writes the layers of `group` (in order, of one input) as one product and the pieces that its readers take.
+/// Replaces the layers of `group` (in order, with one input) by one product and slices for its readers.
 void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>& ops) {
     Op merged = graph.ops[group.front()];
     Op pieces{.kind = OpKind::split,
@@ -82,7 +82,7 @@ void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>
     ops.push_back(std::move(pieces));
 }
 
-/// Marks tensors that reach strided kernels only, through reshapes and movement at most.
+/// Marks tensors that are read only by strided kernels, directly or through reshapes and movement.
 std::vector<bool> read_by_strided_kernels(const Graph& graph) {
     std::vector<bool> strided(graph.tensors.size(), true), read(graph.tensors.size(), false);
     for (const TensorId output : graph.outputs) strided[output] = false;
@@ -108,7 +108,7 @@ void recognise_attention(Graph& graph) {
 }
 
 void merge_sibling_layers(Graph& graph) {
-    std::vector<std::vector<OpId>> groups(graph.ops.size());  // at the first of each
+    std::vector<std::vector<OpId>> groups(graph.ops.size());  // indexed by the first member
     std::vector<bool> merged(graph.ops.size(), false);
     std::vector<std::vector<OpId>> layers_of(graph.tensors.size());
     for (OpId id = 0; id < graph.ops.size(); ++id) {
@@ -194,7 +194,7 @@ void fuse_residual_layer_norm(Graph& graph) {
         if (addition == no_op || norms_of[sum] != 1) continue;
         const Op& add = graph.ops[addition];
         if (add.kind != OpKind::pointwise || add.text("function") != "add" || add.inputs.size() != 2) continue;
-        // Whoever else reads the sum runs after the norm, which writes it too.
+        // Other readers of the sum run after the norm, which also writes it.
         const bool early = std::any_of(graph.ops.begin() + addition, graph.ops.begin() + id, [&](const Op& op) {
             return std::find(op.inputs.begin(), op.inputs.end(), sum) != op.inputs.end();
         });

@@ -9,12 +9,12 @@
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
-// How an ONNX file writes out layers of PyTorch, for the targets that run such a file.
+// Expansion of PyTorch layers as in ONNX files, for targets that run such files.
 
 namespace ftax::rewrites {
 namespace {
 
-/// False for attention with fewer heads of keys than of queries, and for an ONNX file's own operators.
+/// Returns false for grouped-query attention, and for attention operators of ONNX files.
 bool is_written_out(const Graph& graph, const Op& op) {
     if (op.kind != OpKind::attention || op.inputs.size() < 3 || op.outputs.size() != 1) return false;
     const bool of_onnx = graph.format == "onnx" && op.source.find('+') == std::string::npos;
@@ -54,7 +54,7 @@ void append_attention(Spelling out) {
     out.apply(OpKind::matmul, {weights, op.inputs[2]}, op.outputs[0]);
 }
 
-/// x · g(x) in one operator, which ONNX has no node for or only as a function of two.
+/// x · g(x) in one operator; ONNX has no such node, or only as a function of two.
 bool is_gate(const Graph&, const Op& op) {
     return op.kind == OpKind::pointwise && (op.text("function") == "silu" || op.text("function") == "hardswish");
 }
@@ -68,7 +68,7 @@ void append_gate(Spelling out) {
     out.apply(OpKind::pointwise, {x, share}, out.replaced.outputs[0], {{"function", "mul"}});
 }
 
-/// False for the operators of their own that ONNX files have for it.
+/// Returns false for the dedicated operators of ONNX files.
 bool is_grouped_norm(const Graph& graph, const Op& op) {
     if (op.kind != OpKind::group_norm || op.source.find("GroupNorm") != std::string::npos) return false;
     const Tensor& x = graph.tensors[op.inputs[0]];
@@ -111,7 +111,7 @@ bool is_roll(const Graph& graph, const Op& op) {
     return op.kind == OpKind::copy && !op.integers("shifts").empty() && graph.tensors[op.inputs[0]].known_shape;
 }
 
-/// Per dimension both parts are cut out and joined the other way round.
+/// Rolls each dimension by slicing both parts and concatenating them in reverse order.
 void append_roll(Spelling out) {
     Graph& graph = out.graph;
     const auto axes = out.replaced.integers("axes");

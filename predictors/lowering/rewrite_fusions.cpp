@@ -10,7 +10,7 @@
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
-// Layers that an optimiser recognises, and those that it joins into one.
+// Recognition and fusion of layers.
 
 namespace ftax::rewrites {
 namespace {
@@ -38,8 +38,8 @@ std::vector<TensorId> activations_of(const Graph& graph, const Op& op) {
     return result;
 }
 
-/// Walks over the operators and joins each that `match` names a predecessor for to that predecessor, which then writes
-/// the result itself. `match` may change the predecessor's inputs.
+/// Fuses each operator for which `match` returns a predecessor into that predecessor, which then writes the result.
+/// `match` may change the predecessor's inputs.
 template <class Match>
 void absorb(Graph& graph, const Match& match) {
     assign_producers(graph);
@@ -56,18 +56,19 @@ void absorb(Graph& graph, const Match& match) {
     erase(graph, removed);
 }
 
-/// Marks that a contraction finishes its result itself, bias included.
+/// Marks a contraction with an epilogue, including the bias.
 void mark_epilogue(Op& contraction, std::string_view function) {
     contraction.attributes.push_back({std::string(epilogue), std::string(function)});
 }
 
-/// Activations that only clip: a kernel applies them as it writes, without another table or exponential.
+/// Clipping activations, which a kernel can apply while writing, without a table or exponential.
 bool is_clipping(const Op& op) {
     static constexpr std::array<std::string_view, 5> functions = {"relu", "relu6", "clip", "clamp", "leaky_relu"};
     return std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
 }
 
-/// Joins clipping activations, if the library has such kernels, or the addition of two to the contraction before them.
+/// Fuses clipping activations, if the library has such kernels, or additions of two tensors into the preceding
+/// contraction.
 template <class Accept>
 void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::string_view addition) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
@@ -80,7 +81,7 @@ void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::strin
             return into;
         }
         if (inputs.size() != 2 || op.text("function") != addition) return no_op;
-        // The contraction that runs last finds the other summand ready.
+        // When the last of the contractions runs, the other summand is available.
         for (const auto& [own, other] : {std::pair(inputs[0], inputs[1]), std::pair(inputs[1], inputs[0])}) {
             const OpId into = sole_producer(graph, readers, own, accept);
             const OpId before = graph.tensors[other].producer;
@@ -154,7 +155,7 @@ void fold_batch_norm(Graph& graph) {
 }
 
 void fuse_conv_relu(Graph& graph) {
-    // FusedConv has no form with an addition but without relu: mark the additions that a relu follows.
+    // FusedConv does not support an addition without relu: mark additions followed by a relu.
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& relu = graph.ops[id];
         if (relu.kind != OpKind::pointwise || !is_clipping(relu)) return no_op;

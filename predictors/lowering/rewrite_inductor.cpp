@@ -11,26 +11,26 @@
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
-// What Inductor makes of a graph: Triton kernels between library calls, and NHWC convolutions.
+// Inductor's rewrites: Triton kernels between library calls, and NHWC convolutions.
 
 namespace ftax::rewrites {
 namespace {
 
 bool may_be_generated(const Op& op) {
     using enum OpKind;
-    if (op.is(resize)) return op.source.find("_aa") == op.source.npos;  // no decomposition smooths
+    if (op.is(resize)) return op.source.find("_aa") == op.source.npos;  // antialiasing has no decomposition
     return op.is(pointwise, cast, fill, softmax, log_softmax, batch_norm, layer_norm, rms_norm, group_norm,
                  instance_norm, reduce, global_pool, embedding, pad, copy, concat, pool);
 }
 
-/// A reduction as its kernel iterates over it.
+/// Iteration space of a reduction's kernel.
 struct Reduction {
-    std::vector<Expression> shape;   ///< of what it results in, as far as it is a tensor's
-    double results = 1, length = 1;  ///< how many results; elements of each
-    bool inner = true;               ///< the elements of a result lie side by side
+    std::vector<Expression> shape;   ///< shape of its result, if it is a tensor
+    double results = 1, length = 1;  ///< number of results; elements per result
+    bool inner = true;               ///< the elements of a result are contiguous
 
     [[nodiscard]] double elements() const { return results * length; }
-    /// Few results leave the card idle: partial ones first, another kernel then joins them.
+    /// Returns true if few results would leave the card idle: a second kernel then combines partial results.
     /// Source: torch/_inductor/choices.py (reduction_split_factor), ir.py (num_splits), for 108 multiprocessors.
     [[nodiscard]] bool is_split() const {
         constexpr double multiprocessors = 108;
@@ -38,11 +38,11 @@ struct Reduction {
     }
 };
 
-/// Attribute of a reduction that a norm or a split left: what is computed from its result runs in another kernel.
+/// Attribute of a reduction split off from a norm or a larger reduction: its readers run in another kernel.
 constexpr std::string_view statistics = "statistics";
 enum Statistics : std::int64_t { whole, partial, joined };
 
-/// Elements of a shape, in which what is bound later counts as 64.
+/// Returns the elements of a shape; symbolic dimensions count as 64.
 double elements_of(const Graph& graph, const std::vector<Expression>& shape) {
     double elements = 1;
     for (const Expression size : shape)
@@ -54,7 +54,8 @@ bool is_channels_last(const Graph& graph, const Tensor& tensor) {
     return tensor.strides.size() >= 4 && graph.expressions.constant_value(tensor.strides[1]) == 1;
 }
 
-/// Norms and softmax compute statistics, then read all elements again; a batch norm only in training.
+/// Returns true for operators that compute statistics and then read all elements again: norms, softmax, batch norms in
+/// training.
 bool normalizes(const Op& op) {
     switch (op.kind) {
         case OpKind::softmax:
@@ -126,7 +127,7 @@ bool is_arg(const Op& op) {
     return op.text("function").starts_with("arg");
 }
 
-/// Whether other kernels compute the statistics, or a part of a reduction.
+/// Returns true if separate kernels compute the statistics, or a part of a reduction.
 bool has_own_statistics(const Graph& graph, const Op& op) {
     if (is_arg(op)) return false;
     const auto reduction = reduction_of(graph, op);
@@ -157,18 +158,18 @@ void append_statistics(Spelling out) {
     out.apply(OpKind::pointwise, std::move(inputs), op.outputs[0], {{"function", std::string("sub")}});
 }
 
-/// Windows read each value of their input several times, so that it is stored first.
+/// Windows read each input value several times, so the input is stored first.
 bool reads_stored_values(const Op& op) {
     return op.kind == OpKind::pool || op.kind == OpKind::resize;
 }
 
-/// Few parts are chosen from by those that read them, more are joined first.
+/// Readers select among few parts of a concatenation; with more parts it is materialised first.
 /// Source: torch/_inductor/lowering.py, cat (MAX_COMPLEX_POINTWISE_CAT).
 bool is_stored_concatenation(const Op& op) {
     return op.kind == OpKind::concat && op.inputs.size() > 8;
 }
 
-/// Activations that decompose into several operators of their operand, which they widen to f32 first.
+/// Activations that decompose into several operators on an operand, which is first converted to f32.
 /// Source: torch/_refs/nn/functional, torch/_decomp/decompositions.py (pw_cast_for_opmath).
 bool reads_operand_twice(const Op& op) {
     constexpr std::array<std::string_view, 5> functions{"silu", "gelu", "gelu_tanh", "hardswish", "mish"};
@@ -176,7 +177,7 @@ bool reads_operand_twice(const Op& op) {
            std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
 }
 
-/// Groups of operators that one kernel does, each led by its last operator.
+/// Groups of operators in one kernel, each represented by its last operator.
 class Grouping {
   public:
     explicit Grouping(Graph& graph) : graph_(graph), leader_(graph.ops.size()), members_(graph.ops.size()) {
@@ -208,7 +209,7 @@ class Grouping {
     }
 
   private:
-    /// The operator that computes what a tensor is a view of; no_op for inputs and weights.
+    /// Returns the operator that computes a tensor's base; no_op for inputs and weights.
     OpId source_of(TensorId tensor) const {
         return tensor == no_tensor ? no_op : graph_.tensors[viewed(graph_, tensor)].producer;
     }
@@ -225,7 +226,7 @@ class Grouping {
         }
     }
 
-    /// Elements that a kernel iterates over for the operator.
+    /// Returns the number of elements in the operator's iteration space.
     double domain_of(const Op& op) const {
         const std::int64_t what = op.integer(statistics, joined);
         if (what != joined) return elements_of(graph_, graph_.tensors[op.inputs[0]].shape);
@@ -233,8 +234,8 @@ class Grouping {
         return reduction ? reduction->elements() : elements_of(graph_, graph_.tensors[op.outputs[0]].shape);
     }
 
-    /// Whether one kernel can iterate over the reductions of a group and over what `reader` computes: over their
-    /// results, or again over the elements of each.
+    /// Returns true if one kernel can iterate over the reductions of a group and the output of `reader`: over their
+    /// results, or again over their elements.
     bool iterates_alike(OpId producer, OpId reader) const {
         const double domain = domain_of(graph_.ops[reader]);
         return std::ranges::all_of(members_[leader_[producer]], [&](OpId member) {
@@ -247,8 +248,8 @@ class Grouping {
         });
     }
 
-    /// Whether the group reads its large operands a second time: a loop over a row, where those in flight exceed the
-    /// cache. Rows of up to 8,192 elements are taken to be there still.
+    /// Returns true if the group reads its large operands twice: in a loop over a row, if the rows in flight exceed the
+    /// cache. Rows of up to 8,192 elements are assumed to be cached.
     bool reads_twice(OpId leader) const {
         const double written = elements_of(graph_, graph_.tensors[graph_.ops[leader].outputs[0]].shape);
         return std::ranges::any_of(members_[leader], [&](OpId member) {
@@ -257,7 +258,7 @@ class Grouping {
         });
     }
 
-    /// Whether the group of `producer` can wait until `reader` runs.
+    /// Returns true if the group of `producer` can be delayed until `reader` runs.
     bool can_wait(OpId producer, OpId reader) const {
         bool can = true;
         for (const OpId member : members_[leader_[producer]]) {
@@ -271,7 +272,8 @@ class Grouping {
         return can;
     }
 
-    /// Whether a parameter is an operand like others (layer scale, position embedding), which types follow.
+    /// Returns true if a parameter is an ordinary operand (layer scale, position embedding), which affects type
+    /// promotion.
     bool reads_parameter(const Op& op) const {
         return (op.kind == OpKind::pointwise || op.kind == OpKind::concat) &&
                std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
@@ -281,8 +283,8 @@ class Grouping {
                });
     }
 
-    /// Whether the operator is an activation whose operand is a value to store, in f32, when two kernels need it: a
-    /// norm reads five. Source: torch/_inductor/ir.py, should_realize_on_reuse (realize_reads_threshold is 4).
+    /// Returns true if the operator is an activation whose operand is stored, in f32, when two kernels need it: a norm
+    /// reads five. Source: torch/_inductor/ir.py, should_realize_on_reuse (realize_reads_threshold is 4).
     bool stores_operand(OpId id) const {
         const Op& op = graph_.ops[id];
         if (!reads_operand_twice(op)) return false;
@@ -294,7 +296,7 @@ class Grouping {
         if (reads_stored_values(graph_.ops[reader])) return;
         for (const TensorId input : graph_.ops[reader].inputs) {
             const OpId producer = source_of(input);
-            // Padding iterates over other elements than a kernel that stores its operand.
+            // Padding has a different iteration space from a kernel that stores its operand.
             if (producer != no_op && graph_.ops[reader].kind == OpKind::pad && stores_operand(producer)) continue;
             if (producer != no_op && is_stored_concatenation(graph_.ops[producer])) continue;
             if (producer == no_op || !may_be_generated(graph_.ops[producer]) || leader_[producer] == leader_[reader] ||
@@ -319,7 +321,7 @@ class Grouping {
         return outside;
     }
 
-    /// Whether generated kernels alone read the tensor.
+    /// Returns true if only generated kernels read the tensor.
     bool is_read_by_generated(TensorId tensor) const {
         bool by_generated = !is_output_[tensor];
         each_reader(tensor, [&](OpId reader) { by_generated = by_generated && may_be_generated(graph_.ops[reader]); });
@@ -381,7 +383,7 @@ class Grouping {
         return fused;
     }
 
-    /// The bias of a product that only generated kernels read is added there.
+    /// If only generated kernels read a product, they add its bias.
     /// Source: torch/_inductor/kernel/conv.py ("peel off the bias"), fx_passes/post_grad.py (unfuse_bias_add).
     void leave_bias(OpId id) {
         if (id == no_op) return;
@@ -393,7 +395,7 @@ class Grouping {
 
     Graph& graph_;
     std::vector<OpId> leader_;
-    std::vector<std::vector<OpId>> members_;  ///< of leaders, in order
+    std::vector<std::vector<OpId>> members_;  ///< members of each leader, in order
     std::vector<std::vector<OpId>> readers_;
     std::vector<bool> is_output_;
 };
@@ -419,8 +421,8 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
     pairs.push_back(static_cast<std::int64_t>(rows));
 }
 
-/// Products over one batch dimension with nothing but a softmax between them: attention, for which a library has a
-/// kernel of four dimensions. Source: torch/_inductor/fx_passes/fuse_attention.py (_sfdp_pattern_13).
+/// Recognises attention with one batch dimension (two products with only a softmax between them), for which a library
+/// has a 4-D kernel. Source: torch/_inductor/fx_passes/fuse_attention.py (_sfdp_pattern_13).
 void recognise_batched_attention(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
@@ -506,7 +508,7 @@ bool gains_from_channels_last(const Graph& graph) {
                             : out <= 64 && in <= 64                 ? small
                                                                     : usual);
     }
-    // A graph of hardly any convolutions is left as it is.
+    // A graph with few convolutions keeps its layout.
     constexpr std::size_t operators_per_convolution = 300;
     return convolutions > 0 && graph.ops.size() < operators_per_convolution * convolutions && weighed <= work;
 }

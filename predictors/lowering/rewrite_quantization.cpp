@@ -8,7 +8,7 @@
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
-// What builders of engines do with the pairs of QuantizeLinear and DequantizeLinear of an ONNX file.
+// Engine builders' handling of QuantizeLinear/DequantizeLinear pairs of an ONNX file.
 
 namespace ftax::rewrites {
 namespace {
@@ -17,7 +17,7 @@ bool has_quantized_kernel(const Op& op) {
     return op.is(OpKind::conv, OpKind::conv_transpose, OpKind::linear, OpKind::matmul);
 }
 
-/// Operators that yield values of their input: quantisation before or behind them is the same.
+/// Operators that return values of their input and thus commute with quantisation.
 /// Source: TensorRT, developer guide, "Q/DQ Layer-Placement Recommendations" (commuting layers).
 bool commutes(const Op& op) {
     if (is_view(op) || op.kind == OpKind::concat || op.kind == OpKind::copy) return true;
@@ -30,7 +30,7 @@ bool is_quantizable(const Op& op) {
     return has_quantized_kernel(op) || commutes(op) || op.is(pointwise, pool, global_pool, resize);
 }
 
-/// The precision of products whose operands have this type; empty where there is none.
+/// Returns the precision of products with operands of this type; empty if there is none.
 std::string_view precision_of(DType type) {
     if (type == DType::i8 || type == DType::u8) return "int8";
     return type == DType::f8e4m3 ? "fp8" : "";
@@ -68,7 +68,7 @@ class Folding {
     }
 
   private:
-    /// The narrow tensor that a DequantizeLinear widens to this one; nullopt where there is none.
+    /// Returns the narrow tensor that a DequantizeLinear converts to this one; nullopt if there is none.
     std::optional<TensorId> narrow(TensorId id) const {
         if (id == no_tensor || graph_.tensors[id].producer == no_op) return std::nullopt;
         const Op& op = graph_.ops[graph_.tensors[id].producer];
@@ -83,7 +83,7 @@ class Folding {
         return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
     }
 
-    /// A product is quantised where both its operands are.
+    /// A product is quantised if both operands are.
     void mark_contraction(Op& op) const {
         if (!has_quantized_kernel(op) || op.inputs.size() < 2) return;
         const auto a = narrow(op.inputs[0]), b = narrow(op.inputs[1]);
@@ -91,7 +91,7 @@ class Folding {
         op.attributes.push_back({std::string(operands), std::string(precision_of(graph_.tensors[*a].dtype))});
     }
 
-    /// Whether the kernel that ends with this tensor can write it narrow: a product in full precision cannot.
+    /// Returns true if the kernel that writes this tensor can write the narrow type; a full-precision product cannot.
     bool writes_narrow(TensorId id) const {
         const OpId producer = graph_.tensors[id].producer;
         if (producer == no_op || !is_quantizable(graph_.ops[producer])) return false;
@@ -113,7 +113,7 @@ class Folding {
             removed_[id] = true;
             return;
         }
-        // One value is quantised once, whoever reads it.
+        // A value is quantised once for all readers.
         for (const OpId other : readers_[wide]) {
             if (other >= id || removed_[other] || graph_.ops[other].kind != OpKind::quantize) continue;
             if (graph_.tensors[graph_.ops[other].outputs[0]].dtype != type) continue;
@@ -127,7 +127,7 @@ class Folding {
         });
         if (!alone || is_output(wide) || !writes_narrow(wide)) return;
         Op& producer = graph_.ops[graph_.tensors[wide].producer];
-        // What follows a quantised result is no longer part of the product.
+        // Operators after a quantised result are not fused into the product.
         if (has_quantized_kernel(producer))
             producer.attributes.push_back({std::string(epilogue), std::string(quantized_result)});
         producer.outputs[0] = op.outputs[0];
@@ -138,7 +138,7 @@ class Folding {
         }
     }
 
-    /// Readers with kernels for narrow values take them as they are.
+    /// Readers with kernels for narrow values read them directly.
     void fold_dequantize(OpId id) {
         const Op& op = graph_.ops[id];
         const TensorId wide = op.outputs[0];
@@ -172,7 +172,7 @@ class Folding {
     Graph& graph_;
     std::vector<TensorId> stands_for_;
     std::vector<bool> removed_;
-    std::vector<std::vector<OpId>> readers_;  ///< of each tensor
+    std::vector<std::vector<OpId>> readers_;  ///< readers of each tensor
 };
 
 }  // namespace

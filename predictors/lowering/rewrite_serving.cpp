@@ -8,7 +8,7 @@
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
-// What engines that serve language models make of a decoder.
+// Serving engines' rewrites of a decoder.
 
 namespace ftax::rewrites {
 namespace {
@@ -183,7 +183,7 @@ void set_causal(Op& attention) {
     attention.attributes.push_back({"causal", std::int64_t{1}});
 }
 
-/// What the cache holds of a tensor that attention reads: the operator that appends to it, behind copies for each head.
+/// Returns the operator that appends to the cache of a tensor that attention reads, skipping copies for each head.
 OpId appended_through(const Graph& graph, TensorId tensor) {
     for (OpId id = graph.tensors[tensor].producer; id != no_op; id = graph.tensors[graph.ops[id].inputs[0]].producer) {
         const Op& op = graph.ops[id];
@@ -193,7 +193,7 @@ OpId appended_through(const Graph& graph, TensorId tensor) {
     return no_op;
 }
 
-/// The linear layer that expands a latent cache to what attention reads, behind views.
+/// Returns the linear layer that expands a latent cache to a tensor that attention reads, skipping views.
 OpId expansion_of(const Graph& graph, TensorId tensor) {
     const OpId id = graph.tensors[viewed(graph, tensor)].producer;
     const bool expands = id != no_op && graph.ops[id].kind == OpKind::linear;

@@ -9,7 +9,7 @@
 
 namespace ftax::rewrites {
 
-/// Appends operators and the tensors between them to a graph whose operators are being rewritten.
+/// Appends operators and intermediate tensors to a graph under rewriting.
 struct Spelling {
     Graph& graph;
     const Op& replaced;

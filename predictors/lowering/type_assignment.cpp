@@ -62,7 +62,7 @@ bool TypeAssignment::has_narrow_kernel(const Op& op) const {
 
 void TypeAssignment::store_narrow_activations() {
     std::vector<bool> written(graph_.tensors.size()), narrow(graph_.tensors.size(), true);
-    // Where the parts of a concatenation lie has no producer, and nothing reads them.
+    // The location of eliminated concatenations has no producer, and nothing reads it.
     for (std::size_t i = 0; i < written.size(); ++i) written[i] = graph_.tensors[i].role == TensorRole::activation;
     for (const TensorId output : graph_.outputs) narrow[output] = false;
     for (const Op& op : graph_.ops) {

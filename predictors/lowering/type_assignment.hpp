@@ -10,7 +10,7 @@
 
 namespace ftax {
 
-/// Which layers of a run are quantised, and as what each tensor is stored. Keeps references to what it is made of.
+/// Determines the quantised layers of a run and the storage type of each tensor. Keeps references to its arguments.
 class TypeAssignment {
   public:
     TypeAssignment(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
@@ -18,33 +18,33 @@ class TypeAssignment {
 
     /// Type of each tensor.
     [[nodiscard]] const std::vector<DType>& storage() const { return storage_; }
-    /// Of each operator; empty without autocast.
+    /// Autocast policy of each operator; empty without autocast.
     [[nodiscard]] const std::vector<autocast::Policy>& autocast_policies() const { return autocast_policies_; }
-    /// Whether layers of an engine hand int8 or fp8 to each other.
+    /// True if layers of an engine exchange int8 or fp8.
     [[nodiscard]] bool has_narrow_activations() const { return has_narrow_activations_; }
 
-    /// The format of a product's operands: what the file says, where the device has its arithmetic, or the run's
-    /// precision; fp32 where they are not quantised.
+    /// Returns the operand format of a product: that of the file if the device supports it, else the run's precision;
+    /// fp32 if not quantised.
     [[nodiscard]] Precision operands_of(const Op& op) const;
 
-    /// The first fused kernel that the engine has for these heads of this type (f16: also bf16) on this chip; nullptr:
-    /// none.
+    /// Returns the first fused kernel of the engine for these heads and this type (f16 includes bf16) on this chip;
+    /// nullptr if there is none.
     [[nodiscard]] const FusedAttention* fused_attention(const Op& op, DType type) const;
 
   private:
     void assign_storage();
-    /// What generated kernels hand to each other in f32.
+    /// Marks tensors that generated kernels exchange in f32.
     void store_full_outputs();
-    /// Layers of an engine with kernels that read and write int8 (fp8: those of transformers alone): products with
-    /// weights, attention where it is one kernel of int8, residual and norm, scales, pooling, joining and resizing, and
-    /// what is left of pointwise operators. Source: TensorRT, demo/BERT (builder.py, options -imh and -iln); developer
-    /// guide, "Working with Quantized Types" and "Layer Support and Restrictions".
+    /// Returns true for engine layers with kernels that read and write int8 (fp8: only transformers): products with
+    /// weights, fused int8 attention, residual and norm, scales, pooling, concatenation, resizing, and remaining
+    /// pointwise operators. Source: TensorRT, demo/BERT (builder.py, options -imh and -iln); developer guide, "Working
+    /// with Quantized Types" and "Layer Support and Restrictions".
     [[nodiscard]] bool has_narrow_kernel(const Op& op) const;
-    /// What goes from such layers to such layers alone is int8, moved about too; the rest stays as stored.
+    /// Tensors passed only between such layers, also through data movement, are int8; the rest keeps its storage type.
     void store_narrow_activations();
-    /// Layers that a precision quantises: linear ones and experts, but neither heads nor routers, and under an engine
-    /// convolutions to int8. Source: the lists `ignore` of quantised checkpoints (llm-compressor, ModelOpt: "lm_head",
-    /// "re:.*mlp.gate$"); TensorRT, developer guide, "Layer Support and Restrictions".
+    /// Returns true for layers that a precision quantises: linear layers and experts, except heads and routers; under
+    /// an engine also int8 convolutions. Source: the lists `ignore` of quantised checkpoints (llm-compressor, ModelOpt:
+    /// "lm_head", "re:.*mlp.gate$"); TensorRT, developer guide, "Layer Support and Restrictions".
     [[nodiscard]] bool is_quantized(const Op& op) const;
 
     const Graph& graph_;
@@ -54,10 +54,10 @@ class TypeAssignment {
     const LoweringTraits& traits_;
     std::vector<DType> storage_;
     std::vector<autocast::Policy> autocast_policies_;
-    /// Does the file say which products are quantised? Then no others are. Source: TensorRT, developer guide, "Explicit
-    /// Quantization".
+    /// Returns true if the file specifies the quantised products; then no others are quantised. Source: TensorRT,
+    /// developer guide, "Explicit Quantization".
     bool is_quantized_by_file_;
-    bool names_quantized_layers_;  ///< the checkpoint's other layers are not quantised
+    bool names_quantized_layers_;  ///< true: the checkpoint's other layers are not quantised
     bool has_narrow_activations_;
 };
 

@@ -14,16 +14,16 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Factors of a campaign: the host, then the device's in the order of Factor, the first of which is the card.
+/// Factors of a campaign: the host, then those of the device in the order of Factor, starting with the card.
 constexpr Eigen::Index scalar_count = 1 + static_cast<Eigen::Index>(factor_count);
 
-/// Spread of hosts and of device predictions around the profiles: other CPUs, other versions of the libraries, cards
-/// that no fit has seen. Wide, for ten samples that agree say more than any prior.
-/// Source: nas_nasbench201.csv, batch 256, on cards left out: 3 × 3 convolutions 2.2 times as long as predicted.
+/// Spread of hosts and of device predictions around the profiles: other CPUs, other library versions, cards not used in
+/// any fit. Wide, since ten consistent samples are worth more than any prior.
+/// Source: nas_nasbench201.csv, batch 256, on left-out cards: 3 × 3 convolutions take 2.2 times as long as predicted.
 constexpr double host_log_stddev = 0.5;
 constexpr double card_log_stddev = 0.3;
 constexpr double class_log_stddev = 0.5;
-/// Residual of one sample: what is usual at first, then what the samples show within bounds.
+/// Noise of one sample: a typical value at first, then estimated from the samples within bounds.
 /// Source: repeated columns of nas_*.csv differ by 0.4 to 4 %.
 constexpr double usual_noise = 0.03;
 constexpr double least_noise = 0.003;
@@ -48,7 +48,7 @@ Campaign with(Campaign campaign, const VectorXd& at) {
     return campaign;
 }
 
-/// The samples with the operations of their networks, ready to be timed with any factors.
+/// The samples with the operations of their networks, to be timed with any factors.
 class Samples {
   public:
     Samples(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
@@ -69,7 +69,7 @@ class Samples {
 
     [[nodiscard]] std::size_t count() const { return networks_.size(); }
 
-    /// As LogRows has it; the slopes are differences, for the timeline has corners.
+    /// See LogRows; the slopes are finite differences, since the timeline has kinks.
     [[nodiscard]] VectorXd operator()(const VectorXd& at, MatrixXd* slopes) const {
         const VectorXd here = residuals(at);
         if (!slopes) return here;
@@ -111,10 +111,10 @@ class Samples {
     std::vector<Timed> networks_;
 };
 
-/// The maximum of two clocks has more than one valley: one where the host decides all samples, one where the device
-/// does. Descends from either side, first as if samples were noisy, and takes the better one.
+/// The maximum of two clocks has several minima: all samples host-bound or all device-bound. Descends from both sides,
+/// first with large noise, and takes the better minimum.
 PosteriorMaximum find_valley(const NormalBelief& belief, const Samples& samples) {
-    constexpr std::array starts{0.0, -1.0, -2.0, 1.0};  // of the host
+    constexpr std::array starts{0.0, -1.0, -2.0, 1.0};  // logarithms of the host scale
     constexpr std::array coarse{0.3, 0.1, usual_noise};
     std::optional<PosteriorMaximum> best;
     for (const double host : starts) {
@@ -131,14 +131,14 @@ PosteriorMaximum find_valley(const NormalBelief& belief, const Samples& samples)
     return *best;
 }
 
-/// Noise that the residuals show once the factors which the samples determine are discounted.
+/// Estimates the noise from the residuals, less the factors that the samples determine.
 /// Source: MacKay, "Bayesian interpolation", Neural Computation 4 (1992), equation 4.10.
 double shown_noise(const PosteriorMaximum& maximum, double noise) {
     double weighted_squares = 0;
     for (const double residual : maximum.residuals)
         weighted_squares += square(residual) / std::sqrt(1 + square(residual / noise));
     const double free = std::max(static_cast<double>(maximum.residuals.size()) - maximum.determined, 1.0);
-    // One more residual of the usual size: few samples may agree by chance.
+    // One more residual of typical size: few samples may agree by chance.
     return std::clamp(std::sqrt((weighted_squares + square(usual_noise)) / (free + 1)), least_noise, most_noise);
 }
 
@@ -147,7 +147,7 @@ double shown_noise(const PosteriorMaximum& maximum, double noise) {
 Calibration calibrate(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
                       const PredictOptions& options, std::span<const Sample> samples, Campaign campaign,
                       const ShapeBindings& dims) {
-    if (samples.empty()) throw Error(ErrorCode::usage, "there are no samples to calibrate on");
+    if (samples.empty()) throw Error(ErrorCode::usage, "no samples to calibrate with");
     for (const Sample& sample : samples) {
         if (!(sample.latency_s > 0)) throw Error(ErrorCode::usage, "the latency of a sample must be positive");
     }

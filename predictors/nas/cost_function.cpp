@@ -86,7 +86,7 @@ struct CostFunction::State {
 
     struct Scratch {
         std::vector<Block> chain;
-        std::vector<const TimedBlock*> timed;  // of each block of the chain, all batches
+        std::vector<const TimedBlock*> timed;  // timings of each block of the chain, all batches
         std::vector<Segment> total;
     };
 

@@ -71,7 +71,7 @@ TimedNetwork timed_network(const BuiltNetwork& built, Predictor& predictor, Shap
             timed.beginning.push_back(operation);
             continue;
         }
-        // A framework that rewrites the graph keeps its tensors: who wrote one in the built graph tells the block.
+        // Rewriting keeps the tensors; the writer of a tensor in the built graph identifies its block.
         const Op& launched = predictor.graph().ops[op.op];
         const TensorId result = launched.outputs.empty() ? no_tensor : launched.outputs[0];
         const OpId as_built = result < built.graph.tensors.size() ? built.graph.tensors[result].producer : no_op;

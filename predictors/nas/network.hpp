@@ -20,13 +20,13 @@ struct BuiltNetwork {
 [[nodiscard]] BuiltNetwork build_network(const Space& space, std::span<const int> choices,
                                          std::span<const Block> chain);
 
-/// The libraries that networks run with: the measured campaign's PyTorch 1.8 for CUDA 10.2 brings cuDNN 7.6.
+/// Libraries of the networks: the measured campaign's PyTorch 1.8 for CUDA 10.2 ships cuDNN 7.6.
 [[nodiscard]] PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options);
 
 /// One scheduled operation of a network before a campaign scales it.
 struct TimedOperation {
     double host_s = 0;
-    PassPower device;  ///< its part of the pass
+    PassPower device;  ///< its contribution to the pass
     int kernels = 0;
     Factor factor = Factor::elementwise;
 };
@@ -37,17 +37,17 @@ struct TimedNetwork {
     std::vector<std::vector<TimedOperation>> blocks;
 };
 
-/// Predicts a network and sorts its launches into the blocks they belong to; `predictor` is of the built graph.
+/// Predicts a network and assigns its launches to blocks; `predictor` is that of the built graph.
 [[nodiscard]] TimedNetwork timed_network(const BuiltNetwork& built, Predictor& predictor, ShapeBindings dims,
                                          std::int64_t batch);
 
-/// Turns timed operations into segments as one campaign runs them.
+/// Turns timed operations into segments with the scalars of one campaign.
 struct SegmentMaker {
     double launch_latency_s = 0, kernel_gap_s = 0, wait_s = 0;
     double host_scale = 1;
-    std::array<double, factor_count> device_scale{};  ///< of each class of kernels
+    std::array<double, factor_count> device_scale{};  ///< scale of each kernel class
     bool waits = false;
-    bool synchronized = false;  ///< runs wait for one another
+    bool synchronized = false;  ///< each run waits for the previous one
 
     SegmentMaker(const HostCosts& costs, const Campaign& campaign, const Space& space, bool runs_wait)
         : launch_latency_s(costs.launch_latency_s),
@@ -85,7 +85,7 @@ struct SegmentMaker {
         const Segment segment = run(operations, slowdown);
         return waits ? segment.then(Segment::wait(wait_s * host_scale)) : segment;
     }
-    /// Latency of a whole network, all its blocks composed.
+    /// Returns the latency of a whole network, composed of its blocks.
     [[nodiscard]] double latency_s(const Segment& network) const {
         return synchronized ? network.latency_s() : network.period_s();
     }

@@ -16,7 +16,7 @@ std::string_view without_leading_space(std::string_view text) {
     return text;
 }
 
-/// The text behind "key":, up to the end.
+/// Returns the text after "key": up to the end.
 std::string_view value_of(std::string_view space, std::string_view text, std::string_view key) {
     const std::string quoted = fmt::format("\"{}\":", key);
     const std::size_t at = text.find(quoted);

@@ -28,7 +28,7 @@ const Space& space(std::string_view name) {
         if (get().name() == name) return get();
     }
     throw Error(ErrorCode::usage,
-                fmt::format("no search space is called '{}'; there are: {}", name, fmt::join(space_names(), ", ")));
+                fmt::format("unknown search space '{}'; available: {}", name, fmt::join(space_names(), ", ")));
 }
 
 void parse_integers(std::string_view space, std::string_view text, char separator, std::vector<int>& values) {

@@ -9,7 +9,7 @@
 namespace ftax::nas {
 namespace {
 
-/// Encoders of a given width, depth, heads and feed-forward width over `seq` tokens, heads of 64 channels whatever the
+/// Encoders of a given width, depth, heads and feed-forward width over `seq` tokens, with heads of 64 channels at any
 /// width. Source: Devlin et al., "BERT", NAACL 2019, arXiv 1810.04805; the free choice of heads and feed-forward width
 /// of Chen et al., "AutoFormer", ICCV 2021, arXiv 2107.00651, section 3.
 struct Range {

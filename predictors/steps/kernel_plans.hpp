@@ -10,22 +10,22 @@
 
 namespace ftax {
 
-/// What a prediction keeps of a kernel's plan.
+/// Summary of a kernel's plan.
 struct PlannedKernel : kernels::KernelTime {
     Factor factor = Factor::elementwise;
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;
-    std::int32_t launches = 1;  ///< one after the other; the times are those of all
+    std::int32_t launches = 1;  ///< sequential launches; the times are totals
     double energy_s = 0;        ///< see kernels::energy_seconds
 };
 
-/// Of each of the schedule's kernels; empty where the binding launches none.
+/// One plan per kernel of the schedule; nullopt if the binding does not launch it.
 using KernelPlans = std::vector<std::optional<PlannedKernel>>;
 
-/// Step 2 of a prediction: plans the kernels of a binding, equal ones once.
+/// Step 2 of a prediction: plans the kernels of a binding, identical ones only once.
 void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, KernelPlans& plans);
 
-/// How each kernel of a launch runs, for explanations; `slowdown` as in LaunchTimes.
+/// Returns details of each kernel of a launch, for explanations; `slowdown` as in LaunchTimes.
 [[nodiscard]] std::vector<KernelDetail> kernel_details(const PreparedModel& prepared, const BoundShapes& bound,
                                                        const KernelPlans& plans, double slowdown, const Launch& launch);
 

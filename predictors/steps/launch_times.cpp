@@ -8,8 +8,8 @@
 namespace ftax {
 namespace {
 
-/// Time of an operator that the CPU computes, and of its copies. Orders of magnitude: pinned memory over PCIe 3.0 x16,
-/// eight cores with vector instructions of 8 bits, one channel of memory.
+/// Returns the time of an operator that runs on the CPU, including its copies. Order-of-magnitude rates: pinned memory
+/// over PCIe 3.0 x16, eight cores with 8-bit vector instructions, one memory channel.
 double on_host_s(const Graph& graph, const BoundShapes& bound, const Launch& launch) {
     if (!launch.on_host) return 0;
     constexpr double copied_bytes_per_s = 12e9, operations_per_s = 2e11, touched_bytes_per_s = 10e9;
@@ -37,8 +37,8 @@ class LaunchTimer {
                     prepared.device.device.compute_capability_major >= traits.captures_from_capability_major;
     }
 
-    /// The forward call itself, and what an engine does for each sequence; returns what of it follows the pass: an
-    /// engine that schedules ahead prepares the next pass meanwhile.
+    /// Times the forward call itself and an engine's work per sequence. Returns the part that follows the pass: an
+    /// engine that schedules ahead overlaps the rest with the previous pass.
     double time_call(TimedLaunch& timed, LaunchCosts& costed) const {
         const LoweringTraits& traits = prepared_.model.traits;
         const HostKind beginning = traits.calls_engines ? HostKind::engine_call : HostKind::forward;
@@ -76,7 +76,7 @@ class LaunchTimer {
             timed = {};
             return;
         }
-        // What would have been a copy is a view for these shapes.
+        // For these shapes the copy is a view.
         if (skipped) costed.host_kind = HostKind::view;
         if (captured_) costed.host_kind = HostKind::graph_node;
         costed.module_calls = static_cast<std::int32_t>(launch.module_calls);
@@ -86,7 +86,7 @@ class LaunchTimer {
                         launch.list_parts * costs_[HostKind::list_part] + step_launch_s(costed, launch.further_calls) +
                         (costed.blas_call ? costs_.blas_call_s : 0) + on_host_s(prepared_.graph, bound_, launch);
         costed.device_s = costed.boost_s;
-        // What one call launches for each step follows without a framework's gap: the kernels' floor has theirs.
+        // Kernels that one call launches per step follow without the framework's gap: their floor includes it.
         timed = {costed.host_s, costed.device_s, costed.kernels - costed.step_launches,
                  launch.host_kind == HostKind::synchronize || launch.on_host, step_launch_s(costed)};
     }
@@ -99,7 +99,7 @@ class LaunchTimer {
         return bound_[graph.tensors[graph.ops[launch.op].inputs[0]].shape[0]] == 1;
     }
 
-    /// What further kernels of one call take the host; a CUDA graph has them already.
+    /// Host time of the further kernels of one call; 0 inside a CUDA graph.
     double step_launch_s(const LaunchCosts& costed, std::uint32_t further_calls = 0) const {
         return costed.host_kind == HostKind::graph_node ? 0
                                                         : (costed.step_launches + further_calls) * costs_.step_launch_s;
@@ -109,11 +109,11 @@ class LaunchTimer {
     const HostCosts& costs_;
     const BoundShapes& bound_;
     const KernelPlans& plans_;
-    std::int64_t sequences_ = 1;  ///< that each forward call serves
+    std::int64_t sequences_ = 1;  ///< sequences per forward call
     bool captured_ = false;       ///< the forward call is one CUDA graph
 };
 
-/// Slows the kernels of a pass whose energy exceeds what the board may draw meanwhile.
+/// Slows the kernels of a pass that would exceed the board's power limit.
 void limit_power(double kernel_gap_s, LaunchTimes& times) {
     PassPower pass;
     for (const LaunchCosts& op : times.costs) {

@@ -16,11 +16,12 @@
 namespace ftax {
 namespace {
 
-/// What the reference host adds to the scale of a module with its own CPU. Source: one TransformerEngine Linear takes
-/// 13.5 µs on an H100 with a Xeon, 33.2 on a GH200, 37.1 on a GB200 (TransformerEngine#2053).
+/// Uncertainty of the host scale if the reference host stands in for a module's own CPU (stddev of the logarithm).
+/// Source: one TransformerEngine Linear takes 13.5 µs on an H100 with a Xeon, 33.2 on a GH200, 37.1 on a GB200
+/// (TransformerEngine#2053).
 constexpr double foreign_host_log_stddev = 0.6;
 
-/// Does the graph read a cache of earlier tokens? Symbols and inputs are named as in transformers' exports.
+/// Returns true if the graph reads a KV cache, judged by the symbol and input names of transformers' exports.
 bool has_token_cache(const Graph& graph) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
     return std::find(symbols.begin(), symbols.end(), cached_tokens) != symbols.end() ||
@@ -40,8 +41,8 @@ const Graph& checked(const Graph& graph, const FrameworkModel& model) {
     return graph;
 }
 
-/// A builder without kernels of int8 for the chip's tensor cores takes those of f16. Source: NVIDIA's tables of BERT
-/// (demo/BERT), V100: int8 takes 1.0 to 1.1 times what fp16 does.
+/// Engine builders fall back to f16 on chips without int8 tensor cores. Source: NVIDIA's tables of BERT
+/// (demo/BERT), V100: int8 takes 1.0 to 1.1 times as long as fp16.
 PredictOptions executed(PredictOptions asked, const DeviceSpec& device, const FrameworkModel& model) {
     const bool without = !device.peak(MathPath::int8_tensor) && device.peak(MathPath::fp16_tensor);
     if (model.traits.engine && asked.precision == Precision::int8 && without) asked.precision = Precision::fp16;

@@ -14,37 +14,36 @@
 
 namespace ftax {
 
-/// Step 1 of a prediction: a graph lowered for one device and framework. Nothing in it depends on a binding of symbols.
+/// Step 1 of a prediction: a graph lowered for one device and framework, independent of any binding of symbols.
 struct PreparedModel {
-    /// Throws Error{usage} where the framework has no way to run the model. `source` must outlive it.
+    /// Throws Error{usage} if the framework cannot run the model. `source` must outlive the object.
     PreparedModel(const Graph& source, DeviceProfile device_profile, FrameworkProfile framework_profile,
                   PredictOptions asked);
     PreparedModel(const PreparedModel&) = delete;
     PreparedModel& operator=(const PreparedModel&) = delete;
 
-    /// Whether the host costs are those of the x86 reference, while the device comes with a CPU of its own.
+    /// Returns true if the host costs are those of the x86 reference although the device has a CPU of its own.
     [[nodiscard]] bool has_foreign_host() const;
     [[nodiscard]] bool synchronized() const { return synchronizes_runs(model, options); }
     [[nodiscard]] TimelineOptions timeline_options() const;
-    /// Binds the graph's symbols. Sequences of nested tensors are as long as their own tokens: on average the share
-    /// that is not padding.
+    /// Binds the graph's symbols. With nested tensors, `seq` is reduced to the mean length without padding.
     void bind(const ShapeBindings& bindings, BoundShapes& bound) const;
 
     DeviceProfile device;
     FrameworkProfile framework;
-    PredictOptions options;  ///< as executed: a builder without kernels of int8 takes those of f16
+    PredictOptions options;  ///< as executed: int8 becomes f16 if the engine has no int8 kernels
     const FrameworkModel& model;
     bool engine_is_channels_last;
-    std::optional<Graph> own_graph;  ///< where the framework rewrites the source
+    std::optional<Graph> own_graph;  ///< rewritten graph; nullopt if the framework rewrites nothing
     const Graph& graph;
-    std::vector<bool> guessed;  ///< by operator
-    std::size_t guesses;        ///< how many they are
+    std::vector<bool> guessed;  ///< operators with guessed work
+    std::size_t guesses;        ///< number of guessed operators
     Schedule schedule;
     std::vector<std::uint32_t> first_equal, first_equal_launch;
     DeviceModel kernel_models;
     HostCosts costs;
-    DType weights;         ///< the half-precision type of the source's weights; f32 where they have none
-    bool widened = false;  ///< int8 is asked for, f16 executed
+    DType weights;         ///< half-precision type of the source's weights; f32 if there is none
+    bool widened = false;  ///< int8 is requested, f16 is executed
     bool quantised_by_file = false;
 };
 

@@ -18,13 +18,13 @@
 namespace ftax {
 namespace {
 
-/// Source: longformer, batch 512, Quadro RTX 8000, the longest row of framework_tax.csv.
+/// Longest measured device time. Source: longformer, batch 512, Quadro RTX 8000 in framework_tax.csv.
 constexpr double longest_measured_s = 8.8;
-/// Standard deviation that a factor e beyond the measured range adds. Source: a guess; no data can tell.
+/// Standard deviation added per factor e beyond the measured range. Source: a guess; there is no data.
 constexpr double extrapolation_stddev = 0.1;
 
-/// Beyond the longest run that the models were compared with, their errors are a guess: wider, and said so. Returns by
-/// how much, as a standard deviation of the logarithm.
+/// Widens the device's uncertainty beyond the longest measured run and adds a warning. Returns the added standard
+/// deviation of the logarithm.
 double set_extrapolation(Prediction& result) {
     if (result.device_s <= longest_measured_s) return 0;
     const double ratio = result.device_s / longest_measured_s;
@@ -36,12 +36,12 @@ double set_extrapolation(Prediction& result) {
     return stddev;
 }
 
-/// Between pageable memory and the device, as frameworks copy without more ado. Source: edge_models.csv, rows with
-/// copies against those without: an image of 602 kB takes 0.20 ms on a PC, 0.15 on an AGX Orin and 0.23 to 0.34 on a
-/// Xavier.
+/// Bandwidth between pageable memory and the device, the default of frameworks. Source: edge_models.csv, rows with
+/// copies compared with rows without: an image of 602 kB takes 0.20 ms on a PC, 0.15 on an AGX Orin and 0.23 to 0.34 on
+/// a Xavier.
 constexpr double pageable_bytes_per_s = 3e9, pageable_ratio = 1.4;
 
-/// Time of the inputs on their way to the device and of the outputs on theirs back; caches stay where they are.
+/// Returns the time to copy inputs to the device and outputs back; caches stay on the device.
 double copies_s(const Graph& graph, const BoundShapes& bound) {
     double bytes = 0;
     const auto add = [&](const std::vector<TensorId>& tensors) {
@@ -56,7 +56,7 @@ double copies_s(const Graph& graph, const BoundShapes& bound) {
     return bytes / pageable_bytes_per_s;
 }
 
-/// The 5 % and 95 % quantiles of the later of two clocks that are off by log-normal factors, host and device.
+/// Sets the 5 % and 95 % quantiles of the maximum of host and device time, both with log-normal errors.
 void set_interval(Prediction& result) {
     const LogNormal host_time{result.host_s, result.host_relative_stddev};
     const LogNormal device_time{result.device_s, result.device_relative_stddev};
@@ -89,7 +89,7 @@ void warn_of_ranges(const Graph& graph, const ShapeBindings& bindings, Predictio
     }
 }
 
-/// The precision that is asked for replaces the file's.
+/// The requested precision replaces that of the file.
 void warn_of_precision(const PreparedModel& prepared, Prediction& result) {
     const PrecisionSpec& precision = precision_spec(prepared.options.precision);
     const bool built = prepared.model.traits.engine || prepared.model.traits.calls_engines;
@@ -97,7 +97,8 @@ void warn_of_precision(const PreparedModel& prepared, Prediction& result) {
         result.warnings.push_back(
             fmt::format("int8: {} has no tensor cores for it, the engine runs in f16", prepared.device.device.name));
     } else if (prepared.quantised_by_file) {
-        result.warnings.push_back(fmt::format("the model says what is quantised; {} is for the rest", precision.name));
+        result.warnings.push_back(
+            fmt::format("the model specifies its quantised layers; {} applies to the rest", precision.name));
     } else if (built && precision.precision == Precision::fp8) {
         result.warnings.push_back(
             "fp8: linear layers, norms and their outputs, and attention where the version and card have an fp8 kernel "
@@ -115,8 +116,7 @@ void warn_of_precision(const PreparedModel& prepared, Prediction& result) {
     const DType weights = prepared.weights;
     if (weights == DType::f32 || storage_type(precision.precision) != DType::f32) return;
     result.warnings.push_back(
-        fmt::format("the model's weights are {}, the prediction is for {}: the precision {} "
-                    "takes them as they are",
+        fmt::format("the model's weights are {}, the prediction is for {}; use precision {} to keep them",
                     name_of(weights), precision.name, weights == DType::f16 ? "fp16" : "bf16"));
 }
 
@@ -133,7 +133,7 @@ void warn_of_host(const PreparedModel& prepared, Prediction& result) {
     if (first == launches.end()) return;
     result.warnings.push_back(fmt::format(
         "{} of {} operators ({}, ...) have no CUDA kernel in ONNX Runtime: they run on the CPU, with copies "
-        "both ways, in times that are orders of magnitude",
+        "both ways; their times are order-of-magnitude estimates",
         std::count_if(first, launches.end(), runs_on_host), prepared.graph.ops.size(),
         prepared.graph.ops[first->op].source));
 }

@@ -4,8 +4,8 @@
 
 namespace ftax {
 
-/// Step 4 of a prediction: latency on the two clocks, what bounds it, power, interval, coverage and warnings. `spans`
-/// is a buffer for the timeline.
+/// Step 4 of a prediction: computes latency, bound, power, interval, coverage and warnings. `spans` is a buffer for the
+/// timeline.
 [[nodiscard]] Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound,
                                    const ShapeBindings& bindings, const KernelPlans& plans, const LaunchTimes& times,
                                    std::vector<Span>& spans);

@@ -7,19 +7,18 @@
 
 namespace ftax {
 
-/// What a launch's prediction is made of, for what calibrates its parts or composes them otherwise: fits, anchors,
-/// search spaces.
+/// Components of a launch's prediction, for code that calibrates or recombines them: fits, anchors, search spaces.
 struct LaunchCosts : OpPrediction {
-    std::int32_t module_calls = 0;        ///< nn.Module calls paid before it
-    std::int32_t list_parts = 0;          ///< tensors of the list it takes
-    std::int32_t step_launches = 0;       ///< kernels of a recurrence's steps
-    bool blas_call = false;               ///< its dispatch queries the BLAS library
+    std::int32_t module_calls = 0;        ///< preceding nn.Module calls
+    std::int32_t list_parts = 0;          ///< tensors of its list argument
+    std::int32_t step_launches = 0;       ///< kernels of the steps of a recurrence
+    bool blas_call = false;               ///< its dispatch queries cuBLAS
     Factor factor = Factor::elementwise;  ///< class of the longest of its kernels
     double boost_s = 0;                   ///< device time of its kernels at boost clock
-    double power_limited_s = 0;           ///< their energy, as the time it takes at the power limit
-    double throttling_s = 0;              ///< by how much it exceeds their time, each kernel by itself
+    double power_limited_s = 0;           ///< their energy as time at arithmetic_power_w, see power.hpp
+    double throttling_s = 0;              ///< sum of throttling_seconds() over its kernels
     double sm_active_s = 0;               ///< Σ kernel time × share of the SMs that hold a thread block
-    double warps_active_s = 0;            ///< Σ kernel time × share of the warps that the SMs can hold
+    double warps_active_s = 0;            ///< Σ kernel time × resident warps / maximum warps
 };
 
 }  // namespace ftax

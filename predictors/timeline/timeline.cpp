@@ -16,7 +16,7 @@ double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& op
     for (std::size_t i = 0; i < launches.size(); ++i) {
         const TimedLaunch& launch = launches[i];
         Span& span = spans[i];
-        // A full queue blocks the host until the device has taken enough of it.
+        // A full queue blocks the host until the device has drained enough of it.
         while (queued + launch.kernels > options.queue_depth && oldest < i) {
             host_s = std::max(host_s, spans[oldest].device_start_s);
             queued -= launches[oldest++].kernels;

@@ -13,8 +13,8 @@ struct TimedLaunch {
     double host_s = 0;
     double device_s = 0;        ///< sum of its kernels
     std::int32_t kernels = 0;   ///< 0: host work only
-    bool synchronizes = false;  ///< the host waits until the device has finished
-    /// Part of host_s that passes while its first kernels run: a call that launches some for each step of a sequence.
+    bool synchronizes = false;  ///< the host waits for the device
+    /// Part of host_s that overlaps its first kernels, for calls that launch kernels at every step of a sequence.
     double overlapped_host_s = 0;
 };
 
@@ -31,8 +31,8 @@ struct TimelineOptions {
 /// max(Σ host, Σ device).
 double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& options, std::vector<Span>& spans);
 
-/// Returns the seconds from one forward pass to the next when they follow one another without a pause. The host runs
-/// ahead of the device, so that the slower of the two sets the pace, unless a pass itself waits for the device.
+/// Returns the period of back-to-back forward passes in seconds. The host runs ahead of the device, so the slower of
+/// the two determines the period, unless a pass itself waits for the device.
 double period(std::span<const TimedLaunch> launches, const TimelineOptions& options);
 
 }  // namespace ftax

@@ -38,7 +38,7 @@ namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
 
-/// While it lives, Ctrl-C asks the measurement to end instead of ending the program.
+/// During its lifetime, Ctrl-C stops the measurement instead of the program.
 class InterruptGuard {
   public:
     InterruptGuard() {
@@ -58,7 +58,7 @@ class InterruptGuard {
     std::array<struct sigaction, 2> before_{};
 };
 
-/// The command line of this process, as the kernel keeps it.
+/// Returns the command line of this process from the kernel.
 std::string command_line() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -97,7 +97,7 @@ std::string value_of(const bench::Environment& environment, std::string_view key
     return found == environment.end() ? std::string() : found->second;
 }
 
-/// Rows of two machines, or of two frameworks, in one file would be fitted as one.
+/// Rows of two machines or frameworks in one file would be fitted as one.
 void refuse_other_machine(const std::string& file, const bench::Environment& now) {
     if (!std::filesystem::exists(file)) return;
     const nlohmann::json before = parse_json(read_file(file), file);
@@ -109,7 +109,7 @@ void refuse_other_machine(const std::string& file, const bench::Environment& now
     }
 }
 
-/// Calls per sample so that a sample takes about a millisecond on a slow device, and few enough not to fill the queue.
+/// Returns the calls per sample: about a millisecond on a slow device, and few enough not to fill the queue.
 int calls_for(const Graph& graph) {
     const Work work = total_work(graph, bind(graph, {}));
     const double slow_s =
@@ -117,19 +117,19 @@ int calls_for(const Graph& graph) {
     return static_cast<int>(std::clamp(1e-3 / slow_s, 1.0, 64.0));
 }
 
-/// Calls of asynchronous operators that leave the launch queue of 1,024 kernels half empty, two kernels an operator.
+/// Asynchronous calls that leave the launch queue of 1,024 kernels half empty, at two kernels per operator.
 int queued_operators(const Graph& graph) {
     return std::max(1, 256 / static_cast<int>(graph.ops.size()));
 }
 
-/// What a case takes beside its samples: making its tensors, warming up.
+/// Time of a case besides its samples: creating its tensors, warming up.
 constexpr double start_of_case_s = 0.05;
 
 std::string minutes(double seconds) {
     return fmt::format("{:.0f}", std::max(1.0, std::ceil(seconds / 60)));
 }
 
-/// Starts this program again. Returns its exit code; Ctrl-C reaches it as a member of the terminal's group.
+/// Runs this program again and returns its exit code. Ctrl-C reaches it through the terminal's process group.
 int run_again(const std::vector<std::string>& arguments) {
     std::vector<const char*> pointers{"ftax"};
     for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
@@ -168,22 +168,21 @@ void add_bench_options(Verb verb, BenchArguments& arguments) {
         .one_of({"cpu", "cuda", "cuda:0"})
         .capture_default_str();
     verb.add_option("--framework", arguments.framework,
-                    "what runs the operators: libtorch in this program, the others through Python")
+                    "framework that runs the operators: libtorch in this program, others through Python")
         .one_of({"libtorch", "pytorch-eager", "torchscript", "cuda-graph", "torch-compile", "onnxruntime-cuda",
                  "onnxruntime-cpu"},
                 true)
         .capture_default_str();
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp").capture_default_str();
-    verb.add_option("--python", arguments.python,
-                    "Python that has the framework (default: $FTAX_PYTHON, then python3)");
+    verb.add_option("--python", arguments.python, "Python with the framework (default: $FTAX_PYTHON, then python3)");
     verb.add_option("-o,--output", arguments.output, "folder for the results", "DIR").capture_default_str();
     verb.add_option("--threads", arguments.threads,
-                    "threads of a CPU; one is timed by its CPU time, which other processes do not lengthen")
+                    "CPU threads; a single thread is timed by CPU time, independent of other processes")
         .range(1, 1024)
         .capture_default_str();
-    verb.add_flag("--quick", arguments.quick, "fewer shapes and samples: minutes instead of tens of them");
-    verb.add_option("--budget", arguments.budget_s, "seconds after which measuring stops; --resume goes on").positive();
-    verb.add_flag("--resume", arguments.resume, "continue result files: measure only what they lack");
+    verb.add_flag("--quick", arguments.quick, "fewer shapes and samples: minutes instead of tens of minutes");
+    verb.add_option("--budget", arguments.budget_s, "stop after this many seconds; --resume continues").positive();
+    verb.add_flag("--resume", arguments.resume, "continue existing result files: measure only missing cases");
 }
 
 BenchSession::BenchSession(const BenchArguments& arguments) : BenchSession(arguments, open_device(arguments)) {}
@@ -244,11 +243,11 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
         .pause = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); },
         .progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); }};
     if (bench::measure(cases, *device_, options, surroundings)) return true;
-    print_warnings({fmt::format("stopped early; {} keeps what is complete, --resume continues it", results.path())});
+    print_warnings({fmt::format("stopped early; {} has the complete rows, --resume continues", results.path())});
     return false;
 }
 
-/// What runs in this process cannot be restarted: each repetition gets a process that does nothing else.
+/// A framework in this process cannot be restarted, so each repetition runs in a separate process.
 bool BenchSession::measure_dispatch_in_processes() {
     const InterruptGuard guard;
     for (int repetition = 0; repetition < arguments_.dispatch_processes; ++repetition) {
@@ -321,7 +320,7 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
         }
     }
     bench::LoopOptions options;
-    // Until the latency is known to 1 %: a hundred runs of each of 200 cases would take an hour.
+    // Stops at a precision of 1 %: a hundred runs of each of 200 cases would take an hour.
     options.limits = {.min_samples = 10, .min_total_s = 0.1, .max_total_s = 5, .relative_interval = 0.01};
     if (arguments_.quick)
         options.limits = {.min_samples = 3, .min_total_s = 0.3, .relative_stddev = 0.02, .max_total_s = 2};

@@ -16,7 +16,7 @@
 
 namespace ftax::cli {
 
-/// Where and how to measure; shared by `measure` and `calibrate`.
+/// Options of a measurement; shared by `measure` and `calibrate`.
 struct BenchArguments {
     std::string device = "cpu";
     std::string framework = "libtorch";
@@ -26,38 +26,37 @@ struct BenchArguments {
     int threads = 1;
     bool quick = false;
     bool resume = false;
-    /// Repetitions of dispatch: what it costs differs between processes more than within one.
+    /// Repetitions of dispatch: its cost varies more between processes than within one.
     int dispatch_processes = 9;
-    double budget_s = 0;            ///< most time to measure; 0: until all is measured
-    std::optional<int> repetition;  ///< only this one of the repetitions of dispatch
+    double budget_s = 0;            ///< time limit; 0: none
+    std::optional<int> repetition;  ///< run only this repetition of dispatch
 };
 
-/// The command line that measures one repetition of dispatch in a process of its own, without the program.
+/// Returns the arguments (without the program) that measure one repetition of dispatch in a separate process.
 [[nodiscard]] std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition);
 void add_bench_options(Verb verb, BenchArguments& arguments);
 
-/// A folder of result files that one device fills under one framework. Ctrl-C ends measuring between two samples.
+/// A folder of result files for one device and framework. Ctrl-C stops measuring between two samples.
 class BenchSession {
   public:
     /// Creates the folder. Throws what opening the device throws.
     explicit BenchSession(const BenchArguments& arguments);
-    /// On a device that is open already.
+    /// Uses an already open device.
     BenchSession(const BenchArguments& arguments, std::unique_ptr<bench::BenchDevice> device);
 
-    /// The device under measurement as datasheet; a GPU is recognised by its name.
+    /// Returns the datasheet of the measured device; GPUs are identified by name.
     [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
     [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
 
-    /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each of the repetitions in a
-    /// process of its own) or whole networks into FOLDER/models.csv, each in all of the modes. Returns false when it
-    /// was interrupted.
+    /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each repetition in a separate
+    /// process) or whole networks into FOLDER/models.csv, each in all modes. Returns false if interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                       const ShapeBindings& dims, std::span<const bench::Mode> modes,
                                       const std::string& file = "models.csv");
 
-    /// Measures what the CUDA runtime costs without a framework into FOLDER/runtime.csv: launches, graphs, gaps,
-    /// copies. Warns where that cannot be done.
+    /// Measures the costs of the CUDA runtime without a framework into FOLDER/runtime.csv: launches, graphs, gaps,
+    /// copies. Warns if that is not possible.
     void measure_runtime();
 
   private:

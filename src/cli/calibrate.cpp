@@ -26,17 +26,17 @@ namespace ftax::cli {
 using namespace scenario;
 namespace {
 
-/// Processes that run beside the measurement lengthen it through caches and clocks, CPU time notwithstanding.
+/// Load at which other processes slow the measurement through caches and clocks, even in CPU time.
 constexpr double busy_load = 1.5;
 
-/// A calibration that predicts networks worse than the datasheet, and no better than this, is refused.
+/// A calibration is rejected if its error on networks exceeds that of the datasheet and this value.
 constexpr double largest_blind_error = 0.15;
 
-/// Networks a calibration is proved on; none of them is fitted on: CNNs and transformers, large and small.
+/// Networks that validate a calibration and are not used in the fit: CNNs and transformers, large and small.
 const std::vector<std::string> proof_models{"resnet18", "resnet50", "mobilenet_v2", "squeezenet", "bert", "distilbert"};
 const std::vector<std::int64_t> proof_batches{1, 2, 4, 8};
-/// Networks whose host and device time a GPU's profiles are fitted to beside single operators: only they call modules,
-/// and read what another kernel just wrote. No sibling of those above.
+/// Networks used in a GPU's fit in addition to single operators: only they call modules and read results of preceding
+/// kernels. Unrelated to the networks above.
 const std::vector<std::string> fitted_models{"vit32", "densenet", "googlenet", "shufflenet", "alexnet"};
 const std::vector<std::int64_t> fitted_batches{1, 8};
 const std::vector<bench::Mode> fitted_modes{bench::Mode::host_dispatch, bench::Mode::device_hot};
@@ -44,7 +44,7 @@ const ShapeBindings proof_dims{{"seq", 128}};
 const char* const fitted_file = "fitted_models.csv";
 const std::vector<bench::Mode> proof_modes{bench::Mode::end_to_end};
 
-/// The fastest repetition of an operator counts: what disturbs a CPU only ever lengthens.
+/// Keeps the fastest repetition of each operator: disturbances on a CPU only increase times.
 std::vector<fit::CpuRow> cpu_rows(const std::string& path, const DeviceSpec& device, const std::string& framework) {
     std::map<std::pair<std::string, std::map<std::string, std::int64_t>>, double> fastest;
     for (const OperatorMeasurement& row : usable_rows(read_operator_measurements(read_csv(path)), print_warnings)) {
@@ -70,12 +70,11 @@ struct Profiles {
 struct Proof {
     std::string table;
     double mape = 0, blind_mape = 0;
-    double spread = 0;  ///< how far all but one in twenty lie from their predictions, as a share of the way to the 90 %
-                        ///< interval's end
+    double spread =
+        0;  ///< 95 % quantile of the deviation from the prediction, relative to the 90 % interval's half-width
 };
 
-/// Predicts each measured network from its graph, by `blind` profiles also where there are any, and sets all side by
-/// side.
+/// Predicts each measured network from its graph, also with the `blind` profiles if given, and tabulates the results.
 Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOptions& options, const std::string& path) {
     using report::Align;
     const auto percent = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
@@ -126,12 +125,11 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
     return proof;
 }
 
-/// Rows that are not what a fit assumes show in networks before they show in its own errors.
+/// Violated assumptions of a fit show up in networks before they do in its own errors.
 void widen(FrameworkProfile& profile, double by) {
     for (const char* name : {"noise.host", "noise.device"}) {
         const double value = std::min(1.0, by * host_parameter(profile, name));
-        set_parameter(profile.parameters,
-                      {name, value, 0.5, "widened until the networks that were not fitted lay within"});
+        set_parameter(profile.parameters, {name, value, 0.5, "widened to cover the networks not used in the fit"});
     }
 }
 
@@ -161,7 +159,7 @@ void write_profiles(const BenchSession& session, const fit::CpuFit& fit) {
     write_file(session.path("framework.json"), to_text(fit.framework));
 }
 
-/// A machine that others use is measured as it is: the reader should know.
+/// Reports the load of the machine, which is measured even if others use it.
 std::string load_text(double before, double after) {
     return fmt::format("load average {:.1f} before, {:.1f} after{}", before, after,
                        std::max(before, after) > busy_load ? ": others used this machine, its caches and clocks" : "");
@@ -178,7 +176,7 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
     if (!session.measure_models(proof_models, proof_batches, proof_dims, proof_modes)) return interrupted;
     const Proof proof = prove({fit.device, fit.framework}, nullptr, {}, session.path("models.csv"));
     write_standard_output(
-        fmt::format("{} under {}, {} thread{}; {}\n\n{}{}\n{}\nMAPE over networks that were not fitted: {:.1f} %\n\n"
+        fmt::format("{} under {}, {} thread{}; {}\n\n{}{}\n{}\nMAPE over networks not used in the fit: {:.1f} %\n\n"
                     "ftax predict MODEL --device {} --profile {} --framework {} --framework-profile {} --batch 1\n",
                     session.spec().name, arguments.bench.framework, arguments.bench.threads,
                     arguments.bench.threads == 1 ? "" : "s", load_text(load_before, bench::load_average()),
@@ -193,7 +191,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     fmt::print(notices(),
                "{} under {}, {}: operators, their dispatch and {} networks to fit, {} to validate, in five minutes or "
                "less; then a "
-               "fit.\nRows go to {} first: --resume goes on from them.\n",
+               "fit.\nRows are first written to {}; --resume continues from them.\n",
                session.spec().name, framework, arguments.bench.precision, fitted_models.size(), proof_models.size(),
                arguments.bench.output);
     session.measure_runtime();
@@ -217,15 +215,16 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
         return prove({compose(gpu.profile, session.spec()), host.profile}, &blind, options, session.path("models.csv"));
     };
     Proof proof = proved();
-    constexpr double worse = 1.2;  // than before by more than chance
+    constexpr double worse = 1.2;  // significantly worse than before
     if (proof.mape > worse * proof.blind_mape && proof.mape > largest_blind_error)
         throw Error(
             ErrorCode::refused,
-            fmt::format("the calibration predicts networks it did not fit {:.0f} % off, the datasheet {:.0f} %: "
-                        "no profile is written; {} keeps the rows",
-                        100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output));
+            fmt::format(
+                "error on networks not used in the fit: {:.0f} % with the calibration, {:.0f} % with the datasheet: "
+                "no profile is written; {} keeps the rows",
+                100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output));
     const bool strays = proof.spread > 1;
-    for (int i = 0; i < 8 && proof.spread > 1; ++i) {  // other parts of the interval stay as they are
+    for (int i = 0; i < 8 && proof.spread > 1; ++i) {  // other components of the interval are unchanged
         widen(host.profile, 1.02 * proof.spread);
         proof = proved();
     }
@@ -235,7 +234,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     write_standard_output(
         fmt::format("{} under {}, {}\n\nDevice time; {:.1f} % on operators left out\n{}\nHost time; {:.1f} % on "
                     "operators left out\n{}{}\n{}\n"
-                    "MAPE over networks that were not fitted: {:.1f} %, before calibration {:.1f} %{}\n\n"
+                    "MAPE over networks not used in the fit: {:.1f} %, before calibration {:.1f} %{}\n\n"
                     "ftax predict MODEL --device {} --profile {} --framework {} --framework-profile {} --batch 1\n",
                     session.spec().name, framework, arguments.bench.precision, 100 * left_out_errors(gpu.report).mean,
                     fit_table(gpu.report), 100 * left_out_errors(host.report).mean, fit_table(host.report),
@@ -257,7 +256,7 @@ void setup_calibrate(Verb app, Action& action) {
     const auto arguments = std::make_shared<CalibrateArguments>();
     add_bench_options(verb, arguments->bench);
     verb.add_option("--max-mape", arguments->max_mape_percent,
-                    "exit with 1 when the error of the proof is larger (percent)");
+                    "exit with 1 if the validation error is larger (percent)");
     verb.callback([arguments, &action] {
         action = [arguments] {
             BenchSession session(arguments->bench);

@@ -20,7 +20,7 @@ std::vector<std::string> device_slugs() {
     return slugs;
 }
 
-/// What an option or positional can be, by its name: those of one name take the same everywhere.
+/// Returns the values of an option or positional by its name, which has the same meaning in all commands.
 std::vector<std::string> known_values(const std::string& name) {
     if (name == "--device" || name == "DEVICE") return device_slugs();
     if (name == "--framework") return framework_names();
@@ -31,14 +31,14 @@ std::vector<std::string> known_values(const std::string& name) {
     return {};
 }
 
-/// What CLI11 prints of a value, without the checks behind it: "PERCENT:POSITIVE", but "NAME:N" is the value itself.
+/// Returns CLI11's text for a value without appended checks: "PERCENT:POSITIVE", but "NAME:N" is the value itself.
 std::string value_name(const std::string& type) {
     std::size_t end = type.size();
     for (const char* check : {":{", ":POSITIVE", ":FLOAT", ":INT", ":UINT"}) end = std::min(end, type.find(check));
     return type.substr(0, end);
 }
 
-/// The list that CLI11 puts behind a type for IsMember: "TEXT:{memory-bound,error}".
+/// Parses the list that CLI11 appends to a type for IsMember: "TEXT:{memory-bound,error}".
 std::vector<std::string> listed_values(std::string_view type) {
     const std::size_t open = type.find(":{");
     if (open == std::string_view::npos || !type.ends_with('}')) return {};
@@ -75,7 +75,7 @@ void add_commands(const CLI::App& app, const std::string& words, std::vector<Com
     commands.push_back({.words = words, .description = app.get_description()});
     add_options(app, commands[own]);
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-        if (sub->get_name().empty()) {  // a group of options
+        if (sub->get_name().empty()) {  // an option group
             add_options(*sub, commands[own]);
             continue;
         }

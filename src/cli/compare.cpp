@@ -12,7 +12,7 @@ struct CompareArguments : ComparisonArguments {
 };
 
 int run_compare(const CompareArguments& arguments) {
-    static_cast<void>(combinations(arguments.run, arguments.choice));  // misspelt names come before any model is read
+    static_cast<void>(combinations(arguments.run, arguments.choice));  // reports misspelt names before reading a model
     const report::ComparisonReport report = compare(load_graph(arguments.model), arguments);
     Forms forms = forms_of(report);
     forms.html = [&] { return comparison_page(report); };
@@ -24,7 +24,7 @@ int run_compare(const CompareArguments& arguments) {
 
 void setup_compare(Verb app, Action& action) {
     const Verb verb =
-        app.add_subcommand("compare", "frameworks, devices and precisions side by side: --device A,B --framework X,Y");
+        app.add_subcommand("compare", "compare frameworks, devices and precisions: --device A,B --framework X,Y");
     CompareArguments& arguments = run_with(verb, action, run_compare);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);

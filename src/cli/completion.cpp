@@ -11,8 +11,8 @@
 namespace ftax::cli {
 namespace {
 
-/// What the shells ask with each key: `ftax completion words -- WORDS`, the last of which is begun. Where it offers
-/// nothing they complete files.
+/// The shell scripts call `ftax completion words -- WORDS` with an incomplete last word. Without a result they complete
+/// file names.
 constexpr std::string_view bash = R"sh(# Completes ftax in bash:  source <(ftax completion bash)
 _ftax() {
     local current="${COMP_WORDS[COMP_CWORD]}"
@@ -44,10 +44,10 @@ const Command* find_command(const std::vector<Command>& commands, const std::str
     return found == commands.end() ? nullptr : &*found;
 }
 
-/// What can stand in place of the last word, a line each, some with what it means behind a tab.
+/// Returns the candidates for the last word, one per line, some with a tab and a description.
 std::string offers(const std::vector<Command>& commands, const std::vector<std::string>& words) {
     const Command* command = &commands.front();
-    const OptionOfCommand* asks = nullptr;  // for a value
+    const OptionOfCommand* asks = nullptr;  // option that expects a value
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
         const std::string path = command->words.empty() ? words[i] : command->words + " " + words[i];
         if (const Command* next = find_command(commands, path)) command = next;
@@ -79,7 +79,7 @@ void setup_completion(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("completion", "print a shell completion script: bash, zsh or fish");
     const auto arguments = std::make_shared<CompletionArguments>();
     verb.add_option("SHELL", arguments->shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish", "words"});
-    verb.add_option("WORDS", arguments->words, "of a command that is begun: prints what can follow");
+    verb.add_option("WORDS", arguments->words, "words of an incomplete command: prints the candidates");
     verb.callback([app, &action, arguments] {
         action = [app, arguments] {
             const std::string& shell = arguments->shell;

@@ -14,7 +14,7 @@ struct ConvertArguments {
     bool short_names = false;
 };
 
-/// Writes any model ftax reads in its text form, which is small, needs no weights and can be edited.
+/// Writes a model as text, which is small, has no weights and can be edited.
 int run_convert(const ConvertArguments& arguments) {
     Graph graph = load_graph(arguments.model);
     if (arguments.short_names) shorten_names(graph);

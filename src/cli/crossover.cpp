@@ -33,13 +33,13 @@ report::PredictionReport curve_around(report::PredictionReport report, Predictor
 int run_crossover(const CrossoverArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     const ShapeBindings dims = dimension_bindings(arguments.model);
-    // Without a batch to vary there is no crossover; the message says how to give the model one.
+    // A crossover needs a variable batch; the message explains how to get one.
     require_batch(graph);
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
     report::PredictionReport report = report_on(predictor, arguments.model);
     report.crossover = crossover_report(predictor, dims);
-    // The batches on either side of each crossover.
+    // The batches around each crossover.
     std::set<std::int64_t> sides;
     for (const Crossover& crossover : report.crossover->crossovers)
         sides.insert({static_cast<std::int64_t>(crossover.batch), static_cast<std::int64_t>(crossover.batch) + 1});
@@ -55,7 +55,8 @@ int run_crossover(const CrossoverArguments& arguments) {
 }  // namespace
 
 void setup_crossover(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("crossover", "the batch at which the framework stops being the bottleneck");
+    const Verb verb =
+        app.add_subcommand("crossover", "find the batch at which the framework stops being the bottleneck");
     CrossoverArguments& arguments = run_with(verb, action, run_crossover);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);

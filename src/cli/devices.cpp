@@ -12,7 +12,7 @@ namespace ftax::cli {
 namespace {
 
 struct DevicesOptions {
-    std::vector<std::string> devices;  ///< names, or files of datasheets
+    std::vector<std::string> devices;  ///< names or datasheet files
     OutputArguments output;
 };
 
@@ -32,7 +32,7 @@ int list_devices(const DevicesOptions& options) {
     return 0;
 }
 
-/// Shows the datasheet itself: as JSON it is the file, with its sources and notes.
+/// Shows the datasheet; the JSON form is the file itself, with sources and notes.
 int show_device(const DevicesOptions& options) {
     const std::string& device = options.devices.front();
     const DeviceSpec checked = find_device(device);
@@ -56,18 +56,18 @@ int diff_devices(const DevicesOptions& options) {
 }  // namespace
 
 void setup_devices(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("devices", "GPUs ftax has the datasheet of");
+    const Verb verb = app.add_subcommand("devices", "GPUs with a built-in datasheet");
     const auto options = std::make_shared<DevicesOptions>();
     const auto add_action = [&](Verb sub, int (*run)(const DevicesOptions&)) {
         add_json_option(sub, options->output);
         sub.callback([options, run, &action] { action = [options, run] { return run(*options); }; });
     };
-    add_action(verb.add_subcommand("list", "all devices (also without a word behind `devices`)"), list_devices);
+    add_action(verb.add_subcommand("list", "all devices (default)"), list_devices);
     const Verb show = verb.add_subcommand("show", "one datasheet, each number with its source");
-    show.add_option("DEVICE", options->devices, "name, or the file of a datasheet").required().expected(1);
+    show.add_option("DEVICE", options->devices, "name or datasheet file").required().expected(1);
     add_action(show, show_device);
-    const Verb diff = verb.add_subcommand("diff", "devices side by side, compared with the first");
-    diff.add_option("DEVICE", options->devices, "names, or files of datasheets").required().expected(2, 16);
+    const Verb diff = verb.add_subcommand("diff", "compare devices with the first one");
+    diff.add_option("DEVICE", options->devices, "names or datasheet files").required().expected(2, 16);
     add_action(diff, diff_devices);
     add_json_option(verb, options->output);
     verb.callback([options, &action] {

@@ -89,7 +89,7 @@ int run_doctor(const OutputArguments& output) {
 }  // namespace
 
 void setup_doctor(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("doctor", "what this program and this machine can do");
+    const Verb verb = app.add_subcommand("doctor", "capabilities of this program and this machine");
     OutputArguments& output = run_with(verb, action, run_doctor);
     add_json_option(verb, output);
 }

@@ -23,7 +23,7 @@ struct ExploreArguments {
     std::string html;
 };
 
-/// "seq=64:1024:x2" → the name and its values; neither where none is to vary.
+/// "seq=64:1024:x2" → name and values; both empty if no dimension varies.
 std::pair<std::string, std::vector<std::int64_t>> parse_over(const std::string& text) {
     if (text.empty()) return {"", {1}};
     const std::size_t equals = text.find('=');

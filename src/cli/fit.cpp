@@ -49,7 +49,7 @@ constexpr std::array readers{
 };
 
 struct FitArguments {
-    std::vector<std::string_view> given;  ///< of the options in `readers`
+    std::vector<std::string_view> given;  ///< given options of `readers`
     std::vector<std::string> files;
     std::string output;
     std::string host_output;
@@ -88,11 +88,11 @@ void refuse_unread(const FitArguments& arguments, unsigned rows) {
         const bool given =
             std::find(arguments.given.begin(), arguments.given.end(), reader.option) != arguments.given.end();
         if (given && (reader.rows & rows) == 0) {
-            throw Error(ErrorCode::usage, fmt::format("{} means nothing for {}", reader.option, of));
+            throw Error(ErrorCode::usage, fmt::format("{} does not apply to {}", reader.option, of));
         }
     }
     if ((rows & operators) != 0 && !arguments.start.empty()) {
-        throw Error(ErrorCode::usage, "--start stands for a fit of operators: give it or their rows");
+        throw Error(ErrorCode::usage, "--start replaces a fit of operators: give either it or their rows");
     }
 }
 

@@ -12,12 +12,12 @@
 namespace ftax::cli {
 namespace {
 
-/// The newest version of the framework whose host costs were measured; empty where there are none yet.
+/// Returns the newest version with measured host costs; empty if there is none yet.
 std::string version_of(const std::string& framework) {
     const FrameworkProfile profile = framework_profile(framework);
     const auto newest = newest_version(framework);
     if (newest && newest != version_number(profile.version)) return fmt::format("{}.{}", *newest / 100, *newest % 100);
-    return profile.warnings.empty() ? profile.version : "";  // they say that nothing was measured
+    return profile.warnings.empty() ? profile.version : "";  // warnings mean that nothing was measured
 }
 
 struct HostFrameworks {

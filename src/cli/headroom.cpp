@@ -32,13 +32,13 @@ double parse_budget(const std::string& text) {
     const auto number = parse_number(std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
     const double budget = number.value_or(0) / (is_percent ? 100 : 1);
     if (!number || !(budget > 0) || budget > 10) {
-        throw Error(ErrorCode::usage, fmt::format("'{}' is no budget: give a share above 0 and up to 1000%, e.g. 5%",
+        throw Error(ErrorCode::usage, fmt::format("invalid budget '{}': give a share above 0 and up to 1000%, e.g. 5%",
                                                   escape_terminal(text)));
     }
     return budget;
 }
 
-/// The same run under every other framework that can run it, fastest first.
+/// Predicts the run under every other framework that supports it, fastest first.
 std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predictor& predictor,
                                               const HeadroomArguments& arguments, const ShapeBindings& bindings) {
     std::vector<report::FrameworkSwitch> result;
@@ -79,12 +79,12 @@ int run_headroom(const HeadroomArguments& arguments) {
 
 void setup_headroom(Verb app, Action& action) {
     const Verb verb =
-        app.add_subcommand("headroom", "how much wider, deeper, longer or larger in batch at the same latency");
+        app.add_subcommand("headroom", "how much width, depth, length or batch can grow at the same latency");
     HeadroomArguments& arguments = run_with(verb, action, run_headroom);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
     verb.add_option("--batch", arguments.batch, "batch size to start from").capture_default_str().type_name("N");
-    verb.add_option("--budget", arguments.budget, "how much more latency is acceptable").capture_default_str();
+    verb.add_option("--budget", arguments.budget, "acceptable increase of the latency").capture_default_str();
     add_data_options(verb, arguments.output);
 }
 

@@ -24,7 +24,7 @@ constexpr std::pair<std::string_view, Setup*> setups[] = {
     {"headroom", setup_headroom}, {"generate", setup_generate},    {"serve", setup_serve},
     {"inspect", setup_inspect},   {"validate", setup_validate},    {"models", setup_models},
     {"devices", setup_devices},   {"frameworks", setup_frameworks}};
-/// Options of files that are written, and those that print in place of running.
+/// Options for output files, and those that print instead of running.
 constexpr std::string_view not_arguments[] = {"help", "json", "csv", "html", "svg", "trace", "predictions"};
 
 void set_up(Verb app, Action& action, std::string_view command) {
@@ -144,7 +144,7 @@ std::vector<std::string> words_of(const std::string& command, const json& argume
             words.push_back(fmt::format("--{}={}", name, fmt::join(values, ",")));
         }
     }
-    words.emplace_back("--");  // what stands behind is no option, whatever it looks like
+    words.emplace_back("--");  // later words are not options
     words.insert(words.end(), behind.begin(), behind.end());
     return words;
 }

@@ -23,14 +23,14 @@ struct InspectArguments {
     OutputArguments output;
 };
 
-/// What can be said of a model before each of its dimensions has a value.
+/// Inspects a model with unbound dimensions.
 int write_open(const Graph& graph, const ShapeBindings& bindings, const OutputArguments& output) {
     const report::OpenModelReport report = report::open_model_report(graph, bindings);
     write_result(output, forms_of(report));
     return 0;
 }
 
-/// What the model asks for on its own, or launch by launch under one device and framework.
+/// Inspects the model itself, or its launches on one device and framework.
 int run_inspect(const InspectArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     if (arguments.text) {
@@ -83,10 +83,10 @@ void setup_inspect(Verb app, Action& action) {
     InspectArguments& arguments = run_with(verb, action, run_inspect);
     add_model_options(verb, arguments.model);
     verb.add_option("--batch", arguments.batch, "batch size", "N");
-    const Option depth = verb.add_option("--depth", arguments.depth, "levels of modules to list").capture_default_str();
-    const Option kernels =
-        verb.add_flag("--kernels", arguments.kernels,
-                      "launches with their host and device time on --device: a summary and the ten longest");
+    const Option depth =
+        verb.add_option("--depth", arguments.depth, "depth of the module listing").capture_default_str();
+    const Option kernels = verb.add_flag("--kernels", arguments.kernels,
+                                         "host and device time of launches on --device: a summary and the ten longest");
     const Option all = verb.add_flag("--all", arguments.all, "with --kernels: every launch, in order");
     all.needs(kernels);
     const Option stream =
@@ -96,7 +96,7 @@ void setup_inspect(Verb app, Action& action) {
     const Verb group = verb.add_option_group("With --kernels");
     add_run_options(group, arguments.run);
     group.get_option("--device").required(false);
-    // What one form of the answer has no use for is refused rather than passed over.
+    // Options without effect on the requested form are errors.
     for (const Option option : group.get_options()) option.needs(kernels);
     for (const Option form : {kernels, stream, text}) depth.excludes(form);
     stream.excludes(kernels);

@@ -17,12 +17,12 @@ namespace ftax::cli {
 using namespace scenario;
 namespace {
 
-/// The parameters that would make the host costs of each kind what the trace has, the others as they are.
+/// Returns parameters that reproduce the trace's host cost of each kind; the others are unchanged.
 std::vector<report::TracedParameter> traced_parameters(const report::TraceComparison& comparison,
                                                        const FrameworkProfile& profile, Precision precision) {
     const HostCosts costs = host_costs(profile, precision);
     std::vector<report::TracedParameter> parameters;
-    if (!comparison.has_kernels) return parameters;  // a CPU's times hold the operators' work
+    if (!comparison.has_kernels) return parameters;  // CPU times include the operators' work
     for (const report::HostKindTimes& kind : comparison.host_kinds) {
         const double beside_s = kind.predicted_s - costs[kind.kind];  // module calls, BLAS queries
         if (kind.measured_s <= beside_s) continue;
@@ -56,8 +56,8 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
     const bool cpu = is_cpu(device.device);
     if (!comparison.has_kernels && !cpu) {
         print_warnings(
-            {"the trace holds no kernels: only the host side is compared, and had the model run on the CPU, its "
-             "host times hold the operators' work"});
+            {"the trace has no kernels: only the host side is compared; if the model ran on the CPU, its "
+             "host times include the operators' work"});
     }
     if (comparison.has_kernels && cpu) print_warnings({"the trace is of a GPU, the prediction of a CPU"});
     if (!trace.gpu.empty() && !cpu) {
@@ -67,12 +67,12 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
                 print_warnings({fmt::format("the trace is of {}, the prediction of {}", slug, device.device.slug)});
             }
         } catch (const Error&) {
-            print_warnings({fmt::format("the trace is of {}, which is no device ftax knows", trace.gpu)});
+            print_warnings({fmt::format("the trace is of {}, an unknown device", trace.gpu)});
         }
     }
     if (comparison.aligned < 0.5) {
         print_warnings(
-            {"less than half of the trace's operators are the model's: another model, or another framework?"});
+            {"fewer than half of the trace's operators belong to the model: is it another model or framework?"});
     }
 }
 

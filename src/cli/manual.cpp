@@ -11,7 +11,7 @@
 namespace ftax::cli {
 namespace {
 
-/// Text as man's macros take it: no escapes, no macro at the start of a line, hyphens that can be copied.
+/// Escapes text for man's macros: no escapes, no macro at the start of a line, copyable hyphens.
 std::string roff(std::string_view text) {
     std::string result;
     bool line_begins = true;
@@ -68,7 +68,7 @@ std::string manual(Verb app) {
         for (const OptionOfCommand& positional : command.positionals) text += option_entry(positional);
         for (const OptionOfCommand& option : command.options) text += option_entry(option);
     }
-    // The closing words of --help: sections of a title and indented lines.
+    // The footer of --help: sections of a title and indented lines.
     std::istringstream footer(app.footer());
     bool literal = false;
     for (std::string line; std::getline(footer, line);) {

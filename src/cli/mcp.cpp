@@ -15,13 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-/// Of the Model Context Protocol: the versions whose messages are these, the newest last. Source:
-/// https://modelcontextprotocol.io/specification
+/// Supported versions of the Model Context Protocol, newest last. Source: https://modelcontextprotocol.io/specification
 constexpr std::string_view versions[] = {"2024-11-05", "2025-03-26", "2025-06-18"};
 constexpr std::size_t longest_line = std::size_t{1} << 20;
-enum Fault { not_json = -32700, no_request = -32600, no_method = -32601, bad_parameters = -32602 };  // of JSON-RPC 2.0
+enum Fault { not_json = -32700, no_request = -32600, no_method = -32601, bad_parameters = -32602 };  // JSON-RPC 2.0
 
-/// What a request is refused with, besides what a tool itself answers.
+/// Protocol-level error of a request.
 struct Refusal {
     Fault code;
     std::string message;
@@ -38,12 +37,12 @@ json tools() {
     return {{"tools", list}};
 }
 
-/// A tool that fails is an answer, which its caller reads and mends its arguments by.
+/// A failed tool call is a result, so that the caller can correct its arguments.
 json call(const json& parameters) {
     const std::string name = parameters.value("name", "");
     const std::vector<std::string> known = commands_in_process();
     if (std::ranges::find(known, name) == known.end()) {
-        throw Refusal{bad_parameters, fmt::format("there is no tool '{}'", excerpt(name))};
+        throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
     }
     json answer;
     try {
@@ -60,13 +59,13 @@ json call(const json& parameters) {
 json initialize(const json& parameters) {
     const std::string wanted = parameters.value("protocolVersion", "");
     const bool known = std::ranges::find(versions, wanted) != std::end(versions);
-    return {
-        {"protocolVersion", known ? wanted : std::string(*std::rbegin(versions))},
-        {"capabilities", {{"tools", json::object()}}},
-        {"serverInfo", {{"name", "ftax"}, {"version", FTAX_VERSION}}},
-        {"instructions",
-         "Predicts how long neural networks take on GPUs. Times are seconds. predict takes one device, framework and "
-         "precision, compare, generate and serve take lists; models and devices list the names."}};
+    return {{"protocolVersion", known ? wanted : std::string(*std::rbegin(versions))},
+            {"capabilities", {{"tools", json::object()}}},
+            {"serverInfo", {{"name", "ftax"}, {"version", FTAX_VERSION}}},
+            {"instructions",
+             "Predicts the latency of neural networks on GPUs. Times are in seconds. predict takes one device, "
+             "framework and "
+             "precision, compare, generate and serve take lists; models and devices list the names."}};
 }
 
 json answer_to(const json& request) {
@@ -77,10 +76,10 @@ json answer_to(const json& request) {
     if (method == "ping") return json::object();
     if (method == "tools/list") return tools();
     if (method == "tools/call") return call(parameters);
-    throw Refusal{no_method, fmt::format("there is no method '{}'", excerpt(method))};
+    throw Refusal{no_method, fmt::format("unknown method '{}'", excerpt(method))};
 }
 
-/// One line of JSON for one line of JSON; nothing for a notification.
+/// Answers one line of JSON with one line of JSON; returns nothing for a notification.
 std::string reply_to(const std::string& line) {
     json reply{{"jsonrpc", "2.0"}, {"id", nullptr}};
     try {
@@ -99,7 +98,7 @@ std::string reply_to(const std::string& line) {
         reply["result"] = answer_to(request);
     } catch (const Refusal& refusal) {
         reply["error"] = {{"code", refusal.code}, {"message", refusal.message}};
-    } catch (const json::exception& error) {  // a field of another type
+    } catch (const json::exception& error) {  // a field has the wrong type
         reply["error"] = {{"code", bad_parameters}, {"message", error.what()}};
     }
     return reply.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -117,7 +116,7 @@ int run_mcp() {
 }  // namespace
 
 void setup_mcp(Verb app, Action& action) {
-    app.add_subcommand("mcp", "a server of the Model Context Protocol on standard input and output, for agents")
+    app.add_subcommand("mcp", "Model Context Protocol server on standard input and output, for agents")
         .callback([&action] { action = run_mcp; });
 }
 

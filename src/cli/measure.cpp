@@ -19,15 +19,15 @@ struct MeasureArguments {
     std::vector<std::string> dims;
 };
 
-/// `sms`: multiprocessors of the GPU; 0 where none is at hand.
+/// `sms`: multiprocessors of the GPU; 0 without a GPU.
 std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, bench::Mode mode, int sms) {
     if (mode == bench::Mode::host_dispatch) return bench::dispatch_operators();
     return arguments.device == "cpu" ? bench::cpu_operators(arguments.quick) : bench::gpu_operators(sms);
 }
 
-/// One JSON object a line: what calibration/campaign.sh measures on machines without ftax.
+/// Prints one JSON object per line for calibration/campaign.sh, which measures machines without ftax.
 int list_operators(const BenchArguments& arguments, bench::Mode mode) {
-    constexpr int hopper_sms = 132;  // of an H100 and an H200, whose wave edges the list has
+    constexpr int hopper_sms = 132;  // H100 and H200; the list contains their wave boundaries
     std::string text;
     for (const bench::OperatorCase& c : operators_for(arguments, mode, hopper_sms)) {
         const Graph graph = bench::operator_graph(c);
@@ -53,7 +53,7 @@ int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
 int measure_models(const MeasureArguments& arguments) {
     const ShapeBindings dims = parse_dimensions(arguments.dims);
     const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
-    // A CPU runs what it is told at once: its host and device time are the same.
+    // A CPU executes synchronously: its host and device time are the same.
     std::vector<bench::Mode> modes{bench::Mode::end_to_end};
     if (arguments.bench.device != "cpu")
         modes.insert(modes.end(), {bench::Mode::host_dispatch, bench::Mode::device_hot});
@@ -64,8 +64,7 @@ int measure_models(const MeasureArguments& arguments) {
 }  // namespace
 
 void setup_measure(Verb app, Action& action) {
-    const Verb verb =
-        app.add_subcommand("measure", "real runs on this machine: operators, their dispatch, whole models");
+    const Verb verb = app.add_subcommand("measure", "measure this machine: operators, their dispatch, whole models");
     verb.require_subcommand(1);
     const auto arguments = std::make_shared<MeasureArguments>();
 
@@ -79,13 +78,12 @@ void setup_measure(Verb app, Action& action) {
     });
 
     add_bench_options(dispatch, arguments->bench);
-    dispatch.add_option("--repetition", arguments->bench.repetition, "only this one of the nine repetitions")
-        .range(0, 8);
+    dispatch.add_option("--repetition", arguments->bench.repetition, "run only this repetition of nine").range(0, 8);
     dispatch.callback([arguments, &action] {
         action = [arguments] { return measure_kernels(*arguments, bench::Mode::host_dispatch); };
     });
 
-    const Verb model = verb.add_subcommand("model", "whole networks, end to end; of a GPU, host and device time apart");
+    const Verb model = verb.add_subcommand("model", "whole networks, end to end; on a GPU also host and device time");
     model.add_option("MODEL", arguments->models, "zoo names or files (.onnx .pt2 .txt)").required();
     model.add_option("--batch", arguments->batches, "batch sizes: 1,2,4:128:x2").capture_default_str();
     model.add_option("--dim", arguments->dims, "value of a dynamic dimension, e.g. seq=128");

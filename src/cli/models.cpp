@@ -13,7 +13,7 @@ struct SizedModel : ZooModel {
     report::ModelReport report;
 };
 
-/// One item with 128 tokens, the first of a text; without other sizes that a model leaves open.
+/// Bindings for one item with the first 128 tokens of a text, without other symbolic sizes.
 SizedModel sized(const ZooModel& model) {
     const Graph graph = load_graph("zoo:" + model.name);
     ShapeBindings sizes{{"batch", 1}, {"seq", 128}, {"past", 0}};

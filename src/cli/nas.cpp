@@ -20,7 +20,7 @@ namespace ftax::cli {
 using namespace scenario;
 namespace {
 
-constexpr std::size_t rows_per_step = 4096;  // between two looks at the progress line
+constexpr std::size_t rows_per_step = 4096;  // rows between progress updates
 
 struct NasArguments {
     std::string space;
@@ -37,8 +37,8 @@ struct NasArguments {
     std::optional<bool> waits;
 };
 
-/// Measured architectures of a file with the columns arch, batch and latency_ms; rows that do not parse are named and
-/// left out. Throws Error{profile} when nothing is left.
+/// Measured architectures of a file with the columns arch, batch and latency_ms; rows that do not parse are reported
+/// and skipped. Throws Error{profile} if nothing is left.
 std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space& space) {
     const CsvTable table = read_csv(path);
     const auto column = [&](std::string_view name) {
@@ -65,14 +65,14 @@ std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space&
     return samples;
 }
 
-/// A version, a host or a profile that is asked for takes the place of the measured host.
+/// A requested version, host or profile replaces the measured host.
 FrameworkProfile nas_framework_profile(const RunArguments& run, LibraryVersions& libraries) {
     const bool chosen = !run.host.empty() || !run.framework_profile.empty();
     const bool measured = !chosen && framework_name(run.framework) == nas::measured_framework;
     return versioned_profile(run.framework, measured ? nas::measured_host : run.host, run.framework_profile, libraries);
 }
 
-/// The campaign that the anchor rows show, or that of the profiles without any.
+/// Returns the campaign estimated from the anchor rows, or that of the profiles without any.
 nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space, const DeviceProfile& device,
                           const FrameworkProfile& framework, const PredictOptions& options, const ShapeBindings& dims) {
     const nas::Campaign campaign{.waits_after_blocks = arguments.waits};
@@ -89,9 +89,9 @@ nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space
 struct Architectures {
     CsvTable table;
     std::size_t column = 0;
-    std::vector<std::size_t> kept;  ///< further columns that the result repeats
+    std::vector<std::size_t> kept;  ///< input columns copied to the result
     std::vector<std::size_t> rows;  ///< table row of each parsed architecture
-    std::vector<int> choices;       ///< parsed, one after another
+    std::vector<int> choices;       ///< parsed choices, concatenated
     std::size_t broken = 0;
 };
 
@@ -116,7 +116,7 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
     return result;
 }
 
-/// Where a score selects, the columns that it was chosen from stay with the row; returns the names of all.
+/// With a score, the result keeps the input columns; returns the names of all columns.
 std::vector<std::string> keep_columns(Architectures& archs, const std::string& score) {
     std::vector<std::string> names{"arch", "batch", "predicted_ms"};
     if (score.empty()) return names;
@@ -129,8 +129,7 @@ std::vector<std::string> keep_columns(Architectures& archs, const std::string& s
     return names;
 }
 
-/// Costs all architectures, a step at a time, hands each finished step on, and says how far it is where somebody
-/// watches.
+/// Costs all architectures in steps, passes on each finished step, and shows the progress on a terminal.
 std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int> choices, std::size_t count,
                              unsigned threads,
                              const std::function<void(std::size_t, std::span<const double>)>& finished) {
@@ -148,7 +147,7 @@ std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int>
     return latency_s;
 }
 
-/// Appends the rows of one architecture, unless it is slower than asked for.
+/// Appends the rows of one architecture unless it exceeds the latency limit.
 void append_rows(std::string& text, const Architectures& archs, std::size_t i, std::span<const double> latency_s,
                  std::span<const std::int64_t> batches, double max_latency_ms) {
     if (max_latency_ms > 0 && latency_s[0] * 1e3 > max_latency_ms) return;
@@ -161,7 +160,7 @@ void append_rows(std::string& text, const Architectures& archs, std::size_t i, s
     }
 }
 
-/// What the user wants to see of the costed architectures, in which order.
+/// Returns the selected architectures in output order.
 std::vector<std::size_t> select(const NasArguments& arguments, const Architectures& archs,
                                 std::span<const double> latency_s, std::size_t batches) {
     std::vector<std::size_t> selected(archs.rows.size());
@@ -178,7 +177,7 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
         for (std::size_t i = 0; i < score.size(); ++i) {
             const auto value = parse_number(archs.table.row(archs.rows[i])[*column]);
             if (!value) {
-                throw Error(ErrorCode::profile, fmt::format("{}:{}: {} is no number", arguments.architectures,
+                throw Error(ErrorCode::profile, fmt::format("{}:{}: {} is not a number", arguments.architectures,
                                                             archs.table.line(archs.rows[i]), arguments.score));
             }
             score[i] = *value;
@@ -217,7 +216,7 @@ int run_nas(const NasArguments& arguments) {
     const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options, dims);
     const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign, dims);
     const auto& batches = cost.batches();
-    // Rows that nothing selects go out as soon as they are there; a file appears whole, at the end.
+    // Without a selection, rows are written immediately; a file appears complete, at the end.
     const bool streams = arguments.output == "-" && arguments.top == 0 && !arguments.pareto;
     std::string text;
     append_csv_row(text, keep_columns(archs, arguments.score));
@@ -252,7 +251,7 @@ void setup_nas(Verb app, Action& action) {
     verb.add_option("ARCHS", arguments.architectures, "CSV with a column arch").required();
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
-    verb.add_option("--dim", arguments.dims, "value of a dimension that the space leaves open, e.g. seq=512")
+    verb.add_option("--dim", arguments.dims, "value of a symbolic dimension of the space, e.g. seq=512")
         .allow_extra_args(false)
         .type_name("NAME=N");
     verb.add_option(
@@ -262,12 +261,12 @@ void setup_nas(Verb app, Action& action) {
         .capture_default_str();
     verb.add_option("--top", arguments.top, "keep only the best K: by --score, else the fastest", "K");
     verb.add_option("--max-latency", arguments.max_latency_ms,
-                    "keep only architectures up to this latency at the first batch: 5ms, 800us; without a unit ms",
+                    "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)",
                     "TIME")
         .with_unit({{"us", 1e-3}, {"ms", 1}, {"s", 1e3}});
     verb.add_option("--score", arguments.score, "column of ARCHS with a score to maximise", "COLUMN");
-    verb.add_flag("--pareto", arguments.pareto, "keep only architectures that no faster one beats in score");
-    // Not one flag with two names: CLI11 sets an optional that nobody gave to false.
+    verb.add_flag("--pareto", arguments.pareto, "keep only Pareto-optimal architectures in latency and score");
+    // Two flags instead of one with two names: CLI11 sets an optional flag that is not given to false.
     verb.add_flag_callback(
         "--waits", [&arguments] { arguments.waits = true; },
         "the host waits for the device after each block (default: as the space was measured)");

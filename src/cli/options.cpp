@@ -15,7 +15,7 @@
 namespace ftax::cli {
 namespace {
 
-/// The innermost command that was recognised.
+/// Returns the innermost recognised command.
 const CLI::App& innermost(const CLI::App& app) {
     const std::vector<CLI::App*> parsed = app.get_subcommands();
     const auto named =
@@ -35,7 +35,7 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
     return near.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(near, " or "));
 }
 
-/// The command or option that does not exist, and those that are near; CLI11's own words for other mistakes.
+/// Names the unknown command or option and similar ones; returns CLI11's message for other errors.
 std::string describe_misuse(CLI::App& app, const CLI::ParseError& error) {
     const CLI::App& parsed = innermost(app);
     const std::string words = words_of(parsed);
@@ -67,10 +67,10 @@ std::string describe_misuse(CLI::App& app, const CLI::ParseError& error) {
     return error.what();
 }
 
-/// Parses the command line. CLI11 hands the word after a bare `--json` or `--csv` to that option, even where it is the
-/// positional that the verb cannot do without; then the option means standard output.
+/// Parses the command line. CLI11 passes the word after a bare `--json` or `--csv` to that option, even if it is the
+/// verb's required positional; in that case the option means standard output.
 void parse_words(CLI::App& app, std::vector<std::string> words) {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // the order in which CLI11 takes them
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 expects reversed order
     try {
         return app.parse(std::move(reversed));
     } catch (const CLI::RequiredError&) {

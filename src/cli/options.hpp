@@ -12,11 +12,11 @@ class App;
 class Option;
 }  // namespace CLI
 
-/// The command line without CLI11's headers, which take a compiler seconds: options.cpp and command_tree.cpp read them.
-/// Names and meanings are CLI11's.
+/// The command line without CLI11's headers, which are slow to compile and included only by options.cpp and
+/// command_tree.cpp. Names and semantics are CLI11's.
 namespace ftax::cli {
 
-/// An option of a verb; a handle.
+/// Handle of an option.
 class Option {
   public:
     explicit Option(CLI::Option* option) : option_(option) {}
@@ -37,14 +37,14 @@ class Option {
     Option positive() const;
     Option range(int low, int high) const;
     Option range(double low, double high) const;
-    /// A number with one of these units, which multiply it; none is needed.
+    /// A number with an optional unit, which multiplies it.
     Option with_unit(const std::map<std::string, double>& units) const;
 
   private:
     CLI::Option* option_;
 };
 
-/// The program, a verb of it or a group of options; a handle.
+/// Handle of the program, a verb or an option group.
 class Verb {
   public:
     explicit Verb(CLI::App* app) : app_(app) {}
@@ -52,7 +52,7 @@ class Verb {
     [[nodiscard]] CLI::App* get() const { return app_; }
     [[nodiscard]] Verb add_subcommand(const std::string& name, const std::string& description) const;
     [[nodiscard]] Verb add_option_group(const std::string& name) const;
-    /// Instantiated in options.cpp for each type that options have.
+    /// Instantiated in options.cpp for each type of option.
     template <class T>
     Option add_option(const std::string& name, T& value, const std::string& description,
                       const std::string& type_name = "") const;
@@ -64,16 +64,16 @@ class Verb {
     void remove_option(Option option) const;
     void require_subcommand(int count) const;
     void set_version_flag(const std::string& name, const std::string& version) const;
-    /// How often an option was given.
+    /// Returns how often an option was given.
     [[nodiscard]] std::size_t count(const std::string& name) const;
     [[nodiscard]] std::vector<Verb> subcommands() const;
     [[nodiscard]] std::string description() const;
     void description(const std::string& text) const;
     [[nodiscard]] std::string footer() const;
     void footer(const std::string& text) const;
-    /// Runs once the verb is parsed.
+    /// Sets a function to run after the verb is parsed.
     void callback(const std::function<void()>& run) const;
-    /// Takes any words; runs as soon as the verb is named.
+    /// Accepts any words; runs `run` as soon as the verb is recognised.
     void take_all(const std::function<void()>& run) const;
 
   private:
@@ -88,8 +88,8 @@ class CommandLine {
     CommandLine& operator=(const CommandLine&) = delete;
 
     [[nodiscard]] Verb root() const { return Verb(app_.get()); }
-    /// Runs the callbacks of the verb; false where help or version were printed. Throws Error{usage} that names the
-    /// command or option that does not exist, with those that are near.
+    /// Runs the callbacks of the verb; returns false if help or version were printed. Throws Error{usage} naming an
+    /// unknown command or option, with similar names.
     [[nodiscard]] bool parse(std::vector<std::string> words) const;
 
   private:

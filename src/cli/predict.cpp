@@ -28,7 +28,7 @@ struct PredictArguments {
     OutputArguments output;
 };
 
-/// What to measure next: runs of the predicted batches and of powers of two around them.
+/// Suggests runs to measure, among the predicted batches and powers of two around them.
 AnchorPlan plan_anchors(Predictor& predictor, const ShapeBindings& dims,
                         const std::vector<std::optional<std::int64_t>>& predicted) {
     std::vector<std::int64_t> batches;
@@ -42,7 +42,7 @@ AnchorPlan plan_anchors(Predictor& predictor, const ShapeBindings& dims,
     return ftax::suggest_anchors(predictor, dims, batches, std::vector(candidates.begin(), candidates.end()));
 }
 
-/// Puts measured rows of the same model, device, framework, precision and shape beside the predictions.
+/// Adds measured rows of the same model, device, framework, precision and shape to the predictions.
 void add_measured(report::PredictionReport& report, const std::string& path) {
     const auto file = read_model_measurements(read_csv(path));
     const auto device_column = file.table.column("kernel_ms");
@@ -78,7 +78,7 @@ int run_predict(const PredictArguments& arguments) {
     }
     if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
     if (const auto measured_s = parse_duration(arguments.measured)) {
-        if (batches.size() > 1) throw Error(ErrorCode::usage, "--measured TIME is of one batch: give one --batch");
+        if (batches.size() > 1) throw Error(ErrorCode::usage, "--measured TIME needs a single --batch");
         report.measured = explain_measured(graph, arguments.model, arguments.run, batches.front(),
                                            report.rows.front().prediction, *measured_s);
         report.rows.front().measured = {.latency_s = *measured_s, .device_s = {}};
@@ -98,17 +98,17 @@ int run_predict(const PredictArguments& arguments) {
 }  // namespace
 
 void setup_predict(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("predict", "latency per batch, what bounds it, and the crossover batch");
+    const Verb verb =
+        app.add_subcommand("predict", "predict latency per batch, its bottleneck, and the crossover batch");
     PredictArguments& arguments = run_with(verb, action, run_predict);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
-    verb.add_option(
-        "--measured", arguments.measured,
-        "a measured latency, such as 12ms, to explain, or measured rows to print beside the predictions (CSV)",
-        "TIME|ROWS.csv");
+    verb.add_option("--measured", arguments.measured,
+                    "measured latency to explain, such as 12ms, or measured rows to compare with the predictions (CSV)",
+                    "TIME|ROWS.csv");
     verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
-                  "name the runs whose measurement would narrow the intervals most");
+                  "list the runs whose measurement would narrow the intervals most");
     verb.add_option("--trace", arguments.output.trace, "write the timeline of the last batch for ui.perfetto.dev",
                     "FILE");
     verb.add_option("--svg", arguments.output.svg, "write the chart of latency against batch", "FILE");

@@ -25,7 +25,7 @@ struct ProfilesArguments {
     OutputArguments output;
 };
 
-/// The fitted parameters of a device, of a framework or of single calls, whichever bears the name.
+/// Returns the fitted parameters of the device, framework or single calls of that name.
 struct ProfileView {
     std::string title, version;
     std::vector<Parameter> parameters;
@@ -36,10 +36,9 @@ struct ProfileView {
     for (std::string& host : call_host_names()) names.push_back(std::move(host));
     for (const DeviceSpec& device : device_specs()) names.push_back(device.slug);
     const std::vector<std::string> near = near_names(name, names);
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("no device and no framework is called '{}'{}; `ftax profiles list` shows all",
-                    escape_terminal(name), near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", "))));
+    throw Error(ErrorCode::usage, fmt::format("no device or framework named '{}'{}; `ftax profiles list` shows all",
+                                              escape_terminal(name),
+                                              near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", "))));
 }
 
 ProfileView view_of(const FrameworkProfile& profile, std::string_view name) {
@@ -102,7 +101,7 @@ int run_show(const ProfilesArguments& arguments) {
         {{"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", list.json()}});
 }
 
-/// Parameters that differ, or that only one of the two profiles has.
+/// Shows parameters that differ or occur in only one of the two profiles.
 int run_diff(const ProfilesArguments& arguments) {
     const ProfileView first = view_of(arguments.name);
     const ProfileView second = view_of(arguments.other);

@@ -15,7 +15,7 @@ void add_model_options(Verb verb, ModelArguments& arguments);
 void add_import_options(Verb verb, ModelArguments& arguments);
 void add_run_options(Verb verb, RunArguments& arguments);
 /// After add_run_options: device, framework and precision become lists, with --tp, and --price, --slo, --sort and --top
-/// rank what they combine to.
+/// rank all combinations.
 void add_choice_options(Verb verb, ChoiceArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
 void add_batch_option(Verb verb, std::string& batches);

@@ -8,7 +8,8 @@ namespace ftax::cli {
 using namespace scenario;
 
 void setup_serve(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("serve", "requests that come and go: percentiles, capacity, cost per token");
+    const Verb verb =
+        app.add_subcommand("serve", "predict serving under load: latency percentiles, capacity, cost per token");
     struct Arguments : ServingArguments {
         OutputArguments output;
     };
@@ -16,54 +17,54 @@ void setup_serve(Verb app, Action& action) {
     add_model_options(verb, arguments->model);
     add_run_options(verb, arguments->run);
     add_choice_options(verb, arguments->choice);
-    verb.add_option("--rate", arguments->rate, "requests per second, at random times", "R");
-    verb.add_option("--concurrency", arguments->concurrency, "requests that clients keep outstanding", "N");
+    verb.add_option("--rate", arguments->rate, "requests per second (Poisson arrivals)", "R");
+    verb.add_option("--concurrency", arguments->concurrency, "outstanding requests (closed loop)", "N");
     verb.add_option("--requests", arguments->requests, "requests with arrival_s, prompt and output", "FILE.csv");
-    verb.add_option("--count", arguments->count, "requests that are drawn", "N").capture_default_str();
-    verb.add_option("--prompt", arguments->prompt, "tokens of each prompt, on average", "N");
-    verb.add_option("--new-tokens", arguments->new_tokens, "tokens that each prompt gets, on average", "M");
+    verb.add_option("--count", arguments->count, "number of generated requests", "N").capture_default_str();
+    verb.add_option("--prompt", arguments->prompt, "mean tokens per prompt", "N");
+    verb.add_option("--new-tokens", arguments->new_tokens, "mean new tokens per prompt", "M");
     verb.add_option("--spread", arguments->spread,
-                    "standard deviation of both over their means (default: 0; see docs/serving.md)", "SHARE");
-    verb.add_option("--seed", arguments->seed, "of the requests that are drawn", "N").capture_default_str();
-    verb.add_option("--slo-share", arguments->kept_share, "of the requests that must keep it", "SHARE")
+                    "coefficient of variation of both lengths (default: 0; see docs/serving.md)", "SHARE");
+    verb.add_option("--seed", arguments->seed, "random seed of generated requests", "N").capture_default_str();
+    verb.add_option("--slo-share", arguments->kept_share, "share of requests that must meet the --slo", "SHARE")
         .capture_default_str();
-    verb.add_flag("--find-rate", arguments->find_rate, "also the largest rate that keeps the --slo");
-    verb.add_option("--max-num-seqs", arguments->max_sequences, "sequences that run at a time (default: the engine's)",
+    verb.add_flag("--find-rate", arguments->find_rate, "also find the highest rate that meets the --slo");
+    verb.add_option("--max-num-seqs", arguments->max_sequences, "maximum concurrent sequences (default: the engine's)",
                     "N");
-    verb.add_option("--max-num-batched-tokens", arguments->max_tokens, "tokens of a step (default: the engine's)", "N");
+    verb.add_option("--max-num-batched-tokens", arguments->max_tokens,
+                    "maximum tokens per step (default: the engine's)", "N");
     verb.add_option("--gpu-memory-utilization", arguments->memory_share,
-                    "of a card's memory that the engine uses (default: 0.9)", "SHARE");
+                    "share of a card's memory used by the engine (default: 0.9)", "SHARE");
     verb.add_option("--scheduler-recv-interval", arguments->poll_steps,
-                    "decoding steps after which SGLang looks for new requests", "N")
+                    "decoding steps between SGLang's checks for new requests", "N")
         .capture_default_str();
     verb.add_option("--dp", arguments->data_parallel,
-                    "groups of --tp cards with requests of their own, which share a model's experts", "N")
+                    "data parallelism: groups of --tp cards with separate requests and shared experts", "N")
         .capture_default_str();
-    verb.add_option("--ep", arguments->expert_parallel, "parts of all these cards, each with experts of its own", "N")
+    verb.add_option("--ep", arguments->expert_parallel,
+                    "expert parallelism: parts into which the experts are split over all these cards", "N")
         .capture_default_str();
-    verb.add_option("--pp", arguments->stages, "stages of a pipeline, each of --tp times --dp cards", "N")
+    verb.add_option("--pp", arguments->stages, "pipeline stages, each with --tp times --dp cards", "N")
         .capture_default_str();
-    verb.add_option("--replicas", arguments->replicas, "alike servers between which requests are dealt", "N")
+    verb.add_option("--replicas", arguments->replicas, "identical servers that share the load", "N")
         .capture_default_str();
     verb.add_option("--prefill", arguments->prefill,
-                    "servers that only read prompts, and send keys and values to the others: servers=2,tp=4,dp=1,ep=1",
-                    "LAYOUT");
-    verb.add_option("--transfer-bandwidth", arguments->transfer_bytes_per_s,
-                    "from each of their cards, in bytes per second (default: the link's up to 8 cards, else 50e9)",
-                    "B");
+                    "prefill servers, which send keys and values to the others: servers=2,tp=4,dp=1,ep=1", "LAYOUT");
+    verb.add_option(
+        "--transfer-bandwidth", arguments->transfer_bytes_per_s,
+        "bandwidth from each of their cards in bytes per second (default: the link's up to 8 cards, else 50e9)", "B");
     verb.add_option("--draft-tokens", arguments->draft_tokens,
-                    "that each step verifies for each sequence (speculative decoding)", "N");
-    verb.add_option("--acceptance", arguments->acceptance, "chance that a draft token is right if those before it are",
-                    "SHARE")
+                    "draft tokens verified per step and sequence (speculative decoding)", "N");
+    verb.add_option("--acceptance", arguments->acceptance,
+                    "probability that a draft token is accepted if the previous ones are", "SHARE")
         .capture_default_str();
     verb.add_option("--draft", arguments->draft,
-                    "what drafts: head (MTP, EAGLE: one more layer; the default), ngram (takes no time) or a model",
-                    "DRAFT");
-    verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is cached already",
+                    "draft model: head (MTP, EAGLE: one more layer; the default), ngram (no cost) or a model", "DRAFT");
+    verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is already cached",
                     "SHARE");
-    verb.add_option("--max-batch", arguments->max_batch, "of models that generate no tokens", "N")
+    verb.add_option("--max-batch", arguments->max_batch, "maximum batch of models that do not generate tokens", "N")
         .capture_default_str();
-    verb.add_option("--max-delay", arguments->max_delay_s, "that such a batch waits for more requests, e.g. 5ms")
+    verb.add_option("--max-delay", arguments->max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms")
         .with_unit({{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}})
         .type_name("TIME");
     add_html_option(verb, arguments->output, "with percentiles, latency against rate and the queue over time");

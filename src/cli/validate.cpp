@@ -41,7 +41,7 @@ int run_validate(const ValidateArguments& arguments) {
     return gate(report.overall ? std::optional(100 * report.overall->mean) : std::nullopt, arguments.max_mape_percent);
 }
 
-/// What only a trace needs to know of its run; --anchor, --models and --profile are those of the verb.
+/// Adds the run options needed for traces only; --anchor, --models and --profile are the verb's own.
 void add_kineto_options(Verb verb, KinetoArguments& arguments) {
     const Option trace =
         verb.add_option("--kineto", arguments.trace,
@@ -61,7 +61,7 @@ void add_kineto_options(Verb verb, KinetoArguments& arguments) {
 
 void setup_validate(Verb app, Action& action) {
     const Verb verb =
-        app.add_subcommand("validate", "predictions against measured rows (CSV) or a trace of torch.profiler");
+        app.add_subcommand("validate", "compare predictions with measured rows (CSV) or a trace of torch.profiler");
     ValidateArguments& arguments = run_with(verb, action, run_validate);
     verb.add_option("ROWS", arguments.validation.rows, "measured models or operators (CSV); with --kineto the model")
         .required();
@@ -70,13 +70,13 @@ void setup_validate(Verb app, Action& action) {
     verb.add_option("--profile", arguments.validation.device_profile,
                     "fitted device parameters instead of the built-in ones", "FILE");
     verb.add_option("--host-profile", arguments.validation.host_profile,
-                    "rows of operators: what calls cost the host (`ftax fit --host-output`) instead of what they cost "
+                    "operator rows: host costs of calls (from `ftax fit --host-output`) instead of "
                     "the built-in ones",
                     "FILE");
-    verb.add_option("--models", arguments.validation.models, "folder with models as files", "DIR");
+    verb.add_option("--models", arguments.validation.models, "folder with model files", "DIR");
     verb.add_option("--by", arguments.validation.by,
                     "columns to group by; default gpu,framework,precision or gpu,op,precision", "COLUMNS");
-    verb.add_option("--max-mape", arguments.max_mape_percent, "exit with 1 when the MAPE is larger", "PERCENT")
+    verb.add_option("--max-mape", arguments.max_mape_percent, "exit with 1 if the MAPE is larger", "PERCENT")
         .positive();
     verb.add_option("--predictions", arguments.output.predictions, "write every row with its prediction", "OUT.csv");
     const Option html =

@@ -12,7 +12,7 @@
 namespace ftax::cli {
 namespace {
 
-/// Its examples run in a test.
+/// A test runs the examples.
 constexpr const char* closing_words = R"(Examples:
   ftax predict resnet50 --device t4 --precision fp16 --batch 1,8,64
   ftax predict bert --device a100-sxm4-80gb --framework onnxruntime-cuda --batch 1:64:x2 --dim seq=128
@@ -24,25 +24,25 @@ constexpr const char* closing_words = R"(Examples:
   ftax inspect resnet50 --batch 1 --depth 1
 
 Exit status:
-  0 done, 1 gate exceeded or unforeseen failure, 2 usage, 3 invalid model, 4 limit,
+  0 success, 1 gate exceeded or unexpected failure, 2 usage, 3 invalid model, 4 limit,
   5 refused, 6 invalid profile, CSV file or trace
 
 Environment:
-  NO_COLOR       no colours, on a terminal either
-  FTAX_PYTHON    the Python in which frameworks are measured
-  FTAX_DATA      a directory laid out like data/ whose profiles override the built-in ones)";
+  NO_COLOR       disables colours, also on a terminal
+  FTAX_PYTHON    Python interpreter used to measure frameworks
+  FTAX_DATA      directory laid out like data/ whose profiles override the built-in ones)";
 
 void add_quiet(Verb app) {
     for (const Verb verb : app.subcommands()) {
         verb.add_flag_callback(
             "-q,--quiet", [] { scenario::limit_notices(scenario::Notices::of_the_answer); },
-            "no progress, and no warnings but those that change the answer");
+            "suppress progress, and all warnings that do not affect the result");
         add_quiet(verb);
     }
 }
 
 #if !defined FTAX_WITH_FIT && !defined FTAX_FIT_PROGRAM
-/// A verb that needs the solvers, in a build without them: says so whatever its arguments are.
+/// Adds a verb that needs the solvers to a build without them: it always fails with an explanation.
 void setup_without_fit(Verb app, Action& action, const std::string& name, const std::string& purpose) {
     const Verb verb = app.add_subcommand(name, purpose + " (not in this build)");
     verb.take_all([&action, name] {
@@ -76,7 +76,7 @@ constexpr VerbSetup verbs[] = {
     {"doctor", setup_doctor},         {"nas", setup_nas},
     {"measure", setup_measure},       {"mcp", setup_mcp},
     {"schema", setup_schema},
-#ifndef FTAX_FIT_PROGRAM  // which has them
+#ifndef FTAX_FIT_PROGRAM  // ftax-fit defines these
     {"calibrate", setup_calibrate},   {"fit", setup_fit},
 #endif
     {"completion", setup_completion}, {"manual", setup_manual},
@@ -102,7 +102,7 @@ bool stands_alone(std::string_view word) {
 }
 
 void setup_verbs(Verb app, Action& action, std::string_view first_word) {
-    app.description("Predicts how long a neural network takes on a GPU under a given framework.");
+    app.description("Predicts the latency of a neural network on a GPU under a given framework.");
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);
     if (stands_alone(first_word)) {

@@ -13,25 +13,25 @@
 
 namespace ftax::cli {
 
-/// What the program does once its arguments are parsed; returns the exit code.
+/// Action of the program after parsing its arguments; returns the exit code.
 using Action = std::function<int()>;
 
-/// Exit code of --max-mape, 1 where the error exceeds it, and says so; nullopt: no row could be predicted. No gate at
-/// 0.
+/// Returns the exit code of --max-mape: 1, with a message, if the error exceeds it or is nullopt (no row could be
+/// predicted). 0 disables the gate.
 [[nodiscard]] int gate(std::optional<double> mape_percent, double max_mape_percent);
 inline constexpr int interrupted = 1;  ///< exit code
 
 using Setup = void(Verb app, Action& action);
 
-/// Each adds one verb to the program; parsing the verb sets `action`. One file per verb.
+/// Each function adds one verb to the program; parsing the verb sets `action`. One file per verb.
 Setup setup_predict, setup_crossover, setup_compare, setup_explore, setup_headroom, setup_generate, setup_serve,
     setup_inspect, setup_convert, setup_validate, setup_models, setup_devices, setup_frameworks, setup_profiles,
     setup_doctor, setup_nas, setup_measure, setup_mcp, setup_schema, setup_completion, setup_manual;
-#ifdef FTAX_WITH_FIT  // where it is not, two stand-ins in verbs.cpp say so
+#ifdef FTAX_WITH_FIT  // otherwise verbs.cpp defines two stand-ins
 Setup setup_calibrate, setup_fit;
 #endif
 
-/// Returns what the verb's options fill; it lives as long as the verb, and `run` gets it.
+/// Returns the arguments that the verb's options fill; they live as long as the verb and are passed to `run`.
 template <class Arguments>
 Arguments& run_with(Verb verb, Action& action, int (*run)(const Arguments&)) {
     const auto arguments = std::make_shared<Arguments>();
@@ -39,29 +39,29 @@ Arguments& run_with(Verb verb, Action& action, int (*run)(const Arguments&)) {
     return *arguments;
 }
 
-/// True for a verb of this program that describes no others, as the manual does.
+/// Returns true for verbs that do not describe others (as `manual` does).
 [[nodiscard]] bool stands_alone(std::string_view word);
 
-/// Adds the verb that `first_word` of the command line names, so that a start does not pay for the options of the
-/// others; all of them, in the order in which the help lists them, where it names none or one that describes all.
+/// Adds the verb named by `first_word` of the command line, to avoid the startup cost of the other verbs' options. Adds
+/// all verbs, in help order, if it names none or one that describes all.
 void setup_verbs(Verb app, Action& action, std::string_view first_word);
 
-/// Where the forms of a result go besides the table: a path, "-" for standard output, or empty for nowhere.
+/// Destinations of a result's forms other than the table: a path, "-" for standard output, or empty for none.
 struct OutputArguments {
     std::string json, csv, html, svg, trace, predictions;
 };
 
 void add_json_option(Verb verb, OutputArguments& arguments);
 void add_data_options(Verb verb, OutputArguments& arguments);  ///< JSON and CSV
-/// `what` the page holds, as the help says it.
+/// `what`: contents of the page, for the help text.
 Option add_html_option(Verb verb, OutputArguments& arguments, const std::string& what);
 
-/// The forms one result can be written in; each is produced only when it is asked for, in this order, the table last.
+/// Output forms of a result, produced on demand in this order, the table last.
 struct Forms {
     std::function<std::string()> table, json, csv{}, trace{}, html{}, svg{}, predictions{};
 };
 
-/// Those that the report has functions for; they refer to the report.
+/// Returns the forms that the report supports; they keep a reference to it.
 template <class Report>
 [[nodiscard]] Forms forms_of(const Report& report) {
     Forms forms{.table = [&] { return to_table(report, report::standard_output_style()); },
@@ -70,12 +70,12 @@ template <class Report>
     return forms;
 }
 
-/// Writes what was asked for; the table goes to standard output unless one of the others does.
-/// Throws Error{usage} when a file cannot be written or two forms would go to the same place.
+/// Writes the requested forms; the table goes to standard output unless another form does. Throws Error{usage} if a
+/// file cannot be written or two forms have the same destination.
 void write_result(const OutputArguments& arguments, const Forms& forms);
 
 struct Result;  // src/cli/in_process.hpp
-/// While it lives, write_result() of this thread fills in the forms of a result instead of writing them.
+/// During its lifetime, write_result() of this thread captures the forms of a result instead of writing them.
 class Capture {
   public:
     Capture(Result& result, bool with_page);
@@ -84,12 +84,13 @@ class Capture {
     Capture& operator=(const Capture&) = delete;
 };
 
-/// Writes to a file, or to standard output when the path is "-".
+/// Writes to a file, or to standard output if the path is "-".
 void write_output(const std::string& path, std::string_view text);
 
 void write_standard_output(std::string_view text);
 
-/// One line on a terminal, rewritten in place: done, total, time left. Silent elsewhere, and until `patience` is over.
+/// Progress line on a terminal, rewritten in place: done, total, time left. Silent elsewhere, and before `patience` has
+/// passed.
 class Progress {
   public:
     explicit Progress(std::string what, std::chrono::milliseconds patience = std::chrono::seconds(1));
@@ -106,7 +107,7 @@ class Progress {
     bool terminal_;
     std::chrono::milliseconds patience_;
     Clock::time_point start_ = Clock::now();
-    std::size_t percent_ = 0;  ///< shown last
+    std::size_t percent_ = 0;  ///< last value shown
 };
 
 }  // namespace ftax::cli

@@ -6,7 +6,7 @@
 
 namespace ftax {
 
-/// Owns a file descriptor; a negative number is none.
+/// Owns a file descriptor; negative if empty.
 class Descriptor {
   public:
     explicit Descriptor(int number) : number_(number) {}
@@ -18,7 +18,7 @@ class Descriptor {
     }
     [[nodiscard]] int number() const { return number_; }
     [[nodiscard]] bool open() const { return number_ >= 0; }
-    /// Returns false when the system reports an error that earlier writes did not (NFS, quotas).
+    /// Returns false if the system reports a delayed error of earlier writes (NFS, quotas).
     bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
 
   private:

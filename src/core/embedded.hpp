@@ -5,7 +5,7 @@
 
 namespace ftax {
 
-/// A data file that the build put into the program.
+/// A data file embedded in the program.
 struct EmbeddedFile {
     std::string_view path;  ///< relative to the repository: "data/devices/tesla-t4.json"
     std::string_view content;
@@ -14,7 +14,7 @@ struct EmbeddedFile {
 /// All embedded files, sorted by path.
 [[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
-/// The content of the embedded file of that path; empty when there is none.
+/// Returns the content of the embedded file at that path; empty if there is none.
 [[nodiscard]] std::string_view embedded_text(std::string_view path);
 
 }  // namespace ftax

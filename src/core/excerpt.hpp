@@ -8,8 +8,8 @@
 
 namespace ftax {
 
-/// What an error repeats of a file: at most 40 characters (bytes, whole code points of UTF-8), of a longer text its
-/// beginning and its end. What is not printable is escaped where the error is printed.
+/// Shortens text from a file for error messages to at most 40 characters (bytes, whole UTF-8 code points), keeping its
+/// beginning and end. Unprintable characters are escaped when the error is printed.
 [[nodiscard]] inline std::string excerpt(std::string_view text) {
     constexpr std::size_t longest = 40, beginning = 24, ending = 13;
     if (text.size() <= longest) return std::string(text);
@@ -20,7 +20,7 @@ namespace ftax {
     return std::string(text.substr(0, left)) + "…" + std::string(text.substr(right));
 }
 
-/// The words of a text, which single spaces separate.
+/// Splits text at single spaces.
 [[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view text) {
     std::vector<std::string_view> words;
     while (!text.empty()) {

@@ -95,13 +95,13 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
     if (!unbound.empty()) {
         throw Error(ErrorCode::usage,
                     fmt::format("{}: give a value to the dynamic dimension {}{}{}", graph.name, unbound,
-                                unknown.empty() ? "" : "; none is called ", fmt::join(unknown, ", ")));
+                                unknown.empty() ? "" : "; unknown: ", fmt::join(unknown, ", ")));
     }
     if (!unknown.empty()) {
         const std::string known =
             symbols.empty() ? "the model has none" : fmt::format("known: {}", fmt::join(symbols, ", "));
-        throw Error(ErrorCode::usage, fmt::format("{}: no dynamic dimension is called {} ({})", graph.name,
-                                                  fmt::join(unknown, ", "), known));
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: unknown dynamic dimension {} ({})", graph.name, fmt::join(unknown, ", "), known));
     }
     graph.expressions.evaluate(symbol_values, bound.values);
     const bool any_negative = std::any_of(bound.values.begin(), bound.values.end(), [](auto size) { return size < 0; });

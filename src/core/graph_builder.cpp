@@ -39,7 +39,7 @@ class Layer : public ShapeRules<Layer, true> {
     }
 
     [[nodiscard]] const Tensor& tensor(TensorId id) const {
-        if (id >= graph_.tensors.size()) fail("an input is no tensor of this graph");
+        if (id >= graph_.tensors.size()) fail("an input is not a tensor of this graph");
         return graph_.tensors[id];
     }
 

@@ -51,7 +51,7 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
         std::sort(sorted.begin(), sorted.end());
         std::iota(axes.begin(), axes.end(), 0);
         if (!perm.empty() && sorted != axes) {
-            return fmt::format("perm [{}] is no permutation of {} dimensions", fmt::join(perm, ","), rank);
+            return fmt::format("perm [{}] is not a permutation of {} dimensions", fmt::join(perm, ","), rank);
         }
     }
     const auto shifts = op.integers("shifts");
@@ -59,7 +59,7 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
         const auto rank = rank_of_input(graph, op);
         for (const std::int64_t axis : op.integers("axes")) {
             if (rank && (axis < 0 || axis >= static_cast<std::int64_t>(*rank)))
-                return fmt::format("axes: {} is none of {} dimensions", axis, *rank);
+                return fmt::format("axes: {} is not one of {} dimensions", axis, *rank);
         }
         if (!shifts.empty() && shifts.size() != op.integers("axes").size()) {
             return fmt::format("{} shifts for {} axes", shifts.size(), op.integers("axes").size());

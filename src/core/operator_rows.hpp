@@ -14,19 +14,19 @@
 
 namespace ftax {
 
-/// Kinds whose operators differ in their function.
+/// Kinds whose operators are distinguished by their function.
 [[nodiscard]] inline bool has_function(OpKind kind) {
     using enum OpKind;
     constexpr OpKind kinds[] = {pointwise, reduce, cumulative, sort};
     return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 
-/// Takes the rows of a table of operators apart: one for each operator, sorted by `name`. A grouped row's `name` lists
-/// operators that are the same but for their names and functions, separated by spaces, each with its function after a
-/// '=' where that is not its name in lower case. The table must live as long as the program.
+/// Splits the rows of an operator table into one row per operator, sorted by `name`. The `name` of a grouped row lists
+/// operators that differ only in name and function, separated by spaces, each followed by '=' and its function unless
+/// that is its lower-case name. The table must have static lifetime.
 template <class Row>
 std::vector<Row> single_rows(std::span<const Row> grouped) {
-    static std::deque<std::string> functions;  // what the rows' views point to
+    static std::deque<std::string> functions;  // storage of the rows' views
     std::vector<Row> rows;
     for (const Row& group : grouped) {
         for (const std::string_view word : words_of(group.name)) {
@@ -41,7 +41,7 @@ std::vector<Row> single_rows(std::span<const Row> grouped) {
     return rows;
 }
 
-/// The row of that name in what single_rows() returned; nullptr where there is none.
+/// Returns the row of that name in the result of single_rows(); nullptr if there is none.
 template <class Row>
 const Row* find_row(std::span<const Row> rows, std::string_view name) {
     const auto found = std::ranges::lower_bound(rows, name, {}, &Row::name);

@@ -18,13 +18,13 @@ namespace ftax {
 
 using Dims = std::vector<Expression>;
 
-/// Stands for a dimension that cannot be known without running the model. No pool ever hands out this id.
+/// Represents a dimension that is unknown without running the model. Pools never use this id.
 inline constexpr Expression unknown_dim{~std::uint32_t{0}};
 [[nodiscard]] inline bool is_known(Expression e) noexcept {
     return e != unknown_dim;
 }
 
-/// Computes with dimensions of one pool. What depends on an unknown one is unknown.
+/// Arithmetic on dimensions of one pool; unknown operands give unknown results.
 class DimensionMath {
   public:
     explicit DimensionMath(ExpressionPool& pool) : pool_(pool) {}
@@ -54,7 +54,7 @@ class DimensionMath {
         return result;
     }
     Expression product(const Dims& dims) const { return product(dims, 0, dims.size()); }
-    /// Number of elements when every dimension is a constant.
+    /// Number of elements if every dimension is constant.
     [[nodiscard]] std::optional<std::int64_t> static_count(const Dims& dims) const {
         return constant_value(product(dims));
     }
@@ -67,7 +67,7 @@ class DimensionMath {
         for (std::size_t i = dims.size(); i-- > 0; step = multiply(step, dims[i])) strides[i] = step;
         return strides;
     }
-    /// No strides where they say no more than "row-major"; dimensions of length 1 may have any.
+    /// Drops strides that are row-major; dimensions of length 1 may have any stride.
     [[nodiscard]] Dims unless_contiguous(const Dims& dims, Dims strides) const {
         Expression step = constant(1);
         for (std::size_t i = dims.size(); i-- > 0; step = multiply(step, dims[i])) {
@@ -97,9 +97,9 @@ struct WindowAxis {
     Expression kernel, stride, dilation, pad_begin, pad_end;
 };
 
-/// Shapes that operators give their results, whatever file or program they come from. `Context` derives from it and
-/// has math(), the DimensionMath of its graph, and fail(text), which throws an Error that names the operator.
-/// `symbols_match`: two symbols must be the same one where two sizes must be equal; else they are taken to be equal.
+/// Shape rules of operators, shared by all importers. `Context` derives from it and has math(), the DimensionMath of
+/// its graph, and fail(text), which throws an Error that names the operator. `symbols_match`: symbols of sizes that
+/// must be equal must be identical; otherwise they are assumed to be equal.
 template <class Context, bool symbols_match = false>
 class ShapeRules {
   public:
@@ -124,7 +124,7 @@ class ShapeRules {
         return result;
     }
 
-    /// A symbol beside a number other than 1 must equal it, or be 1.
+    /// A symbol paired with a number other than 1 must equal it, or be 1.
     [[nodiscard]] Expression broadcast(Expression a, Expression b) const {
         if (a == b || math().is_constant(b, 1)) return a;
         if (math().is_constant(a, 1)) return b;
@@ -146,13 +146,13 @@ class ShapeRules {
         return result;
     }
 
-    /// How often a window fits into `in`: (in + pads − dilation·(kernel − 1) − 1) / stride + 1, rounded down or up.
+    /// Number of window positions in `in`: (in + pads − dilation·(kernel − 1) − 1) / stride + 1, rounded down or up.
     /// Source: aten/src/ATen/native/Pool.h; ONNX, Conv and MaxPool.
     [[nodiscard]] Expression window_count(Expression in, const WindowAxis& w, bool ceil_mode = false) const {
         check_window(w);
         const auto size = math().constant_value(in), step = math().constant_value(w.stride), reach = reach_of(w);
         const auto begin = math().constant_value(w.pad_begin);
-        if (size && step && reach) {  // networks are built by the thousand, and numbers are quicker
+        if (size && step && reach) {  // fast path for numbers: networks are built by the thousand
             if (*size < *reach) does_not_fit(in, w);
             const std::int64_t room = checked_add(*size, checked_multiply(*reach, -1));
             const std::int64_t last = checked_add(*size, checked_add(*begin, -1));
@@ -162,12 +162,12 @@ class ShapeRules {
         const Expression room = math().subtract(in, unpadded_reach(w));
         if (math().constant_value(room).value_or(0) < 0) does_not_fit(in, w);
         if (!ceil_mode) return math().add(math().floor_divide(room, w.stride), 1);
-        // The last window must begin inside the input or its left padding.
+        // The last window must start inside the input or its left padding.
         const Expression last = math().add(math().add(in, w.pad_begin), -1);
         return math().add(math().minimum(math().ceil_divide(room, w.stride), math().floor_divide(last, w.stride)), 1);
     }
 
-    /// The input of which a window gives `out`: (out − 1)·stride + dilation·(kernel − 1) + 1 − pads.
+    /// Input size for which a window gives `out`: (out − 1)·stride + dilation·(kernel − 1) + 1 − pads.
     [[nodiscard]] Expression window_input(Expression out, const WindowAxis& w) const {
         return math().add(math().multiply(math().add(out, -1), w.stride), unpadded_reach(w));
     }
@@ -178,7 +178,7 @@ class ShapeRules {
         for (std::int64_t& at : perm) sorted.push_back(at += at < 0 ? static_cast<std::int64_t>(rank) : 0);
         std::sort(sorted.begin(), sorted.end());
         std::iota(axes.begin(), axes.end(), 0);
-        if (sorted != axes) fail(fmt::format("[{}] is no permutation of {} axes", fmt::join(given, ","), rank));
+        if (sorted != axes) fail(fmt::format("[{}] is not a permutation of {} axes", fmt::join(given, ","), rank));
         return perm;
     }
 
@@ -189,7 +189,7 @@ class ShapeRules {
         return result;
     }
 
-    /// Without the axes, or with 1 in their place.
+    /// Removes the axes, or replaces them by 1.
     [[nodiscard]] Dims reduced(const Dims& dims, std::span<const std::int64_t> axes, bool keep) const {
         Dims result;
         for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -202,7 +202,7 @@ class ShapeRules {
         return result;
     }
 
-    /// Parts joined along an axis.
+    /// Concatenation along an axis.
     [[nodiscard]] Dims joined(const std::vector<const Dims*>& parts, std::size_t along) const {
         Dims result = *parts.front();
         for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
@@ -218,7 +218,7 @@ class ShapeRules {
         return result;
     }
 
-    /// Channels become blocks of space, `factor` wide along each of the dimensions that follow them; or back.
+    /// Depth to space with `factor` along each spatial dimension, or the inverse.
     [[nodiscard]] Dims shuffled(Dims dims, std::size_t channel, std::int64_t factor, bool to_space) const {
         const auto scaled = [&](Expression dim, std::int64_t by, bool up) {
             return up ? math().multiply(dim, by) : math().floor_divide(dim, by);
@@ -228,7 +228,7 @@ class ShapeRules {
         return dims;
     }
 
-    /// dims[begin, end) as one.
+    /// dims[begin, end) merged into one.
     [[nodiscard]] Dims flattened(const Dims& dims, std::size_t begin, std::size_t end) const {
         Dims result(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(begin));
         result.push_back(math().product(dims, begin, end));
@@ -236,7 +236,7 @@ class ShapeRules {
         return result;
     }
 
-    /// The same elements in another shape, whose one -1 becomes what is left.
+    /// Reshape; a -1 is inferred from the number of elements.
     [[nodiscard]] Dims reshaped(const Dims& before, Dims wanted) const {
         const Expression total = math().product(before), open = math().constant(-1);
         const auto inferred = std::find(wanted.begin(), wanted.end(), open);
@@ -266,7 +266,7 @@ class ShapeRules {
         fail(fmt::format("kernel {} does not fit into {} with pad {}", math().print(w.kernel), math().print(in),
                          math().print(w.pad_begin)));
     }
-    /// dilation·(kernel − 1) + 1 − pads, where all are numbers.
+    /// dilation·(kernel − 1) + 1 − pads, if all are numbers.
     [[nodiscard]] std::optional<std::int64_t> reach_of(const WindowAxis& w) const {
         const auto kernel = math().constant_value(w.kernel), dilation = math().constant_value(w.dilation);
         const auto begin = math().constant_value(w.pad_begin), end = math().constant_value(w.pad_end);

@@ -4,8 +4,8 @@
 
 namespace ftax {
 
-/// Lists in graph.size_checks where an operator needs two sizes to be equal that depend on symbols and are not the same
-/// expression: a reshape to the constants of the size a model was exported at, operands that must broadcast.
+/// Fills graph.size_checks with pairs of sizes that an operator requires to be equal, but that are different symbolic
+/// expressions: reshapes to constants of the exported size, operands that must broadcast.
 void find_size_checks(Graph& graph);
 
 }  // namespace ftax

@@ -7,7 +7,7 @@
 
 namespace ftax {
 
-/// Middle value; of an even count the mean of the two in the middle. 0 for none.
+/// Returns the median; for an even count the mean of the two middle values. 0 for no values.
 [[nodiscard]] inline double median(std::span<const double> values) {
     if (values.empty()) return 0;
     std::vector<double> sorted(values.begin(), values.end());
@@ -16,15 +16,14 @@ namespace ftax {
     return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/// The middle one of the values that occur; of an even count the larger of the two. There must be one.
+/// Returns the median as an existing value; for an even count the larger of the two middle ones. Requires a value.
 [[nodiscard]] inline double upper_median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
 }
 
-/// The value that a share of the others, from 0 to 1, does not exceed, rounded down to a value that occurs. There must
-/// be one.
+/// Returns the quantile for a share from 0 to 1, rounded down to an existing value. Requires a value.
 [[nodiscard]] inline double quantile(std::vector<double> values, double share) {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
     std::nth_element(values.begin(), at, values.end());

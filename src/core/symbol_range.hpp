@@ -11,10 +11,10 @@
 
 namespace ftax {
 
-/// The symbol of tokens that a cache holds already. There may be none: it is the only one that may be 0.
+/// Symbol of cached tokens; the only symbol that may be 0.
 inline constexpr std::string_view cached_tokens = "past";
 
-/// Value of a range's symbol, or of a sum of symbols ("past+seq"); nullopt where one of them has none.
+/// Returns the value of a range's symbol, or of a sum of symbols ("past+seq"); nullopt if one is unbound.
 [[nodiscard]] inline std::optional<std::int64_t> value_of(const SymbolRange& range, const ShapeBindings& bindings) {
     std::int64_t sum = 0;
     for (std::string_view rest = range.symbol; !rest.empty();) {
@@ -27,7 +27,7 @@ inline constexpr std::string_view cached_tokens = "past";
     return sum;
 }
 
-/// Says that a value lies outside the range of its symbol; empty where it lies inside.
+/// Returns a warning if a value is outside the range of its symbol; otherwise empty.
 [[nodiscard]] inline std::string range_warning(const SymbolRange& range, std::int64_t value) {
     if (value >= range.least && value <= range.greatest) return {};
     if (value < range.least && range.greatest == SymbolRange{}.greatest) {

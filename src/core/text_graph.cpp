@@ -34,7 +34,7 @@ bool is_name_character(char c) {
            c == ':' || c == '-';
 }
 
-/// A name stands without quotes where it cannot be mistaken for the separator ':' or the absent input '_'.
+/// A name is unquoted unless it could be confused with the separator ':' or the absent input '_'.
 bool is_bare_name(std::string_view name) {
     return !name.empty() && name != ":" && name != "_" && std::all_of(name.begin(), name.end(), is_name_character);
 }
@@ -161,7 +161,7 @@ class Parser {
         fail(R"(unknown escape; known are \" \\ \xHH)");
     }
 
-    /// Reads one tensor name behind '%' and returns its entry, new where the name has not occurred yet.
+    /// Reads one tensor name after '%' and returns its entry, creating it on first occurrence.
     KnownTensor& tensor_name() {
         const Place place = here();
         if (!at('%')) fail("expected a tensor (%name)");
@@ -406,7 +406,7 @@ class Parser {
     std::string_view origin_;
     std::size_t position_ = 0, line_ = 1, line_begin_ = 0;
     Graph graph_;
-    std::deque<std::string> unquoted_;  ///< keeps names alive that do not stand in the text as they are
+    std::deque<std::string> unquoted_;  ///< storage of names that are escaped in the text
     std::unordered_map<std::string_view, KnownTensor> tensors_;
     std::unordered_map<std::string_view, Expression> expressions_;
     std::unordered_set<std::string_view> op_names_;
@@ -446,7 +446,7 @@ class Printer {
 
     static std::string name(std::string_view text) { return is_bare_name(text) ? std::string(text) : quoted(text); }
 
-    /// In the text a name stands for one tensor: empty and repeated ones get a number.
+    /// Names are unique in the text: empty and duplicate ones get a number.
     void name_tensors() {
         std::unordered_set<std::string> taken;
         for (std::size_t id = 0; id < graph_.tensors.size(); ++id) {

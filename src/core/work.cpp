@@ -96,7 +96,7 @@ std::int64_t per_output(const OpView& v) {
     return checked_multiply(per_element, v.elements(v.output(0)));
 }
 
-/// An operator without a rule that takes a weight beside an activation multiplies by it, as far as anyone can tell:
+/// An operator without a rule that takes a weight and an activation is assumed to multiply them:
 /// each result meets one slice of the weight. Without this a network would seem modelled while most of its work is not.
 std::int64_t custom_flops(const OpView& v) {
     const std::int64_t results = v.elements(v.output(0));
@@ -136,7 +136,7 @@ enum class Traffic : std::uint8_t {
     operands,    ///< all inputs once, all outputs once
     lookup,      ///< the rows that are looked up, the indices, the output
     write_only,  ///< the output
-    update,      ///< what is written into the first operands, read and written once, and where it goes
+    update,      ///< values written into the first operands, read and written once, and their indices
 };
 
 struct WorkRule {

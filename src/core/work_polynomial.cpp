@@ -18,7 +18,7 @@ constexpr std::size_t most_symbols = 4;
 constexpr std::array<std::array<int, points>, points> through_values{
     {{24, -36, 24, -6}, {-26, 57, -42, 11}, {9, -24, 21, -6}, {-1, 3, -3, 1}}};
 
-/// Divided by six once per symbol, a coefficient of whole numbers leaves no more than its last digits to rounding.
+/// Integer coefficients divided by six once per symbol only lose their last digits to rounding.
 using Values = std::vector<long double>;
 
 struct Totals {

@@ -15,19 +15,19 @@ struct PolynomialTerm {
     std::vector<int> powers;
 };
 
-/// The work of a graph as a function of the dimensions that are open; highest powers first.
+/// The work of a graph as a function of its unbound dimensions; highest powers first.
 struct WorkPolynomial {
     std::vector<std::string> symbols;
-    std::vector<PolynomialTerm> flops, bytes;  ///< as total_work counts them, bytes read and written together
-    /// Whether it holds between the sizes of the grid too. Otherwise it holds for multiples of `step`: shapes round in
-    /// between.
+    std::vector<PolynomialTerm> flops, bytes;  ///< as in total_work; bytes are read + written
+    /// True if it also holds between the sizes of the grid. Otherwise it holds for multiples of `step`, since shapes
+    /// are rounded.
     bool everywhere = true;
     std::int64_t step = 1;
 };
 
-/// Finds the polynomial by evaluating total_work on a grid of small sizes, and checks it beside the grid. Nothing for a
-/// graph of more than four open symbols, of other functions or of powers above three, or where a size of the grid is
-/// none of the model. `bindings` are the symbols that have a value.
+/// Finds the polynomial by evaluating total_work on a grid of small sizes, and verifies it off the grid. nullopt for
+/// more than four unbound symbols, non-polynomial functions, powers above three, or grid sizes that the model does not
+/// support. `bindings` are the bound symbols.
 [[nodiscard]] std::optional<WorkPolynomial> work_polynomial(const Graph& graph, const ShapeBindings& bindings);
 
 }  // namespace ftax

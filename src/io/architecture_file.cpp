@@ -24,12 +24,12 @@ std::string origin_of(std::string_view name) {
     return fmt::format("data/architectures/{}.json", name);
 }
 
-/// A file over those that it inherits from, its chips apart: of each generation only its own chips count.
+/// Merges a file over those it inherits from, without their chips: each generation only has its own chips.
 nlohmann::json merged(std::string_view name) {
     const std::string origin = origin_of(name);
     const auto files = embedded_files();
     const auto file = std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& f) { return f.path == origin; });
-    if (file == files.end()) throw Error(ErrorCode::profile, fmt::format("{}: there is no such file", origin));
+    if (file == files.end()) throw Error(ErrorCode::profile, fmt::format("{}: no such file", origin));
     nlohmann::json own = parse_json(file->content, origin);
     if (!own.contains("inherits")) return own;
     nlohmann::json whole = merged(own["inherits"].get<std::string>());

@@ -31,7 +31,7 @@ class CellReader {
         ++line_;
     }
 
-    /// Returns the cell at the current position and steps over the comma behind it; `more` tells whether there was one.
+    /// Returns the cell at the current position and skips the following comma; `more` is set to whether there was one.
     std::string_view next(bool& more) {
         const std::string_view cell = *at_ == '"' ? quoted() : plain();
         more = !at_end() && *at_ == ',';
@@ -118,7 +118,7 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
         const std::size_t before = target.size();
         bool more = true;
         while (more) {
-            if (reader.at_end()) {  // the file ends right behind a comma
+            if (reader.at_end()) {  // the file ends after a comma
                 target.emplace_back();
                 break;
             }

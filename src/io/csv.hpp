@@ -12,8 +12,8 @@ namespace ftax {
 class CsvTable {
   public:
     /// Parses RFC 4180 (also with LF, a byte order mark, blank lines). `origin` names the text in errors.
-    /// Throws Error{profile} with the line for an unclosed quote, text behind a quote, a row of another length, a
-    /// column that occurs twice, or no header.
+    /// Throws Error{profile} with the line for an unclosed quote, text after a quote, a row of different length, a
+    /// duplicate column, or a missing header.
     CsvTable(std::string_view text, std::string origin);
 
     [[nodiscard]] const std::string& origin() const { return origin_; }
@@ -22,9 +22,9 @@ class CsvTable {
     [[nodiscard]] std::span<const std::string_view> row(std::size_t index) const {
         return std::span(cells_).subspan(index * header_.size(), header_.size());
     }
-    /// Returns the line a row begins on, counted from 1.
+    /// Returns the first line of a row, counted from 1.
     [[nodiscard]] std::size_t line(std::size_t row) const { return lines_[row]; }
-    /// Finds a column by its name; nullopt when there is none.
+    /// Finds a column by name; nullopt if there is none.
     [[nodiscard]] std::optional<std::size_t> column(std::string_view name) const;
 
   private:
@@ -38,8 +38,8 @@ class CsvTable {
 /// Reads and parses a CSV file. Throws what read_file and CsvTable throw.
 [[nodiscard]] CsvTable read_csv(const std::string& path);
 
-/// Appends one row and a line end. Cells are quoted where RFC 4180 asks for it; text that a spreadsheet would run as a
-/// formula gets an apostrophe in front, control characters (line ends too) become visible escapes.
+/// Appends one row and a line end. Cells are quoted as required by RFC 4180; text that a spreadsheet would interpret as
+/// a formula is prefixed with an apostrophe, and control characters (including line ends) become visible escapes.
 /// Source: OWASP, CSV injection.
 void append_csv_row(std::string& text, std::span<const std::string> cells);
 void append_csv_row(std::string& text, std::span<const std::string_view> cells);

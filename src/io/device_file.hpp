@@ -8,10 +8,10 @@
 namespace ftax {
 
 /// Parses a datasheet (format: data/devices/README.md). `origin` names the text in errors.
-/// Throws Error{profile} with the path to the field, Error{limit} for absurd nesting.
+/// Throws Error{profile} with the path to the field, Error{limit} for excessive nesting.
 [[nodiscard]] DeviceSpec parse_device(std::string_view text, const std::string& origin);
 
-/// Returns the text of an embedded datasheet. Throws Error{usage} when no device has that slug.
+/// Returns the text of an embedded datasheet. Throws Error{usage} if no device has that slug.
 [[nodiscard]] std::string_view device_text(std::string_view slug);
 
 }  // namespace ftax

@@ -54,8 +54,8 @@ class Builder {
   private:
     struct Level {
         json* container = nullptr;
-        json* slot = nullptr;              ///< of an object: where the next value goes
-        const std::string* key = nullptr;  ///< of an object: the last one
+        json* slot = nullptr;              ///< in an object: destination of the next value
+        const std::string* key = nullptr;  ///< in an object: the last key
     };
 
     json* add(json value) {

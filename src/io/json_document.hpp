@@ -13,21 +13,21 @@
 
 namespace ftax {
 
-/// What a reader demands of its JSON.
+/// Requirements of a JSON reader.
 struct JsonRules {
-    ErrorCode malformed = ErrorCode::profile;  ///< of text that is not strict JSON
+    ErrorCode malformed = ErrorCode::profile;  ///< error for text that is not strict JSON
     std::size_t deepest_level = 64;
 };
 
-/// Parses JSON strictly: one value, no key twice in an object, no NaN, nothing beyond a double, no deep nesting.
-/// Throws Error{rules.malformed} with line, column and the path to the field, Error{limit} when nested too deep.
+/// Parses strict JSON: one value, no duplicate keys, no NaN, no numbers beyond double, limited nesting.
+/// Throws Error{rules.malformed} with line, column and the path to the field, Error{limit} for excessive nesting.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules = {});
 
-/// Prints JSON the way all ftax files and reports are written: indented by two, invalid UTF-8 replaced, final newline.
+/// Prints JSON in the format of all ftax files and reports: two-space indent, invalid UTF-8 replaced, final newline.
 [[nodiscard]] std::string to_text(const nlohmann::ordered_json& value);
 
-/// A value inside a JSON document that knows where it stands, so that each complaint names the file and the field.
-/// Every function throws Error{invalid} when the value is not what was asked for. The document must outlive it.
+/// A value in a JSON document with its path, so that errors name the file and the field. All functions throw
+/// Error{invalid} if the value does not have the requested type. The document must outlive it.
 class JsonField {
   public:
     JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid = ErrorCode::profile);
@@ -38,7 +38,7 @@ class JsonField {
     [[nodiscard]] std::vector<JsonField> elements() const;
     [[nodiscard]] const std::string& key() const { return key_; }
 
-    /// Refuses keys that are not listed: a misspelt one would silently do nothing.
+    /// Rejects unlisted keys, which catches misspellings.
     void allow(std::initializer_list<std::string_view> keys) const { allow(std::span(keys.begin(), keys.size())); }
     void allow(std::string_view words) const { allow(words_of(words)); }
     void allow(std::span<const std::string_view> keys) const;
@@ -63,15 +63,14 @@ class JsonField {
     std::string key_;
 };
 
-/// Refuses a document whose field `kind` says something else.
+/// Rejects a document whose field `kind` differs.
 void check_kind(const JsonField& root, std::string_view kind);
 
-/// Turns a document of one schema version into the next one, in memory.
+/// Migrates a document in memory from one schema version to the next.
 using SchemaStep = void (*)(nlohmann::json& document);
 
-/// Brings a document to the newest schema version by the steps between: steps[0] turns version 1 into 2, steps[1] 2
-/// into 3, …; the newest version is steps.size() + 1. A format that never changed has no steps. Throws Error{profile}
-/// naming both versions when the file is newer.
+/// Migrates a document to the newest schema version: steps[0] migrates version 1 to 2, steps[1] 2 to 3, …; the newest
+/// version is steps.size() + 1. Throws Error{profile} naming both versions if the file is newer.
 void migrate_schema(nlohmann::json& document, const std::string& origin, std::span<const SchemaStep> steps = {});
 
 }  // namespace ftax

@@ -32,7 +32,7 @@ struct RawEvent {
     std::uint64_t correlation = 0, external_id = 0;
 };
 
-/// Takes the fields that matter out of one event's object, whatever else it holds.
+/// Extracts the relevant fields of one event and ignores all others.
 class EventFields : public nlohmann::json_sax<json> {
   public:
     RawEvent event;
@@ -149,14 +149,13 @@ class TraceReader {
             const int c = in_.rdbuf()->sbumpc();
             if (c == '[' && header.find_first_not_of(" \t\r\n") == std::string::npos) return;  // the list alone
             if (header.starts_with("\x1f\x8b")) fail("this is compressed: gunzip it first");
-            if (c == end_of_file || header.size() == longest_header)
-                fail("this is no trace: it has no \"traceEvents\"");
+            if (c == end_of_file || header.size() == longest_header) fail("not a trace: it has no \"traceEvents\"");
             header.push_back(static_cast<char>(c));
         }
         for (int c = 0; c != '[';) {
             c = in_.rdbuf()->sbumpc();
             if (c != '[' && c != ':' && (c == end_of_file || std::strchr(" \t\r\n", c) == nullptr)) {
-                fail("\"traceEvents\" is no list");
+                fail("\"traceEvents\" is not a list");
             }
         }
         const json document = json::parse(header + ":[]}", nullptr, false);
@@ -229,7 +228,7 @@ class TraceReader {
         const double usable = static_cast<double>(trace_.events.size()) - static_cast<double>(damage.lost_kernels);
         if (usable < least_usable_share * all) {
             fail(fmt::format(
-                "only {} of {} events can be used: {} are no JSON, {} have no time, {} miss their kernel or launch",
+                "only {} of {} events are usable: {} are not JSON, {} have no time, {} lack their kernel or launch",
                 std::max(usable, 0.0), all, damage.unreadable, damage.untimed, damage.lost_kernels));
         }
         if (operations == 0) fail("the trace holds no operators (torch.profiler's ProfilerActivity.CPU records them)");

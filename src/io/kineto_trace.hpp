@@ -8,9 +8,9 @@
 
 namespace ftax {
 
-/// What one event of a PyTorch trace is to the timeline.
+/// Kind of an event of a PyTorch trace.
 enum class TraceEventKind : std::uint8_t {
-    operation,  ///< an operator of the dispatcher, on the host
+    operation,  ///< a dispatched operator, on the host
     runtime,    ///< a call of the CUDA runtime or driver, on the host
     kernel,     ///< a kernel, copy or fill, on the device
 };
@@ -19,24 +19,24 @@ struct TraceEvent {
     TraceEventKind kind = TraceEventKind::operation;
     std::string name;
     double start_s = 0, end_s = 0;
-    int thread = 0;                 ///< of the host, or stream of the device; numbered in order of appearance
-    std::uint64_t correlation = 0;  ///< joins a runtime call and its kernels; 0 where there is none
-    std::uint64_t external_id = 0;  ///< of the operator within which it was recorded; 0 where there is none
+    int thread = 0;                 ///< host thread or device stream; numbered in order of appearance
+    std::uint64_t correlation = 0;  ///< links a runtime call and its kernels; 0: none
+    std::uint64_t external_id = 0;  ///< operator within which it was recorded; 0: none
 };
 
-/// What of a trace could not be used.
+/// Unusable parts of a trace.
 struct TraceDamage {
-    std::size_t unreadable = 0;    ///< events that are no JSON
-    std::size_t untimed = 0;       ///< events without a time that can be one (torch writes ts 0 for what it lost)
-    std::size_t lost_kernels = 0;  ///< launches without a record of their kernel, kernels without one of their launch
-    bool truncated = false;        ///< the list of events has no end
+    std::size_t unreadable = 0;    ///< events that are not JSON
+    std::size_t untimed = 0;       ///< events without a valid time (torch writes ts 0 for lost events)
+    std::size_t lost_kernels = 0;  ///< launches without a kernel record, kernels without a launch record
+    bool truncated = false;        ///< the list of events is truncated
 
     [[nodiscard]] std::size_t events() const { return unreadable + untimed + lost_kernels; }
 };
 
 struct KinetoTrace {
-    std::string gpu;                 ///< as the driver calls it; empty when the trace does not say
-    std::vector<TraceEvent> events;  ///< of the three kinds, in the order of the file
+    std::string gpu;                 ///< name from the driver; empty if not recorded
+    std::vector<TraceEvent> events;  ///< events of the three kinds, in file order
     TraceDamage damage;
 };
 
@@ -44,14 +44,13 @@ struct TraceLimits {
     std::size_t max_events = 10'000'000;
 };
 
-/// Reads what torch.profiler's export_chrome_trace wrote (torch 1.8 and later), event by event. An event that is broken
-/// is counted and the next one read: old versions do not escape names, and a run that was killed leaves half a file.
-/// Throws Error{profile} for what is no trace, or when less than four fifths of the events can be used, Error{limit}
-/// beyond the limits.
+/// Reads what torch.profiler's export_chrome_trace wrote (torch 1.8 and later), event by event. Broken events are
+/// counted and skipped: old versions do not escape names, and a killed run leaves a partial file. Throws Error{profile}
+/// if it is not a trace, or if fewer than four fifths of the events are usable, Error{limit} beyond the limits.
 /// Source: pytorch/kineto, libkineto/src/output_json.cpp; the Trace Event Format document of Chromium.
 [[nodiscard]] KinetoTrace read_kineto_trace(std::istream& in, const std::string& origin,
                                             const TraceLimits& limits = {});
-/// Throws Error{usage} when the file cannot be opened.
+/// Throws Error{usage} if the file cannot be opened.
 [[nodiscard]] KinetoTrace read_kineto_trace(const std::string& path, const TraceLimits& limits = {});
 
 }  // namespace ftax

@@ -70,7 +70,7 @@ Finding shared_library(std::string what, std::initializer_list<const char*> name
             std::move(advice)};
 }
 
-/// CUPTI counts only for root unless the driver was told otherwise.
+/// CUPTI counters require root unless the driver is configured otherwise.
 /// Source: https://developer.nvidia.com/ERR_NVGPUCTRPERM
 Finding cupti() {
     Finding finding = shared_library("cupti", {"libcupti.so", "libcupti.so.13", "libcupti.so.12"},

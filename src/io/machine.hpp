@@ -11,32 +11,32 @@ namespace ftax {
 
 enum class FindingState : std::uint8_t {
     present,
-    limited,  ///< there, but something about it stands in the way
+    limited,  ///< present, but with a problem
     absent,
 };
 
 [[nodiscard]] std::string_view name_of(FindingState state) noexcept;
 
-/// One thing of this machine that ftax can use.
+/// A component of this machine that ftax can use.
 struct Finding {
     std::string what;
     FindingState state = FindingState::absent;
-    std::string detail;  ///< what was found, unescaped
-    std::string advice;  ///< what to do about it; empty when nothing needs doing
+    std::string detail;  ///< description, unescaped
+    std::string advice;  ///< recommended action; empty if none
 };
 
-/// Returns the value of the first line "KEY : VALUE" in a file of /proc or /sys; with an empty key the first line.
+/// Returns the value of the first line "KEY : VALUE" in a file of /proc or /sys; the first line for an empty key.
 [[nodiscard]] std::optional<std::string> value_in(const std::filesystem::path& path, std::string_view key);
 
-/// What a command of the shell printed, and how it ended: waitpid's status; -1 where it could not be started.
+/// Output of a shell command and its exit status as returned by waitpid; -1 if it could not be started.
 struct Printed {
     std::string output;
     int status = -1;
 };
 [[nodiscard]] Printed run_command(const std::string& command);
 
-/// Looks for what measuring and exporting need: CPU, GPU, driver, CUPTI, Python with torch and ONNX, writable folders.
-/// Starts python3 once, asking for versions only; loads no framework. Never throws for what is missing.
+/// Checks the requirements of measuring and exporting: CPU, GPU, driver, CUPTI, Python with torch and ONNX, writable
+/// folders. Starts python3 once to query versions, without loading frameworks. Never throws for missing components.
 [[nodiscard]] std::vector<Finding> examine_machine();
 
 }  // namespace ftax

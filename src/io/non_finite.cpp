@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> words{"-Infinity", "Infinity", "NaN"};
 
-/// End of the text that begins behind the quote at `begin`.
+/// Returns the end of the string that starts after the quote at `begin`.
 std::size_t text_end(std::string_view json, std::size_t begin) {
     for (std::size_t i = begin; i < json.size(); ++i) {
         if (json[i] == '\\') {

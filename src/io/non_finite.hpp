@@ -4,8 +4,8 @@
 
 namespace ftax {
 
-/// Makes text of the infinities and NaN that torch 2.4 to 2.6 write as Python's json does, `-Infinity`, which is no
-/// JSON; later versions write "-Infinity". Text is left alone.
+/// Quotes the infinities and NaN of torch 2.4 to 2.6, which like Python's json write `-Infinity`, invalid JSON; later
+/// versions write "-Infinity". Leaves strings unchanged.
 [[nodiscard]] std::string quote_non_finite(std::string json);
 
 }  // namespace ftax

@@ -7,15 +7,14 @@
 
 namespace ftax {
 
-/// Parses a finite decimal number that fills `text`, whatever the locale; nullopt for anything else (empty, NaN,
-/// 1e400).
+/// Parses all of `text` as a finite decimal number, independent of the locale; nullopt otherwise (empty, NaN, 1e400).
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
-/// Parses a whole number that fills `text`, also when written as a decimal ("8.0", as pandas does for a column with
-/// gaps); nullopt when it is none or does not fit.
+/// Parses all of `text` as an integer, also in decimal form ("8.0", as in pandas columns with gaps); nullopt if invalid
+/// or out of range.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 
-/// Writes the shortest text that reads back as the same number, with a decimal point in every locale.
+/// Returns the shortest text that parses to the same number, with a decimal point in every locale.
 [[nodiscard]] std::string format_number(double value);
 
 }  // namespace ftax

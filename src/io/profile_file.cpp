@@ -115,8 +115,8 @@ ordered_json to_json(std::vector<P>& parameters, const Names&... names) {
     return list;
 }
 
-/// What every profile begins with. Where memory runs out, nlohmann's constructor from a list in braces leaks what it
-/// holds, and its null that becomes an object crashes: hence an object to begin with and members one by one.
+/// Creates the common header of profiles. Out of memory, nlohmann's initializer-list constructor leaks and converting
+/// null to an object crashes; therefore starts with an object and adds members individually.
 ordered_json profile_of_kind(std::string_view kind) {
     ordered_json json = ordered_json::object();
     json["schema_version"] = newest_schema;

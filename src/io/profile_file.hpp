@@ -10,14 +10,14 @@
 
 namespace ftax {
 
-/// A parameter of the kernel models and how far its value reaches.
+/// A parameter of the kernel models and the scope of its value.
 struct ScopedParameter {
     Parameter parameter;
     ParameterScope scope = ParameterScope::shared;
-    std::string key;  ///< architecture or device slug; empty when shared; of a host, the card that the machine holds
+    std::string key;  ///< architecture or device slug; empty if shared; for a host, the card in its machine
 };
 
-/// A device of which some classes of kernels alone were measured.
+/// A device with measurements of some kernel classes only.
 struct PartlyFittedDevice {
     std::string slug;
     FactorSet kernels{};
@@ -26,47 +26,47 @@ struct PartlyFittedDevice {
 /// Content of a device profile file: the fitted parameters of the kernel models for any number of devices.
 struct DeviceProfileFile {
     std::string version;
-    std::vector<std::string> fitted_on;  ///< slugs of the devices whose forward passes or eager operators went in
-    std::vector<PartlyFittedDevice> partly_fitted_on;  ///< whose kernels were timed alone; sorted by slug
+    std::vector<std::string> fitted_on;  ///< slugs of devices with fitted forward passes or eager operators
+    std::vector<PartlyFittedDevice> partly_fitted_on;  ///< devices with timed kernels only; sorted by slug
     std::vector<ScopedParameter> parameters;           ///< sorted by name, then scope, then key; each once
 };
 
-/// Content of a host profile file: what single calls of one framework version cost the CPUs of any number of machines.
+/// Content of a host profile file: costs of single calls of one framework version on any number of machines.
 struct HostProfileFile {
     std::string framework, version;
     std::vector<ScopedParameter> parameters;  ///< shared or of a machine; sorted by name, scope, key; each once
 };
 
 /// Parse profile files (format: data/profiles/README.md). `origin` names the text in errors.
-/// Throws Error{profile} with the path to the field: a value that is not positive, none at all, out of order, twice,
-/// or a schema newer than this program; an older one is migrated in memory.
+/// Throws Error{profile} with the path to the field: non-positive values, missing, unsorted or duplicate parameters, or
+/// a schema newer than this program; older ones are migrated in memory.
 [[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] HostProfileFile parse_host_profile(std::string_view text, const std::string& origin);
 
-/// The classes of kernels of `device` whose measurements went into the profile.
+/// Returns the kernel classes of `device` whose measurements were used in the profile.
 [[nodiscard]] FactorSet fitted_kernels(const DeviceProfileFile& profile, const DeviceSpec& device);
 
-/// Print profile files so that the functions above read them back; parameters are put in order.
+/// Print profile files in the format of the functions above, with sorted parameters.
 [[nodiscard]] std::string to_text(DeviceProfileFile profile);
 [[nodiscard]] std::string to_text(FrameworkProfile profile);
 [[nodiscard]] std::string to_text(HostProfileFile profile);
 
-/// The fitted parameters of all devices: the built-in ones, or those of the folder that the environment names as
+/// Returns the fitted parameters of all devices: the built-in ones, or those of the folder in the environment variable
 /// FTAX_DATA.
 [[nodiscard]] const DeviceProfileFile& embedded_device_profile();
 
-/// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null when there is none.
+/// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null if there is none.
 [[nodiscard]] const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& profile,
                                                                  std::string_view name, Architecture architecture);
 
-/// Picks what holds for `device`: for each parameter the device's own value, else its architecture's, else that of the
-/// nearest architecture whose kernels it runs, else the shared. The source of a value that no row of this device or of
-/// its architecture moved says "inherited from ampere" or "shared" where the file says "fitted".
-/// Adds a warning when no measurement of this device went into the profile, or only such of some classes of kernels.
+/// Selects the parameters for `device`: for each, the value of the device, else of its architecture, else of the
+/// nearest architecture whose kernels it runs, else the shared one. If no row of this device or its architecture
+/// influenced a value, its source says "inherited from ampere" or "shared" instead of "fitted". Adds a warning if the
+/// profile has no measurements of this device, or only of some kernel classes.
 [[nodiscard]] DeviceProfile compose(const DeviceProfileFile& profile, const DeviceSpec& device);
 
-/// Picks what holds for the machine that holds a card: for each parameter the machine's own value, else the shared.
+/// Selects the parameters for the machine of a card: for each, the machine's value, else the shared one.
 [[nodiscard]] FrameworkProfile compose(const HostProfileFile& profile, std::string_view device_slug);
 
 }  // namespace ftax

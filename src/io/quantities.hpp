@@ -8,7 +8,7 @@
 
 namespace ftax {
 
-/// Reads the name of a generation. Throws Error{profile}, as JsonField does.
+/// Reads the name of a generation. Throws Error{profile} like JsonField.
 inline Architecture parse_architecture(const JsonField& field) {
     const auto architecture = architecture_from_name(field.text());
     if (!architecture) field.fail("is not an architecture ftax knows");
@@ -16,7 +16,7 @@ inline Architecture parse_architecture(const JsonField& field) {
 }
 
 /// Reads numbers of a datasheet: each is {"value": …, "source": …}, the source a key of the document's `sources` or
-/// "derived: …". Throws Error{profile}, as JsonField does.
+/// "derived: …". Throws Error{profile} like JsonField.
 class Quantities {
   public:
     explicit Quantities(const JsonField& root) : sources_(root["sources"].elements()) {

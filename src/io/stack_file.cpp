@@ -60,7 +60,7 @@ Stack parse_stack(std::string_view text, const std::string& origin) {
     root.allow({"schema_version", "kind", "framework", "also", "version", "libraries", "scale_log_stddev",
                 "model_log_stddev", "source", "costs", "ratios"});
     const auto number = version_number(root["version"].text());
-    if (!number) root["version"].fail("is no version as in \"2.4\"");
+    if (!number) root["version"].fail("is not a version such as \"2.4\"");
     Stack stack{.frameworks = {root["framework"].text()}, .version = *number};
     if (const auto also = root.find("also")) {
         for (const JsonField& framework : also->elements()) stack.frameworks.push_back(framework.text());

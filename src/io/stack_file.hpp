@@ -11,13 +11,13 @@
 
 namespace ftax {
 
-/// One version of a framework as it was measured (data/stacks): the libraries that it brings, and its host costs.
+/// A measured version of a framework (data/stacks): its libraries and host costs.
 struct Stack {
-    std::vector<std::string> frameworks;  ///< for modes of one framework that cost the host alike, all of them
-    int version = 0;                      ///< as version_number() has it
-    LibraryVersions libraries;            ///< those that the version decides; others keep their defaults
-    double scale_log_stddev = 0;          ///< spread of host scales, or what the ratios add to it
-    double model_log_stddev = 0;          ///< what the ratios add to the noise between models
+    std::vector<std::string> frameworks;  ///< all modes of a framework with equal host costs
+    int version = 0;                      ///< see version_number()
+    LibraryVersions libraries;            ///< libraries determined by the version; others keep their defaults
+    double scale_log_stddev = 0;          ///< spread of host scales, or its increase by the ratios
+    double model_log_stddev = 0;          ///< increase of the noise between models by the ratios
     std::vector<Parameter> costs;         ///< values of profile parameters, sorted by name
     std::vector<Parameter> ratios;        ///< factors on parameters of the framework's fitted profile, sorted by name
 
@@ -27,10 +27,10 @@ struct Stack {
 };
 
 /// Parses a file of data/stacks.
-/// Throws Error{profile} naming the path to the field: no version, an unknown library, a cost that is not positive.
+/// Throws Error{profile} naming the path to the field: missing version, unknown library, non-positive cost.
 [[nodiscard]] Stack parse_stack(std::string_view text, const std::string& origin);
 
-/// Puts the costs of a stack in place of the profile's. `relative_scale` is the profile's host scale over that of the
+/// Replaces the profile's costs by those of a stack. `relative_scale`: host scale of the profile relative to the
 /// framework's reference host.
 [[nodiscard]] FrameworkProfile on_stack(FrameworkProfile profile, const Stack& stack, double relative_scale = 1);
 

@@ -10,27 +10,26 @@ namespace ftax {
 
 class JsonField;
 
-/// The class of kernels that a field names. Throws Error{profile} where there is none of that name.
+/// Returns the kernel class named by a field. Throws Error{profile} if there is none of that name.
 [[nodiscard]] Factor factor_named(const JsonField& field);
 
-/// How far the kernel models are off per class of kernels, as standard deviations of a log-factor, by what went into
-/// their parameters (data/profiles/uncertainty.json; `ftax_folds uncertainty` estimates them from rows left out).
+/// Errors of the kernel models per kernel class, as standard deviations of a log-factor, by the data behind their
+/// parameters (data/profiles/uncertainty.json; estimated by `ftax_folds uncertainty` from left-out rows).
 struct VarianceComponents {
     struct Of {
-        double measured = 0;    ///< of a card whose own rows went into the parameters
-        double card = 0;        ///< of a card left out, other cards of its generation measured
-        double generation = 0;  ///< on top of `card`: of a card of a generation that nobody measured
+        double measured = 0;    ///< card with rows in the fit
+        double card = 0;        ///< left-out card of a measured generation
+        double generation = 0;  ///< added to `card` for unmeasured generations
     };
     std::array<Of, factor_count> of{};
     std::string source;
 };
 
-/// Throws Error{profile} naming the path to the field: a factor that is missing, unknown or occurs twice, a spread that
-/// is negative.
+/// Throws Error{profile} naming the path to the field: missing, unknown or duplicate factors, negative spreads.
 [[nodiscard]] VarianceComponents parse_variance_components(std::string_view text, const std::string& origin);
 [[nodiscard]] std::string to_text(const VarianceComponents& components);
 
-/// What is believed of a card's factors before anything is measured on it: the parameters are right in the mean.
+/// Returns the prior of a card's factors: zero mean, i.e. the parameters are unbiased.
 [[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
                                           const FactorSet& kin_measured);
 

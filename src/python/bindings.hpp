@@ -13,19 +13,19 @@
 #include <string>
 #include <vector>
 
-/// The extension module ftax._ftax. It converts and releases the interpreter lock; what is convenient for people is
-/// written in Python (src/python/ftax).
+/// The extension module ftax._ftax. It converts types and releases the interpreter lock; the user-facing API is written
+/// in Python (src/python/ftax).
 namespace ftax::python {
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
 using Release = nb::call_guard<nb::gil_scoped_release>;
-/// Numbers handed to numpy: the array owns them.
+/// Passes numbers to numpy; the array owns them.
 template <class T, std::size_t dimensions>
 using Array = nb::ndarray<nb::numpy, T, nb::ndim<dimensions>>;
 
-/// Moves a vector of `rows` × `columns` numbers into an array that lives as long as somebody reads it.
+/// Moves a vector of `rows` × `columns` numbers into an array with shared ownership.
 template <class T>
 Array<T, 2> to_array(std::vector<T> values, std::size_t rows, std::size_t columns) {
     auto* const owned = new std::vector<T>(std::move(values));
@@ -33,7 +33,7 @@ Array<T, 2> to_array(std::vector<T> values, std::size_t rows, std::size_t column
     return Array<T, 2>(owned->data(), {rows, columns}, owner);
 }
 
-/// A message of the program's in the terms of the module: its functions and arguments in place of verbs and flags.
+/// Translates a message of the program to the module's terms: functions and arguments instead of verbs and flags.
 [[nodiscard]] std::string in_python_terms(std::string text);
 
 void bind_errors(nb::module_& module);

@@ -55,7 +55,7 @@ nb::list operators(const Graph& graph) {
 
 DType dtype_of(const std::string& name) {
     const auto dtype = dtype_from_name(name);
-    if (!dtype) throw nb::value_error(fmt::format("no element type is called '{}'", name).c_str());
+    if (!dtype) throw nb::value_error(fmt::format("unknown element type '{}'", name).c_str());
     return *dtype;
 }
 
@@ -88,7 +88,7 @@ void bind_graph(nb::module_& module) {
                "trips"_a = std::map<std::string, std::int64_t>{}, "strict"_a = false, "vary_batch"_a = false,
                "unsupported_is_error"_a = false, "max_bytes"_a = defaults.max_bytes, "max_nodes"_a = defaults.max_nodes,
                Release(),
-               "Loads a model: a file (.onnx, .pt2, .pt, .txt; told apart by content) or a zoo name.\n\n"
+               "Loads a model: a file (.onnx, .pt2, .pt, .txt; detected by content) or a zoo name.\n\n"
                "shapes: 'INPUT:4x3x224x224' or 'INPUT:batchx3x224x224'; trips: trip counts of loops by name.");
     module.def("zoo", &zoo_names, "Names of the built-in models.");
 

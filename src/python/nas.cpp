@@ -96,7 +96,7 @@ Array<double, 2> marginal_cost(const SharedCost& cost, const std::vector<int>& c
     checked_sites(cost, choices.size());
     const std::vector<int> options = cost.space().options();
     if (site >= options.size()) {
-        throw Error(ErrorCode::usage, fmt::format("{}: there is no choice {}", cost.space().name(), site));
+        throw Error(ErrorCode::usage, fmt::format("{}: invalid choice {}", cost.space().name(), site));
     }
     const auto rows = static_cast<std::size_t>(options[site]);
     std::vector<double> latency_s(rows * cost.get().batches().size());

@@ -7,8 +7,8 @@
 
 namespace ftax::python {
 
-/// A search space by name, or one written in Python: an object with the methods of ftax.nas.Space. Calls into Python
-/// take the interpreter lock, so that they may come from any thread; what they raise travels through C++ unchanged.
+/// A search space by name, or a Python object with the methods of ftax.nas.Space. Calls into Python acquire the
+/// interpreter lock and are allowed from any thread; Python exceptions propagate through C++ unchanged.
 class SpaceHandle {
   public:
     /// Throws Error{usage} for an unknown name.

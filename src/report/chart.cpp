@@ -15,7 +15,7 @@
 namespace ftax::report {
 namespace {
 
-/// Size of the paper and what lies beside the axes, in units of the SVG.
+/// Size of the canvas and the margins around the axes, in SVG units.
 struct Frame {
     double width, height, left, right, top, bottom;
 };
@@ -151,8 +151,8 @@ std::string dot(std::size_t category, double x, double y, double r) {
 
 constexpr double scatter_radius = 2.6;
 
-/// Dots with notes one by one; the others, of which there may be very many, as one path in which dots that no eye tells
-/// apart stand once.
+/// Draws dots with notes individually, and the others, possibly very many, as one path without indistinguishable
+/// duplicates.
 std::string draw_scatter(const Axes& axes, const Series& series) {
     const std::string look = look_class(series);
     std::string text, cloud;
@@ -193,7 +193,7 @@ std::string draw_series(const Axes& axes, const Series& series) {
     return text;
 }
 
-/// What stands for a series in the legend: 26 wide, around a height of `y`.
+/// Draws the legend symbol of a series: 26 wide, centred at `y`.
 std::string draw_sample(const Series& series, double x, double y) {
     const std::string look = look_class(series);
     if (series.look == SeriesLook::measured) {
@@ -240,9 +240,9 @@ std::string draw_marks(const Chart& chart, const Axes& axes) {
     return text;
 }
 
-/// Names each reference above its end, or below it where the name of the one before stands in the way.
+/// Labels each reference above its end, or below it if the previous label overlaps.
 std::string draw_reference_names(const Chart& chart, const Axes& axes) {
-    constexpr double line_height = 24;  // of the larger letters on a narrow page
+    constexpr double line_height = 24;  // for the larger letters on a narrow page
     std::vector<const Series*> references;
     for (const Series& series : chart.series) {
         if (series.look == SeriesLook::reference) references.push_back(&series);

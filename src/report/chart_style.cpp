@@ -29,7 +29,7 @@ constexpr std::array inks{
     Ink{"k7", "#6b7280", "#9aa3ae"},
 };
 
-/// Colours stand as they are, not as CSS variables, which programs that turn SVG into PDF do not know.
+/// Colours are literal, since SVG-to-PDF converters do not support CSS variables.
 std::string colours(std::string_view Ink::*theme) {
     std::string css;
     for (const Ink& ink : inks) css += fmt::format(".ftax-chart .{}{{color:{}}}", ink.name, ink.*theme);

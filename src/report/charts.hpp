@@ -14,38 +14,38 @@
 namespace ftax::report {
 
 /// Draws latency against batch: prediction with its interval, host and device sums, measurements, the crossovers.
-/// Rows without a batch stand at 1.
+/// Rows without a batch are drawn at 1.
 [[nodiscard]] Chart latency_chart(const PredictionReport& report);
 
-/// Adds a mark at each crossover, called `label` and its batch.
+/// Adds a mark at each crossover, labelled with `label` and its batch.
 void mark_crossovers(Chart& chart, const std::vector<Crossover>& crossovers, std::string_view label);
 
-/// Says what a row measured, in words: the columns that tell it from others.
+/// Returns a description of a measured row: the columns that distinguish it from others.
 [[nodiscard]] std::string identity_of(const CsvTable& table, std::size_t row);
 
-/// Draws predicted against measured milliseconds, coloured by the first of framework, GPU, precision and operator that
-/// has several values: the most frequent ones each, the others together. There must be a prediction.
+/// Draws predicted against measured milliseconds, coloured by the first of framework, GPU, precision and operator with
+/// several values: separately for the most frequent ones, together for the others. Requires a prediction.
 [[nodiscard]] Chart validation_chart(const CsvTable& table, std::span<const ValidatedRow> rows);
 
-/// Kernels of one prediction that are the same in all that counts; times, FLOPs and bytes are of one of them.
+/// Group of equivalent kernels of one prediction; times, FLOPs and bytes are those of one kernel.
 struct RooflineKernel : KernelDetail {
     std::string op;  ///< kind of the operator that launches it
     int launches = 0;
-    double roof_flops_per_s = 0;  ///< what the datasheet allows at its intensity on its units; 0 where it names no peak
+    double roof_flops_per_s = 0;  ///< datasheet roof at its intensity on its units; 0 if there is no peak
 
     [[nodiscard]] double intensity() const { return flops / bytes; }
     [[nodiscard]] double flops_per_s() const { return flops / seconds; }
     [[nodiscard]] double of_roof() const { return flops_per_s() / roof_flops_per_s; }
 };
 
-/// Collects the kernels of a prediction, whose launches count in `graph` (Predictor::graph), that move bytes and
-/// calculate; those that take most time together first.
+/// Collects the kernels of a prediction of `graph` (Predictor::graph) that have both traffic and arithmetic, largest
+/// total time first.
 [[nodiscard]] std::vector<RooflineKernel> roofline_kernels(const DeviceSpec& device, const Graph& graph,
                                                            const Explanation& explanation);
 
-/// Draws achieved FLOP/s against arithmetic intensity under the datasheet's roof of each kind of units that is used;
-/// dots as large as their share of the device time. There must be a kernel. Source: Williams, Waterman and Patterson,
-/// "Roofline", CACM 52(4), 2009.
+/// Draws achieved FLOP/s over arithmetic intensity under the datasheet roof of each kind of units in use; dots scale
+/// with their share of the device time. Requires a kernel. Source: Williams, Waterman and Patterson, "Roofline", CACM
+/// 52(4), 2009.
 [[nodiscard]] Chart roofline_chart(const std::vector<RooflineKernel>& kernels, const DeviceSpec& device,
                                    std::string_view title);
 

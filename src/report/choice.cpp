@@ -15,7 +15,7 @@
 namespace ftax::report {
 namespace {
 
-/// A criterion: its name, its figure of a choice, of which less is better, and how that is printed.
+/// A criterion: its name, its figure of a choice (smaller is better), and the figure's format.
 struct Figure {
     std::string_view name;
     std::optional<double> (*value)(const Choice&);
@@ -149,7 +149,7 @@ std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterio
     text += figure;
     if (is_eligible(*lead.best) && !lead.best->keeps_level_surely) text += ", which may miss the SLO";
     if (lead.next) {
-        const bool less = by == Criterion::throughput;  // of it, the next has less
+        const bool less = by == Criterion::throughput;  // the next choice has less throughput
         text += fmt::format("; next: {} at {} times that", differences.name(*lead.next),
                             significant(less ? 1 / lead.ratio : lead.ratio));
         if (lead.low != lead.high)
@@ -308,7 +308,7 @@ std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, con
         any = any || value_of(*choices[i], by) || !choices[i]->runs();
     }
     if (!any)
-        throw Error(ErrorCode::usage, fmt::format("--sort {}: there is no such figure here{}",
+        throw Error(ErrorCode::usage, fmt::format("--sort {}: not available for these rows{}",
                                                   criterion_names()[static_cast<std::size_t>(by)],
                                                   by == Criterion::cost ? "; give --price" : ""));
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });

@@ -9,70 +9,72 @@
 
 #include "src/report/columns.hpp"
 
-/// What compare, generate and serve decide between: one ranking and one verdict for the three.
+/// Ranking and verdict shared by compare, generate and serve.
 namespace ftax::report {
 
-/// What a ranking goes by.
+/// Ranking criterion.
 enum class Criterion : std::uint8_t { latency, first_token, per_token, throughput, cost, energy, memory };
 
-/// As --sort names them.
+/// Returns the names accepted by --sort.
 [[nodiscard]] const std::vector<std::string>& criterion_names();
 [[nodiscard]] std::optional<Criterion> criterion_from_name(std::string_view name);
 
-/// One combination of what runs a model, with the figures that rank it; each absent where it does not apply.
+/// One combination of device, framework and precision, with the figures that rank it; figures that do not apply are
+/// absent.
 struct Choice {
     std::string device, framework, version, host, precision;
     int cards = 1;
-    std::optional<std::int64_t> batch;       ///< nullopt where there is none, or the model fixes it
-    std::optional<double> dollars_per_hour;  ///< of all cards
-    std::string skipped;                     ///< why it cannot run; else empty
-    bool keeps_level = true;                 ///< keeps what --slo asks for, or nothing is asked for
-    bool keeps_level_surely = true;          ///< also at the upper end of its interval
-    bool fits = true;                        ///< into the memory
-    bool is_paced = false;                   ///< items come at a given rate, whatever the time predicted
+    std::optional<std::int64_t> batch;       ///< nullopt if there is none, or the model fixes it
+    std::optional<double> dollars_per_hour;  ///< price of all cards
+    std::string skipped;                     ///< why it cannot run; otherwise empty
+    bool keeps_level = true;                 ///< meets --slo, or there is none
+    bool keeps_level_surely = true;          ///< meets it at the upper end of its interval, too
+    bool fits = true;                        ///< fits into memory
+    bool is_paced = false;                   ///< items arrive at a given rate, independent of the predicted time
     std::optional<double> latency_s, first_token_s, per_token_s, items_per_s, energy_per_item_j, memory_bytes;
-    double low = 1, high = 1;  ///< 90 % interval of a time, as factors of the time predicted
+    double low = 1, high = 1;  ///< 90 % interval of a time, as factors of the predicted time
 
     [[nodiscard]] bool runs() const { return skipped.empty(); }
     /// Dollars per million items (tokens, requests) at full use of the cards.
     [[nodiscard]] std::optional<double> dollars_per_million() const;
 };
 
-/// How rows are ranked, and what --slo asked for.
+/// Ranking of the rows, and the --slo.
 struct Ranking {
     std::optional<Criterion> by;  ///< nullopt: by latency within each batch
-    std::int64_t top = 0;         ///< so many rows at most; 0: all
+    std::int64_t top = 0;         ///< maximum number of rows; 0: all
     bool has_level = false;
-    bool fewest_cards = false;    ///< whatever needs fewer cards stands first
-    std::string items = "items";  ///< what items_per_s counts: "items", "tokens" or "requests"
-    std::string verdict{};        ///< the first line of the report, once its rows are ranked
+    bool fewest_cards = false;    ///< rows with fewer cards come first
+    std::string items = "items";  ///< unit of items_per_s: "items", "tokens" or "requests"
+    std::string verdict{};        ///< first line of the report, set by ranking
 };
 
 /// device, framework, framework_version, precision, cards, batch, keeps_level, fits, items_per_s, dollars_per_million,
 /// skipped. Refer to the ranking.
 [[nodiscard]] Columns<Choice> choice_columns(const Ranking& ranking);
 
-/// What differs between choices.
+/// Differences between choices.
 struct Differences {
     bool device = false, framework = false, precision = false, cards = false, batch = false;
 
     explicit Differences(const std::vector<const Choice*>& choices);
-    /// The keys of their columns, for a selection; a page always names device and framework, a terminal its version.
+    /// Returns the keys of their columns, for a selection; pages always include device and framework, terminals the
+    /// version.
     [[nodiscard]] std::string keys(bool on_page = false) const;
-    /// "tensorrt, l4, fp8, batch 8": what tells a choice from the others.
+    /// "tensorrt, l4, fp8, batch 8": the options in which this choice differs from the others.
     [[nodiscard]] std::string name(const Choice& choice) const;
-    /// "l4, fp16": what they have in common, for a title.
+    /// "l4, fp16": the options common to all choices, for a title.
     [[nodiscard]] std::string common(const Choice& choice) const;
 };
 
-/// The order of a ranking: those that run, keep the level and fit first, then by the criterion. Batches keep the order
-/// in which they first occur where they are not ranked among each other. Throws Error{usage} for a criterion that no
-/// choice has a figure for.
+/// Order of a ranking: choices that run, meet the SLO and fit come first, then by the criterion. Batches that are not
+/// ranked against each other keep their order of first occurrence. Throws Error{usage} for a criterion without figures.
 [[nodiscard]] std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, const Ranking& ranking);
 
-/// The best of choices in order and by how much, against the 90 % intervals; empty where there is nothing to decide.
+/// Returns the best of sorted choices and its margin, considering the 90 % intervals; empty if there is nothing to
+/// compare.
 [[nodiscard]] std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking& ranking);
-/// The verdict as a line of the terminal.
+/// Returns the verdict as a line for the terminal.
 [[nodiscard]] std::string print_verdict(const Ranking& ranking, Style style);
 
 template <class Row>
@@ -82,7 +84,7 @@ std::vector<const Choice*> choices_of(const std::vector<Row>& rows) {
     return choices;
 }
 
-/// Sorts the rows, takes the verdict on all of them and keeps the first of the ranking's number.
+/// Sorts the rows, sets the verdict on all of them and keeps the ranking's number of rows.
 template <class Row>
 void rank_rows(std::vector<Row>& rows, Ranking& ranking) {
     std::vector<Row> ranked;
@@ -93,7 +95,7 @@ void rank_rows(std::vector<Row>& rows, Ranking& ranking) {
     rows = std::move(ranked);
 }
 
-/// Rows of a table or page that ran; the others as lines "WHAT on DEVICE: reason".
+/// Splits rows into those that ran, for a table or page, and lines "WHAT on DEVICE: reason" for the others.
 template <class Row>
 std::vector<Row> rows_that_run(const std::vector<Row>& rows) {
     std::vector<Row> some;

@@ -22,7 +22,7 @@ std::string csv_text(const Json& value) {
     if (value.is_boolean()) return value ? "1" : "0";
     if (value.is_number_float()) return format_number(value);
     if (value.is_number()) return value.dump();
-    std::string text;  // of a list, such as warnings
+    std::string text;  // text of a list, such as warnings
     for (const Json& item : value.is_array() ? value : Json::array()) {
         text += (text.empty() ? "" : "; ") + item.get<std::string>();
     }

@@ -20,18 +20,18 @@ namespace ftax::report {
 
 using Json = nlohmann::ordered_json;
 
-/// How a table and a page print a value. JSON and CSV write it exactly, in SI units.
+/// Format of a value in tables and pages. JSON and CSV contain the exact value in SI units.
 enum class Unit : std::uint8_t {
     text,          ///< aligned to the left
-    plain,         ///< a whole number, or what the value says itself
-    milliseconds,  ///< of seconds; a page takes a fitting unit
-    seconds,       ///< a page takes a fitting unit
-    duration,      ///< of seconds, in a fitting unit
+    plain,         ///< a whole number, or the value's own text
+    milliseconds,  ///< seconds shown in ms; pages choose a suitable unit
+    seconds,       ///< pages choose a suitable unit
+    duration,      ///< seconds in a suitable unit
     significant,   ///< three significant digits
     share,         ///< per cent
     bytes,
     amount,  ///< "4.09 G"
-    bars,    ///< of a page: an object of shares from 0 to 1 by look
+    bars,    ///< pages only: an object of shares from 0 to 1 by look
 };
 
 /// One cell of a report. A default value is absent: JSON has no such field. A nullopt is null in JSON.
@@ -45,7 +45,7 @@ struct Value {
         : exact(json_of(value)), shown(std::move(text)), tone(cell_tone) {}
 
     Json exact = Json::value_t::discarded;
-    std::optional<std::string> shown{};  ///< what table and page print instead of the value in the column's unit
+    std::optional<std::string> shown{};  ///< text in tables and pages instead of the value in the column's unit
     Tone tone = Tone::plain;
 
   private:
@@ -61,7 +61,7 @@ struct Value {
     }
 };
 
-/// A value that only tables and pages have.
+/// A value for tables and pages only.
 [[nodiscard]] inline Value shown(std::string text, Tone tone = Tone::plain) {
     return {Json(Json::value_t::discarded), std::optional(std::move(text)), tone};
 }
@@ -92,7 +92,7 @@ struct Grid {
 
 /// One entry of a selection: "key", "name=key" to write the column under another name, "=key" to give it none on a
 /// page,
-/// "?key" for a column that is left out where no row has a value. In JSON, "a.b=key" is the field b of an object a.
+/// "?key" for a column that is omitted if no row has a value. In JSON, "a.b=key" is the field b of an object a.
 struct Selected {
     std::string name, key;
     bool is_optional = false;
@@ -106,8 +106,8 @@ class Columns {
 
     void add(Column<Row> column) { columns_.push_back(std::move(column)); }
 
-    /// Adds the columns of a part of the row: a member, a pointer or an optional. Without a part their values are
-    /// absent.
+    /// Adds the columns of a part of the row: a member, a pointer or an optional. Their values are absent if the part
+    /// is.
     template <class Part, class Of>
     Columns&& including(const Columns<Part>& columns, Of part) && {
         for (const Column<Part>& column : columns.all()) {
@@ -125,7 +125,7 @@ class Columns {
 
     [[nodiscard]] const std::vector<Column<Row>>& all() const { return columns_; }
 
-    /// The columns that `keys` names, separated by spaces, in that order; all without any.
+    /// Selects the columns named by the space-separated `keys`, in that order; all if empty.
     template <class Rows>
     [[nodiscard]] Grid select(const Rows& rows, std::string_view keys = "") const {
         Grid grid;
@@ -150,7 +150,7 @@ class Columns {
         return grid;
     }
 
-    /// The fields of one row.
+    /// Returns the fields of one row.
     [[nodiscard]] Json json(const Row& row, std::string_view keys = "") const {
         return std::move(select(std::span(&row, 1), keys).json()[0]);
     }

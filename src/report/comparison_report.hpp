@@ -12,10 +12,10 @@ namespace ftax::report {
 
 /// One combination at one batch.
 struct ComparisonRow : Choice {
-    std::string device_profile;  ///< version
-    std::string unmeasured;  ///< family of the model, where no measured row of it stands behind the framework's rules
-    std::optional<Prediction> prediction;  ///< nullopt where the combination cannot run the model
-    double ratio_to_best = 0;              ///< latency against the fastest at the same batch
+    std::string device_profile;            ///< version
+    std::string unmeasured;                ///< model family, if the framework was not validated on it
+    std::optional<Prediction> prediction;  ///< nullopt if the combination cannot run the model
+    double ratio_to_best = 0;              ///< latency relative to the fastest at the same batch
     std::optional<MemoryUse> memory{};
 };
 
@@ -27,13 +27,13 @@ struct ComparisonReport {
     std::vector<ComparisonRow> rows;  ///< the best first
     Ranking ranking;
     std::vector<std::string>
-        warnings{};  ///< of the file and the anchors; each prediction has its own and its profiles'
+        warnings{};  ///< warnings of the file and the anchors; predictions have their own and those of their profiles
 };
 
 /// Fills in ratio_to_best from the rows' predictions and sorts the rows.
 void rank(ComparisonReport& report);
 
-/// Says of each framework that has none whose rows its rules rest on, once.
+/// Adds one warning for each framework that was not validated on the model family.
 [[nodiscard]] std::vector<std::string> rules_without_rows(const ComparisonReport& report);
 
 [[nodiscard]] std::string title_of(const ComparisonReport& report);

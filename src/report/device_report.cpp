@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Prints a quantity in the unit datasheets use for it, which the end of its name tells.
+/// Prints a quantity in the usual unit of datasheets, derived from the suffix of its name.
 std::string print_quantity(std::string_view name, double value) {
     if (name.ends_with("_flops_per_s")) return fmt::format("{:.4g} TFLOP/s", value * 1e-12);
     if (name.ends_with("_bytes_per_s")) return fmt::format("{:.4g} GB/s", value * 1e-9);

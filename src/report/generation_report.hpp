@@ -12,21 +12,21 @@ namespace ftax::report {
 
 /// One combination at one batch.
 struct GenerationRow : Choice {
-    std::size_t model = 0;  ///< of the generators, which one
+    std::size_t model = 0;  ///< index of the generator
     Generation generation;
     DecodeCrossover crossover;
-    std::optional<double> exchange_share;       ///< of a step's device time, in which the cards exchange sums
-    std::optional<std::int64_t> largest_batch;  ///< where it was asked for
+    std::optional<double> exchange_share;       ///< share of a step's device time spent in all-reduce
+    std::optional<std::int64_t> largest_batch;  ///< if requested
 };
 
-/// What a language model's text takes, with all it rests on.
+/// Time and memory of text generation, with provenance.
 struct GenerationReport {
-    PredictionReport run;             ///< without rows: model, device, framework of the row that pages explain
-    std::vector<GenerationRow> rows;  ///< the best first, or batch by batch
+    PredictionReport run;             ///< without rows: model, device, framework of the row explained on pages
+    std::vector<GenerationRow> rows;  ///< best first, or batch by batch
     Ranking ranking;
 };
 
-/// The row that notes and pages explain: the best of all, or of the last batch where batches are not ranked.
+/// Returns the row explained in notes and pages: the best one, or the best of the last batch if batches are not ranked.
 [[nodiscard]] const GenerationRow& shown(const GenerationReport& report);
 
 /// Refer to the report.

@@ -13,12 +13,12 @@ struct FrameworkSwitch {
     std::string framework;
     double latency_s = 0;
     Bound bound = Bound::host;
-    bool is_calibrated = true;  ///< false: its host costs are start values
+    bool is_calibrated = true;  ///< false: its host costs are initial values
 };
 
-/// What a model's run leaves room for, and what another framework would give.
+/// Headroom of a model's run, and its latency under other frameworks.
 struct HeadroomReport {
-    PredictionReport run;  ///< one row: the run as it is
+    PredictionReport run;  ///< one row: the original run
     double budget = 0;
     std::vector<Headroom> growths;
     std::vector<FrameworkSwitch> switches;  ///< fastest first; without the run's own framework

@@ -17,7 +17,7 @@ namespace {
 struct Launch {
     const OpPrediction* prediction;
     const std::vector<KernelDetail>* kernels;
-    int count = 1;  ///< equal launches that a row stands for
+    int count = 1;  ///< number of equal launches in a row
 
     [[nodiscard]] double longest_side_s() const { return count * std::max(prediction->host_s, prediction->device_s); }
     /// The kernel that takes longest; nullptr when none is launched.

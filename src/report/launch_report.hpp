@@ -8,13 +8,13 @@
 #include "src/report/columns.hpp"
 #include "src/report/prediction_report.hpp"
 
-/// The launches of a prediction, whose operators are those of `graph` (Predictor::graph).
+/// The launches of a prediction of `graph` (Predictor::graph).
 namespace ftax::report {
 
 /// Refer to the graph.
 [[nodiscard]] Columns<OpPrediction> launch_columns(const Graph& graph);
 
-/// Sums by class of kernel, and the ten launches that take most time of host or device, each with its longest kernel.
+/// Totals by kernel class, and the ten launches with the largest host or device time, each with its longest kernel.
 [[nodiscard]] std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style);
 /// Every launch, in order.
 [[nodiscard]] std::string launches_table(const Graph& graph, const Explanation& explanation, Style style);
@@ -24,7 +24,7 @@ namespace ftax::report {
 
 /// Writes the simulated timeline of a prediction as Chrome's trace events, which ui.perfetto.dev and
 /// chrome://tracing show: one row for the host, one for the device, a flow arrow from each launch to its kernels.
-/// `header` says what the prediction is of and holds its row last; its launches count in `graph` (Predictor::graph).
+/// `header` describes the prediction, with its row as the last one; its launches refer to `graph` (Predictor::graph).
 /// Source: "Trace Event Format", Google, 2016: phases X (duration), s and f (flow), M (names); times in microseconds.
 [[nodiscard]] std::string timeline_trace(const PredictionReport& header, const Graph& graph,
                                          const Explanation& explanation);

@@ -82,8 +82,8 @@ Json groups_json(const std::vector<WorkGroup>& groups) {
     return work_columns("").select(groups).json();
 }
 
-/// Weights under a second name: torch.export lists a tied parameter under each of its names, of which operators read
-/// one. What nothing reads and has the type and shape of a weight that is read is taken for it.
+/// Marks duplicate names of tied weights: torch.export lists a tied parameter under each of its names, but operators
+/// read only one. An unread weight with the type and shape of a read one is assumed to be tied to it.
 std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
     std::vector<bool> read(graph.tensors.size()), tied(graph.tensors.size());
     for (const Op& op : graph.ops) {

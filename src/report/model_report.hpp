@@ -22,21 +22,21 @@ struct WorkGroup {
     std::int64_t bytes = 0;
 };
 
-/// What a model asks for, independent of device and framework.
+/// Requirements of a model, independent of device and framework.
 struct ModelReport {
     std::string model, format;
     ShapeBindings bindings;
     std::vector<std::string> inputs, outputs;  ///< "x f32[8,3,224,224]"
     std::int64_t parameters = 0;
-    std::int64_t written_bytes = 0;  ///< of buffers that a run writes into, no parameters
+    std::int64_t written_bytes = 0;  ///< buffers modified by a run, not counted as parameters
     std::int64_t parameter_bytes = 0;
     WorkGroup total;
     std::vector<WorkGroup> by_kind;    ///< most FLOPs first
-    std::vector<WorkGroup> by_module;  ///< in order of execution; empty where the file names no modules
+    std::vector<WorkGroup> by_module;  ///< in order of execution; empty if the file has no module names
     std::int64_t unknown_operators = 0;
-    double modelled_operators = 1, modelled_flops = 1;  ///< shares of those that are no guess
-    std::vector<std::string> unknown;                   ///< their names in the file, each once
-    std::vector<std::string> warnings{};                ///< of the file, then of operators whose work is a guess
+    double modelled_operators = 1, modelled_flops = 1;  ///< shares that are not guessed
+    std::vector<std::string> unknown;                   ///< names of unknown operators in the file, each once
+    std::vector<std::string> warnings{};                ///< warnings of the file, then of operators with guessed work
 };
 
 /// Sums the work of a graph for one binding. `depth`: levels of the module path to tell apart.
@@ -47,26 +47,26 @@ struct ModelReport {
 [[nodiscard]] std::string to_json(const ModelReport& report);
 [[nodiscard]] std::string to_csv(const ModelReport& report);
 
-/// A dimension that a model leaves open.
+/// A symbolic dimension of a model.
 struct OpenDimension {
     std::string symbol;
     std::vector<std::string> axes;  ///< "input_ids.1": input and the number of its dimension, from 0
-    std::string flag;               ///< what gives it a value
+    std::string flag;               ///< option that sets it
 };
 
-/// A model some of whose dimensions have no value yet: what can be said of it.
+/// A model with unbound dimensions.
 struct OpenModelReport {
     std::string model, format;
     std::vector<std::string> inputs, outputs;  ///< "x f32[batch,3,224,224]"
     std::vector<OpenDimension> dimensions;
     std::int64_t operators = 0;
-    std::optional<WorkPolynomial> work;   ///< where it is one
-    std::vector<std::string> warnings{};  ///< of the file, then of operators whose work is a guess
+    std::optional<WorkPolynomial> work;   ///< if polynomial
+    std::vector<std::string> warnings{};  ///< warnings of the file, then of operators with guessed work
 };
 
-/// Whether each symbol of a graph has a value. Throws Error{usage} for bindings that the graph does not know.
+/// Returns true if each symbol of a graph is bound. Throws Error{usage} for bindings of unknown symbols.
 [[nodiscard]] bool is_bound(const Graph& graph, const ShapeBindings& bindings);
-/// `bindings` are the dimensions that have a value.
+/// `bindings` are the bound dimensions.
 [[nodiscard]] OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindings);
 [[nodiscard]] std::string to_table(const OpenModelReport& report, Style style);
 [[nodiscard]] std::string to_json(const OpenModelReport& report);

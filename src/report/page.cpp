@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view page_style = "src/report/assets/page.css";
 /// Sorts by the exact values in data-v: numbers as numbers, the rest as text; a second click turns the order round.
-/// Filters long tables, and lets the other lines of a chart fade behind the one that a pointer is on.
+/// Filters long tables, and fades the other lines of a chart while the pointer is on one.
 constexpr std::string_view page_script = "src/report/assets/page.js";
 
 }  // namespace

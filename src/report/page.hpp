@@ -6,20 +6,20 @@
 
 namespace ftax::report {
 
-/// Warnings as a list; nothing without any.
+/// Returns warnings as a list; empty without warnings.
 [[nodiscard]] std::string warning_list(const std::vector<std::string>& warnings);
 
-/// A heading with what stands below it.
+/// A heading with its section.
 [[nodiscard]] std::string section(std::string_view title, std::string_view markup);
 
-/// What a reader opens to see; closed on paper.
+/// A collapsible section; collapsed in print.
 [[nodiscard]] std::string folded(std::string_view title, std::string_view markup);
 
 /// One self-contained HTML page: the stylesheet for screen (light and dark, wide and narrow) and paper, the script of
-/// tables and charts with that of this page behind it, and nothing from elsewhere.
+/// tables and charts followed by that of the page, and no external resources.
 [[nodiscard]] std::string page(std::string_view title, std::string_view markup, std::string_view script = "");
 
-/// JSON as a script of a page may hold it.
+/// Returns JSON that is safe inside a script element.
 [[nodiscard]] std::string script_text(const std::string& json);
 
 /// Makes text safe inside HTML and SVG; control characters become visible escapes.

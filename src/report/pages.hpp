@@ -15,41 +15,40 @@
 namespace ftax::report {
 
 /// Writes one self-contained HTML page: the latency chart, every prediction, the launches of `last`, the
-/// explanation of its last row, in a table that sorts by a click on a heading, warnings, and the profiles all of it
-/// rests on.
+/// explanation of its last row, in a sortable table, warnings, and the profiles used.
 [[nodiscard]] std::string prediction_page(const PredictionReport& report, const Graph& graph, const Explanation& last);
 
-/// Writes the page of `ftax compare`: latency against batch of every pair, the numbers of all in a table that sorts,
-/// and what was not compared, with the reason. There must be a prediction.
+/// Writes the page of `ftax compare`: latency over batch for every pair, all numbers in a sortable table, and skipped
+/// combinations with the reason. Requires a prediction.
 [[nodiscard]] std::string comparison_page(const ComparisonReport& report);
 
-/// Writes the page of `ftax crossover`: the curve of both sides over the batch, where they meet, what costs the host
-/// most there, and what it rests on. `report` holds the two batches beside the crossover, `curve` those of the chart.
-/// `graph` is what the framework runs.
+/// Writes the page of `ftax crossover`: host and device time over the batch, the crossover, the most expensive host
+/// operations there, and the profiles used. `report` has the two batches around the crossover, `curve` those of the
+/// chart. `graph` is the framework's graph.
 [[nodiscard]] std::string crossover_page(const PredictionReport& report, const PredictionReport& curve,
                                          const Graph& graph);
 
-/// A pass and the graph in which its explanation counts (Predictor::graph).
+/// A pass and the graph to which its explanation refers (Predictor::graph).
 struct ExplainedPass {
     const Graph& graph;
     Explanation explanation;
 };
 
-/// The page of `ftax generate`: times over batches, both phases of the last batch kind by kind, memory.
+/// Writes the page of `ftax generate`: times over batches, both phases of the last batch by kind, memory.
 [[nodiscard]] std::string generation_page(const GenerationReport& report, const ExplainedPass& prefill,
                                           const ExplainedPass& decode);
 
-/// What a validation was given; empty where it was not.
+/// Inputs of a validation; empty if not given.
 struct ValidationSource {
     std::string rows, anchor, device_profile;
 };
 
-/// Writes the page of `ftax validate`: predicted against measured, errors by each column that says what was measured,
-/// the rows furthest off, and those without a prediction. `rows` are those of `table`, in order.
+/// Writes the page of `ftax validate`: predicted against measured, errors by each descriptive column, the rows with the
+/// largest errors, and those without a prediction. `rows` are those of `table`, in order.
 [[nodiscard]] std::string validation_page(const ValidationSource& source, const CsvTable& table,
                                           std::span<const ValidatedRow> rows, const ValidationReport& report);
 
-/// One card at one value of the dimension that varies.
+/// One card at one value of the varying dimension.
 struct ExplorerCurve {
     std::vector<PredictionRow> rows;  ///< one per batch
     std::vector<Crossover> crossovers;
@@ -64,15 +63,15 @@ struct ExplorerCard {
 struct ExplorerReport {
     std::string model, framework, host;
     Precision precision = Precision::fp32;
-    ShapeBindings dims;                ///< that stay
-    std::string dimension;             ///< that varies; empty for none
-    std::vector<std::int64_t> values;  ///< of it; one that counts for nothing where none varies
+    ShapeBindings dims;                ///< fixed dimensions
+    std::string dimension;             ///< varying dimension; empty: none
+    std::vector<std::int64_t> values;  ///< its values; a single dummy value if none varies
     std::vector<std::int64_t> batches;
     std::vector<ExplorerCard> cards;
     std::vector<std::string> warnings;
 };
 
-/// One self-contained page with sliders over the predictions, none of which it calculates itself.
+/// Writes one self-contained page with sliders over precomputed predictions.
 [[nodiscard]] std::string explorer_page(const ExplorerReport& report);
 
 }  // namespace ftax::report

@@ -272,7 +272,7 @@ std::string interval_table(const std::vector<Crossover>& crossovers) {
     return columns.select(crossovers).page_table("interval");
 }
 
-/// Where a name stands among those seen so far, at most at the last category; a new one is added.
+/// Returns the index of a name among those seen so far, limited to the last category; adds new names.
 std::size_t index_of(const std::string& name, std::vector<std::string>& seen) {
     const auto found = std::find(seen.begin(), seen.end(), name);
     const auto index = static_cast<std::size_t>(found - seen.begin());

@@ -83,7 +83,7 @@ std::string print_header(const PredictionReport& report, Style style) {
                     report.framework.version.empty() ? "" : " ", report.framework.version, name_of(report.precision));
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
     const Coverage coverage = lowest_coverage(report.rows);
-    // Nobody's machine: what it says of the host is a middling one.
+    // No specific machine: the reference host is a typical one.
     const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
     return fmt::format(
         "{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),

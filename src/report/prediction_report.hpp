@@ -15,33 +15,33 @@ namespace ftax::report {
 template <class Row>
 class Columns;
 
-/// What a measurement says beside a prediction.
+/// A measurement of a predicted row.
 struct Measured {
     double latency_s = 0;
     std::optional<double> device_s;
 };
 
-/// Latency under the cheapest and the dearest branches of Ifs whose conditions depend on data.
+/// Latency under the cheapest and the most expensive branches of data-dependent Ifs.
 struct LatencyRange {
     double min_s = 0, max_s = 0;
 };
 
 struct PredictionRow {
-    std::optional<std::int64_t> batch;  ///< nullopt where the model's batch is fixed
+    std::optional<std::int64_t> batch;  ///< nullopt if the model's batch is fixed
     Prediction prediction;
     std::optional<Measured> measured;
     std::optional<LatencyRange> branches;
     std::optional<MemoryUse> memory{};
 };
 
-/// Where along the batch host and device change places, or on which side it stays.
+/// Batch crossovers of host and device, or the bottleneck at all batches.
 struct CrossoverReport {
     std::vector<Crossover> crossovers;
-    Bound bound = Bound::host;  ///< over the whole range when there is no crossover
+    Bound bound = Bound::host;  ///< at all batches if there is no crossover
     std::int64_t largest = 0;   ///< end of the range
 };
 
-/// Predictions of one model over batches, with all they rest on.
+/// Predictions of one model over batches, with provenance.
 struct PredictionReport {
     std::string model;
     DeviceProfile device;
@@ -49,16 +49,16 @@ struct PredictionReport {
     Precision precision = Precision::fp32;
     ShapeBindings dims;
     std::vector<PredictionRow> rows;
-    std::optional<CrossoverReport> crossover;  ///< nullopt where the batch is fixed
-    std::optional<AnchorPlan> anchors;         ///< what to measure next, where it was asked for
-    std::string measured{};                    ///< the first line, where a latency was measured
-    std::vector<std::string> warnings{};  ///< of the file, the profiles and the anchors; predictions have their own
+    std::optional<CrossoverReport> crossover;  ///< nullopt if the batch is fixed
+    std::optional<AnchorPlan> anchors;         ///< suggested measurements, if requested
+    std::string measured{};                    ///< first line, if a measured latency was given
+    std::vector<std::string> warnings{};  ///< warnings of the file, profiles and anchors; predictions have their own
 };
 
-/// The least of each share over the rows.
+/// Returns the minimum of each share over the rows.
 [[nodiscard]] Coverage lowest_coverage(const std::vector<PredictionRow>& rows);
 
-/// What a result rests on: model, device, framework, host, profile versions, as lines for people.
+/// Returns the provenance of a result as human-readable lines: model, device, framework, host, profile versions.
 [[nodiscard]] std::string print_header(const PredictionReport& report, Style style);
 [[nodiscard]] std::string print_crossover(const CrossoverReport& crossover, Style style);
 

@@ -5,13 +5,13 @@
 #include "src/report/columns.hpp"
 #include "src/report/prediction_report.hpp"
 
-/// Columns of what several reports show.
+/// Columns shared by several reports.
 namespace ftax::report {
 
 [[nodiscard]] const Columns<Prediction>& prediction_columns();
 [[nodiscard]] const Columns<MemoryUse>& memory_columns();
 
-/// Each part of the memory and their sum, in bytes, the capacity of the device, and whether it fits.
+/// Components of the memory and their sum in bytes, the capacity of the device, and whether it fits.
 [[nodiscard]] Json memory_json(const MemoryUse& memory);
 
 /// "16.1 of 80 GB: weights 15 GB, …"
@@ -24,13 +24,13 @@ namespace ftax::report {
 [[nodiscard]] std::vector<std::string> joined(std::vector<std::string> of_report,
                                               const std::vector<std::string>& of_row);
 
-/// "fixed" where the model fixes the batch.
+/// "fixed" if the model fixes the batch.
 [[nodiscard]] Value batch_value(const std::optional<std::int64_t>& batch);
 
 /// "1.2 to 1.5"
 [[nodiscard]] Value range_value(double low, double high, std::string (*print)(double));
 
-/// Name, value, uncertainty and source of fitted parameters; `digits` that tables show.
+/// Name, value, uncertainty and source of fitted parameters; `digits`: precision in tables.
 [[nodiscard]] Columns<Parameter> parameter_columns(int digits);
 
 /// Two bars: host and device as shares of the longest in the table.

@@ -12,17 +12,17 @@
 
 namespace ftax::report {
 
-/// One combination; its figures are those of tokens, or of requests where none are generated, and the 99th percentile
-/// of the latency.
+/// One combination; its figures refer to tokens, or to requests if none are generated, and to the 99th percentile of
+/// the latency.
 struct ServingRow : Choice {
     Serving serving;
-    std::string layout;                  ///< "2 x tp 4 dp 2 ep 8"; empty: one server whose cards share every layer
-    double idle_w = 0;                   ///< that a board draws between steps
-    double kept_share = 1;               ///< of the requests that keep the level
-    std::optional<double> largest_rate;  ///< that keeps the level, or, where more arrive than it takes, that it serves
-    MemoryUse memory;                    ///< with the cache at its fullest
-    std::int64_t cache_tokens = 0;       ///< that the cache has room for; 0: the model has none
-    /// p50 and p99 of the latency at rates below and above the one that was asked for.
+    std::string layout;                  ///< "2 x tp 4 dp 2 ep 8"; empty: one tensor-parallel server
+    double idle_w = 0;                   ///< power of a board between steps
+    double kept_share = 1;               ///< share of requests that meet the SLO
+    std::optional<double> largest_rate;  ///< highest rate that meets the SLO, or the served rate under overload
+    MemoryUse memory;                    ///< at peak cache use
+    std::int64_t cache_tokens = 0;       ///< capacity of the cache; 0: no cache
+    /// p50 and p99 of the latency at rates around the requested one.
     struct AtRate {
         double rate = 0, p50_s = 0, p99_s = 0;
     };
@@ -32,7 +32,7 @@ struct ServingRow : Choice {
 
 struct ServingReport {
     std::string model, workload;  ///< "1000 requests at 4 per second, 512 tokens in and 128 out"
-    bool generates = true;        ///< else every request is one run's item
+    bool generates = true;        ///< false: every request is one item of a run
     ServiceLevel level;
     Ranking ranking;
     std::vector<ServingRow> rows;  ///< best first
@@ -45,7 +45,7 @@ struct ServingReport {
 /// Schema: docs/formats.md.
 [[nodiscard]] std::string to_json(const ServingReport& report);
 [[nodiscard]] std::string to_csv(const ServingReport& report);
-/// The page of `ftax serve`: the rows, latency against rate, and batch, queue and cache of the best over time.
+/// Writes the page of `ftax serve`: the rows, latency over rate, and batch, queue and cache of the best over time.
 [[nodiscard]] std::string serving_page(const ServingReport& report);
 
 }  // namespace ftax::report

@@ -22,7 +22,8 @@ Dispatch dispatch_of_reshape(const Graph& graph, const Op& op) {
     return copied && may_copy ? Dispatch::kernel : Dispatch::view;
 }
 
-/// Tells kernels from views. A reshape that strides do not allow copies; `contiguous` of what is so does nothing.
+/// Distinguishes kernels from views. A reshape that strides do not allow copies; `contiguous` of a contiguous tensor
+/// does nothing.
 /// Source: aten/src/ATen/native/TensorShape.cpp and TensorProperties.cpp.
 Dispatch dispatch_of(const Graph& graph, const Op& op) {
     using enum OpKind;

@@ -10,11 +10,11 @@
 
 namespace ftax::report {
 
-/// What an operator is to the GPU when eager PyTorch dispatches it.
+/// Effect of an operator's dispatch by eager PyTorch.
 enum class Dispatch : std::uint8_t {
-    kernel,  ///< launches one or more
-    view,    ///< shows the same memory in another shape
-    host,    ///< works on the host alone
+    kernel,  ///< launches one or more kernels
+    view,    ///< reinterprets the same memory
+    host,    ///< runs only on the host
     sync,    ///< the host waits for its result
 };
 

@@ -58,7 +58,7 @@ bool is_bound(const Graph& graph, const ShapeBindings& bindings) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
     for (const auto& [name, value] : bindings) {
         if (std::find(symbols.begin(), symbols.end(), name) != symbols.end()) continue;
-        throw Error(ErrorCode::usage, fmt::format("{}: no dynamic dimension is called {} (known: {})", graph.name, name,
+        throw Error(ErrorCode::usage, fmt::format("{}: unknown dynamic dimension {} (known: {})", graph.name, name,
                                                   fmt::join(symbols, ", ")));
     }
     return bindings.size() == symbols.size();

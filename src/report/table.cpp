@@ -65,7 +65,7 @@ std::size_t Table::fit(std::vector<std::size_t>& widths, std::size_t width) cons
         return width > 0 && total > width ? total - width : 0;
     };
     while (excess() > 0) {
-        std::size_t widest = 0;  // of those that hold text
+        std::size_t widest = 0;  // widest text column
         for (std::size_t i = 1; i < shown; ++i) {
             if (columns_[i].align == Align::left && widths[i] > widths[widest]) widest = i;
         }

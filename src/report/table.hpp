@@ -11,7 +11,7 @@ namespace ftax::report {
 enum class Align : std::uint8_t { left, right };
 enum class Tone : std::uint8_t { plain, strong, quiet, warning };
 
-/// How reports look: `colour` adds terminal colours; a table keeps to `width` columns of the terminal, 0: to any.
+/// Style of reports: `colour` enables terminal colours; tables are at most `width` columns wide, 0: unlimited.
 struct Style {
     bool colour = false;
     std::size_t width = 0;
@@ -21,7 +21,7 @@ struct Style {
 /// (no-color.org) or TERM is dumb.
 [[nodiscard]] Style standard_output_style();
 
-/// Puts the tone's terminal codes around `text` when the style has colours.
+/// Adds the tone's terminal codes around `text` if the style has colours.
 [[nodiscard]] std::string toned(std::string_view text, Tone tone, Style style);
 
 struct Cell {
@@ -29,8 +29,8 @@ struct Cell {
     Tone tone = Tone::plain;
 };
 
-/// A table: columns as wide as their widest cell, two spaces between them. Where that is too wide, text is cut short
-/// and then the last columns are left out, which a line says. Cells are escaped.
+/// A table: columns as wide as their widest cell, two spaces between them. If that is too wide, text is truncated and
+/// then the last columns are omitted, with a note. Cells are escaped.
 class Table {
   public:
     struct Column {
@@ -44,7 +44,7 @@ class Table {
     [[nodiscard]] std::string print(Style style) const;
 
   private:
-    /// Narrows the columns to a terminal of that width; returns how many of them are shown.
+    /// Narrows the columns to a terminal of that width; returns the number of visible columns.
     std::size_t fit(std::vector<std::size_t>& widths, std::size_t width) const;
 
     std::vector<Column> columns_;

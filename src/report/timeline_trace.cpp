@@ -24,7 +24,7 @@ double nanoseconds(double seconds) {
     return std::round(seconds * 1e9);
 }
 
-/// The unit of the format, never below what it stands for: versions of Perfetto cut off or round.
+/// Converts to the format's unit, rounding up: some versions of Perfetto truncate, others round.
 double microseconds(double nanoseconds) {
     const double result = nanoseconds / 1e3;
     return result * 1e3 < nanoseconds ? std::nextafter(result, 2 * result) : result;
@@ -59,8 +59,8 @@ Json flow_event(std::string_view phase, int row, std::size_t launch, double at_s
     return event;
 }
 
-/// The kernels of one launch, one after the other. The simulation knows when they begin and end together: what is left
-/// beside their own times (gaps between them) is shared out in proportion.
+/// Writes the kernels of one launch in sequence. The simulation gives their total interval; the time beyond their own
+/// (gaps) is distributed proportionally.
 void append_kernels(Json& events, const Span& span, const std::vector<KernelDetail>& kernels, const Json& operation) {
     double total_s = 0;
     for (const KernelDetail& kernel : kernels) total_s += kernel.seconds;

@@ -13,14 +13,14 @@
 
 namespace ftax::report {
 
-/// How well a trace's operator ("aten::relu_") fits an operator of the model: 2 by name, 1 by what it does, 0 not at
+/// Returns how well a trace's operator ("aten::relu_") matches an operator of the model: 2 by name, 1 by kind, 0 not at
 /// all.
 [[nodiscard]] int resemblance(const Op& op, std::string_view traced);
 
-/// For each traced operator the index of the model's operator that it is, or nullopt. The trace repeats the model's
-/// sequence any number of times, from any point on; operators may be missing or extra on both sides. Finds the
-/// alignment with the most matches (dynamic programming that wraps around); traced operators beyond what is reasonable
-/// to align (64 M cells) are left out.
+/// Returns, for each traced operator, the index of the matching operator of the model, or nullopt. The trace repeats
+/// the model's sequence any number of times, starting anywhere; both sides may have missing or extra operators. Finds
+/// the alignment with the most matches (dynamic programming that wraps around); traced operators beyond the limit (64 M
+/// cells) are ignored.
 [[nodiscard]] std::vector<std::optional<std::size_t>> align_cyclically(const std::vector<const Op*>& model,
                                                                        const std::vector<std::string_view>& traced);
 
@@ -30,22 +30,22 @@ struct OperatorTimes {
     double kernels = 0;
 };
 
-/// One operator of the model beside what the trace has of it.
+/// One operator of the model with its traced times.
 struct ComparedOperator {
     std::string name, source, module;
-    HostKind host_kind = HostKind::elementwise;  ///< of its dearest launch
+    HostKind host_kind = HostKind::elementwise;  ///< kind of its most expensive launch
     OperatorTimes predicted;
-    std::optional<OperatorTimes> measured;  ///< medians over the passes; nullopt when no pass has it
+    std::optional<OperatorTimes> measured;  ///< medians over the passes; nullopt if no pass contains it
 };
 
-/// Operators that the trace has and the model does not.
+/// Operators that occur only in the trace.
 struct UnpredictedOperators {
     std::string name;
     double calls = 0;  ///< per pass
     OperatorTimes measured;
 };
 
-/// What the host pays for one kind of operation, as predicted and as the trace has it.
+/// Predicted and traced host cost of one kind of operation.
 struct HostKindTimes {
     HostKind kind = HostKind::elementwise;
     std::size_t operators = 0;
@@ -53,34 +53,33 @@ struct HostKindTimes {
 };
 
 struct TraceComparison {
-    std::size_t passes = 0;             ///< forward passes in the trace that are complete
-    double aligned = 0;                 ///< share of the trace's operators that the model has, in order
+    std::size_t passes = 0;             ///< complete forward passes in the trace
+    double aligned = 0;                 ///< share of the trace's operators matched with the model, in order
     bool has_kernels = false;           ///< false: only the host side can be compared
-    OperatorTimes predicted, measured;  ///< sums over the operators that both have
+    OperatorTimes predicted, measured;  ///< sums over matched operators
     double predicted_latency_s = 0;
     std::optional<double> measured_latency_s;  ///< median over complete passes
     std::vector<ComparedOperator> operators;
     std::vector<UnpredictedOperators> unpredicted;
     std::vector<HostKindTimes> host_kinds;
     std::optional<double> launch_latency_s;  ///< end of a launch call to the start of its kernel on an idle device
-    std::optional<double> kernel_gap_s;      ///< between kernels that were queued
+    std::optional<double> kernel_gap_s;      ///< gap between queued kernels
 };
 
-/// Aligns the operators of a trace, which may hold any number of forward passes, with those of a
-/// prediction, which count in `graph` (Predictor::graph), in order and by name, and takes medians over the passes. An
-/// operator's host time lasts until the next one starts, less what the host waited for the device; on a CPU it holds
-/// the operator's work too.
+/// Aligns the operators of a trace with any number of forward passes with those of a prediction of `graph`
+/// (Predictor::graph), in order and by name, and takes medians over the passes. An operator's host time lasts until the
+/// next one starts, less the waiting time for the device; on a CPU it includes the operator's work.
 [[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& device, const Graph& graph,
                                                  const Explanation& explanation);
 
 /// A parameter of a framework profile that the trace can set.
 struct TracedParameter {
     std::string name;
-    double value = 0;   ///< in the profile
-    double traced = 0;  ///< what the trace gives
+    double value = 0;   ///< value in the profile
+    double traced = 0;  ///< value from the trace
 };
 
-/// The largest differences first, then operator by operator, then the host costs.
+/// Lists the largest differences, then all operators, then the host costs.
 [[nodiscard]] std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace,
                                    const std::vector<TracedParameter>& parameters, Style style);
 [[nodiscard]] std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,

@@ -5,7 +5,7 @@
 
 namespace ftax::report {
 
-/// Print quantities for people with three significant digits and a fitting unit; never in the locale's way.
+/// Format quantities human-readably with three significant digits and a suitable unit, independent of the locale.
 [[nodiscard]] std::string duration(double seconds);                       ///< "14.2 ms"
 [[nodiscard]] std::string byte_size(double bytes);                        ///< "1.25 MB" (powers of 1000)
 [[nodiscard]] std::string count(double value);                            ///< "4.09 G"
@@ -13,7 +13,7 @@ namespace ftax::report {
 [[nodiscard]] std::string percent(double fraction);                       ///< "98.7 %", rounded down below 100 %
 [[nodiscard]] std::string significant(double value);                      ///< "14.2", "0.031", "1240"
 
-/// A duration in milliseconds with a fixed unit, for columns that are compared by eye.
+/// A duration in milliseconds with a fixed unit, for easy comparison in columns.
 [[nodiscard]] std::string milliseconds(double seconds);
 
 }  // namespace ftax::report

@@ -16,7 +16,7 @@ namespace ftax::report {
 template <class Row>
 class Columns;
 
-/// What ftax says of one measured row.
+/// Prediction for one measured row.
 struct RowPrediction {
     double latency_s = 0;
     double low_s = 0, high_s = 0;  ///< 90 % interval
@@ -24,25 +24,25 @@ struct RowPrediction {
     double coverage = 1;  ///< share of the time that is modelled
 };
 
-/// A row of a measurement file beside its prediction.
+/// A row of a measurement file with its prediction.
 struct ValidatedRow {
     double measured_s = 0;
     std::optional<RowPrediction> prediction;
     std::string skipped;             ///< why there is no prediction
-    std::vector<std::string> group;  ///< values of the columns that group it
+    std::vector<std::string> group;  ///< values of the grouping columns
 };
 
 /// Errors of predictions against measurements: predicted / measured − 1.
 struct ErrorStatistics {
     std::size_t rows = 0;
-    double median = 0;  ///< of the absolute error
-    double mean = 0;    ///< of the absolute error (MAPE)
-    double p90 = 0;     ///< of the absolute error
+    double median = 0;  ///< median absolute error
+    double mean = 0;    ///< mean absolute error (MAPE)
+    double p90 = 0;     ///< 90th percentile of the absolute error
     double bias = 0;    ///< mean of the signed error
     double inside = 0;  ///< share of measurements inside the 90 % interval
 };
 
-/// Summarises the rows that have a prediction; nullopt when none has.
+/// Summarises the rows with a prediction; nullopt if there is none.
 [[nodiscard]] std::optional<ErrorStatistics> error_statistics(std::span<const ValidatedRow* const> rows);
 
 struct ValidationGroup {
@@ -56,11 +56,11 @@ struct SkippedRows {
     std::vector<std::size_t> lines;
 };
 
-/// A profile that predictions of rows rest on.
+/// A profile used for predictions.
 struct UsedProfile {
     std::string kind;  ///< "device" or "framework"
     std::string name, version;
-    std::string host;  ///< that a framework's costs hold for; empty for a device
+    std::string host;  ///< host of a framework's costs; empty for a device
 
     friend auto operator<=>(const UsedProfile&, const UsedProfile&) = default;
 };
@@ -78,7 +78,7 @@ struct ValidationReport {
     std::vector<std::string> warnings{};
 };
 
-/// Values of a column, one per row; a framework or precision that is absent or empty reads as its default.
+/// Returns the values of a column, one per row; an absent or empty framework or precision has its default.
 /// Returns nullopt for a column that the table lacks and that has no default.
 [[nodiscard]] std::optional<std::vector<std::string>> column_values(const CsvTable& table, std::string_view column);
 
@@ -97,7 +97,8 @@ struct ValidationReport {
 
 [[nodiscard]] std::string to_table(const ValidationReport& report, Style style);
 [[nodiscard]] std::string to_json(const ValidationReport& report);
-/// The table's own columns, then predicted_ms, low_ms, high_ms, bound, coverage, skipped; one row per row, in order.
+/// The table's own columns, then predicted_ms, low_ms, high_ms, bound, coverage, skipped; one output row per input row,
+/// in order.
 [[nodiscard]] std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow> rows);
 
 }  // namespace ftax::report

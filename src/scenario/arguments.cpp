@@ -21,7 +21,7 @@ std::int64_t at_least(std::int64_t least, std::string_view text, std::string_vie
         throw Error(ErrorCode::limit, fmt::format("{} {} does not fit into 64 bits", what, text));
     }
     if (error != std::errc{} || end != text.data() + text.size()) {
-        throw Error(ErrorCode::usage, fmt::format("{} '{}' is no whole number", what, text));
+        throw Error(ErrorCode::usage, fmt::format("{} '{}' is not an integer", what, text));
     }
     if (value < least) throw Error(ErrorCode::usage, fmt::format("{} {} is not at least {}", what, text, least));
     return value;
@@ -163,7 +163,7 @@ InputShape parse_input_type(std::string_view text) {
                                      : split_at_colon(text, "--input", "float:4x3x224x224 or long=5");
     const auto found = torch_names.find(type);
     const auto dtype = found != torch_names.end() ? std::optional(found->second) : dtype_from_name(type);
-    if (!dtype) throw Error(ErrorCode::usage, fmt::format("--input '{}': no type is called '{}'", text, type));
+    if (!dtype) throw Error(ErrorCode::usage, fmt::format("--input '{}': unknown type '{}'", text, type));
     if (number) return {.input = {}, .dims = {}, .dtype = dtype, .value = std::string(dims)};
     return {.input = {}, .dims = parse_dims(dims, text), .dtype = dtype};
 }

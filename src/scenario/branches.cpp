@@ -9,7 +9,7 @@
 namespace ftax::scenario {
 namespace {
 
-constexpr std::size_t most_branches = 16;  ///< each takes an import of its own
+constexpr std::size_t most_branches = 16;  ///< each needs a separate import
 
 std::vector<UndecidedBranch> first_branches(std::vector<UndecidedBranch> undecided) {
     if (undecided.size() > most_branches) {

@@ -9,25 +9,25 @@
 
 namespace ftax::scenario {
 
-/// Predicts a model whose If nodes depend on data under both branches of each.
+/// Predicts a model with data-dependent If nodes for both branches of each.
 class BranchRange {
   public:
     /// `graph` is the model as loaded, with the longer branch of every If.
     BranchRange(const Graph& graph, const ModelArguments& model, const RunArguments& run);
 
-    /// Finds for each If the branch that costs less and the one that costs more, the others as loaded, and predicts the
-    /// model with all of the one and all of the other. Widens the interval of `loaded` over both.
-    /// Returns nullopt when no condition depends on data.
+    /// Determines the cheaper and the more expensive branch of each If, with the others as loaded, and predicts the
+    /// model with all cheaper and with all more expensive branches. Widens the interval of `loaded` to cover both.
+    /// Returns nullopt if no condition depends on data.
     std::optional<report::LatencyRange> widen(Prediction& loaded, const ShapeBindings& bindings);
 
   private:
-    /// true where the branch is not the loaded one, per undecided If.
+    /// Per undecided If: true if the branch differs from the loaded one.
     using Choice = std::vector<bool>;
     struct Variant {
         explicit Variant(const ModelArguments& model, const RunArguments& run)
             : graph(load_graph(model)), predictor(make_predictor(graph, model, run)) {}
         Graph graph;
-        Predictor predictor;  ///< of this very graph
+        Predictor predictor;  ///< predictor of this graph
     };
     Prediction predict(const Choice& choice, const ShapeBindings& bindings);
 

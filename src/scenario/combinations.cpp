@@ -30,16 +30,16 @@ double parse_price(std::string_view text, std::string_view where) {
 }
 
 struct PricedDevice {
-    std::string name;  ///< slug, or the file of a datasheet
+    std::string name;  ///< slug or datasheet file
     std::optional<double> dollars_per_hour;
 };
 
-/// A file with the columns device and dollars_per_hour, in its order.
+/// Reads a file with the columns device and dollars_per_hour, in file order.
 std::vector<PricedDevice> read_prices(const std::string& path) {
     const CsvTable table = read_csv(path);
     const auto column = [&](std::string_view name) {
         const auto found = table.column(name);
-        if (!found) throw Error(ErrorCode::profile, fmt::format("{}: there is no column {}", path, name));
+        if (!found) throw Error(ErrorCode::profile, fmt::format("{}: missing column {}", path, name));
         return *found;
     };
     const std::size_t device = column("device"), price = column("dollars_per_hour");
@@ -52,7 +52,7 @@ std::vector<PricedDevice> read_prices(const std::string& path) {
     return list;
 }
 
-/// A misspelt name is a mistake, not a combination that cannot run: found before any model is read.
+/// Reports misspelt names before any model is read; they are errors, not combinations that cannot run.
 std::string checked_device(const std::string& name) {
     return name.ends_with(".json") ? name : device_spec(name).slug;
 }
@@ -135,7 +135,7 @@ report::Ranking ranking_of(const ChoiceArguments& arguments, std::optional<repor
             throw Error(ErrorCode::usage, fmt::format("--sort {}: there are {}", escape_terminal(arguments.sort),
                                                       fmt::join(report::criterion_names(), ", ")));
     }
-    if (arguments.top < 0) throw Error(ErrorCode::usage, fmt::format("--top {} is no number of rows", arguments.top));
+    if (arguments.top < 0) throw Error(ErrorCode::usage, fmt::format("--top {}: not a number of rows", arguments.top));
     return ranking;
 }
 

@@ -10,40 +10,40 @@
 #include "src/report/choice.hpp"
 #include "src/scenario/scenario.hpp"
 
-/// The lists that compare, generate and serve take, and how their rows are ranked.
+/// List arguments of compare, generate and serve, and the ranking of their rows.
 namespace ftax::scenario {
 
 struct ChoiceArguments {
-    std::string tensor_parallel = "1";  ///< a list of numbers of cards
-    std::string prices;                 ///< dollars per hour of one card: one, one for each device, or a CSV file
+    std::string tensor_parallel = "1";  ///< list of card counts
+    std::string prices;                 ///< dollars per hour of one card: a number, one per device, or a CSV file
     std::string level;                  ///< "ttft=500ms,tpot=50ms,latency=2s"
-    std::string sort;                   ///< a criterion; empty for the default
+    std::string sort;                   ///< ranking criterion; empty: default
     std::int64_t top = 0;               ///< rows to keep; 0: all
 };
 
-/// One of each list.
+/// One element of each list.
 struct Combination {
     RunArguments run;
     std::int64_t cards = 1;
-    std::optional<double> dollars_per_hour;  ///< of all cards
+    std::optional<double> dollars_per_hour;  ///< price of all cards
 
-    /// A row that says what runs; where its precision follows from the model, that is still empty.
+    /// Returns a row that describes the combination; its precision is empty if it follows from the model.
     [[nodiscard]] report::Choice choice() const;
 };
 
-/// Every combination of the devices, frameworks and precisions of `run` and the numbers of cards, devices outermost.
-/// Without devices those of the file of prices. Throws Error{usage} for names and prices that are none.
+/// Returns every combination of the devices, frameworks and precisions of `run` and the card counts, devices outermost.
+/// Without devices, uses those of the price file. Throws Error{usage} for invalid names and prices.
 [[nodiscard]] std::vector<Combination> combinations(const RunArguments& run, const ChoiceArguments& arguments);
 
-/// By cost where there are prices, by `without` else. Throws Error{usage} for a criterion that is none.
+/// Returns the ranking criterion: cost if there are prices, else `without`. Throws Error{usage} for an unknown
+/// criterion.
 [[nodiscard]] report::Ranking ranking_of(const ChoiceArguments& arguments, std::optional<report::Criterion> without,
                                          std::string items);
 
 /// Parses "ttft=500ms,tpot=50ms,latency=2s". Throws Error{usage}.
 [[nodiscard]] ServiceLevel parse_level(std::string_view text, double kept_share = 1);
 
-/// Sets whether the times of a row are within the level. Throws Error{usage} for a limit on a time that the row has
-/// not.
+/// Sets whether the times of a row meet the level. Throws Error{usage} for a limit on a time that the row lacks.
 void hold_to(const ServiceLevel& level, report::Choice& choice);
 
 }  // namespace ftax::scenario

@@ -12,7 +12,7 @@
 namespace ftax::scenario {
 namespace {
 
-/// One combination over all batches.
+/// Predicts one combination for all batches.
 std::vector<report::ComparisonRow> compare_one(const Graph& graph, const ComparisonArguments& arguments,
                                                Combination one, const std::vector<std::optional<std::int64_t>>& batches,
                                                const ServiceLevel& level) {
@@ -62,8 +62,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
 report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& arguments) {
     const auto batches = batches_for(graph, arguments.batches);
     const ServiceLevel level = parse_level(arguments.choice.level);
-    // Without a criterion the batches are not ranked among each other; a limit on the latency asks which of them is
-    // best.
+    // Without a criterion, rows of different batches are not ranked against each other; a latency limit ranks them.
     const auto without = arguments.choice.level.empty() ? std::nullopt : std::optional(report::Criterion::throughput);
     report::ComparisonReport report{.model = arguments.model.model,
                                     .dims = dimension_bindings(arguments.model),
@@ -72,19 +71,19 @@ report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& 
     Shards shards;
     std::vector<std::string> precisions;
     bool any = false;
-    std::set<std::string> told;
+    std::set<std::string> reported;
     for (const Combination& one : combinations(arguments.run, arguments.choice)) {
         const auto shard = one.cards > 1 ? shards.load(arguments.model, one.cards) : nullptr;
         for (report::ComparisonRow& row : compare_one(shard ? *shard : graph, arguments, one, batches, level)) {
             if (std::ranges::count(precisions, row.precision) == 0) precisions.push_back(row.precision);
             any = any || row.runs();
-            if (row.prediction) told.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
+            if (row.prediction) reported.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
             report.rows.push_back(std::move(row));
         }
     }
     if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
     report.precision = fmt::format("{}", fmt::join(precisions, ","));
-    report.warnings = warnings_besides(told);
+    report.warnings = warnings_besides(reported);
     rank(report);
     return report;
 }

@@ -5,7 +5,7 @@
 #include "src/report/comparison_report.hpp"
 #include "src/scenario/combinations.hpp"
 
-/// What `ftax compare` and Python's ftax.compare share.
+/// Implementation of `ftax compare` and Python's ftax.compare.
 namespace ftax::scenario {
 
 struct ComparisonArguments {
@@ -15,8 +15,8 @@ struct ComparisonArguments {
     std::string batches;
 };
 
-/// Predicts each batch under each combination; one that does not exist (a precision that the device lacks) is a row
-/// with the reason. `graph` is the model on one card. Throws Error{usage} for what the arguments misspell and where no
+/// Predicts each batch under each combination; an impossible combination (a precision that the device lacks) becomes a
+/// row with the reason. `graph` is the model on one card. Throws Error{usage} for misspelt arguments, and if no
 /// combination can run.
 [[nodiscard]] report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& arguments);
 

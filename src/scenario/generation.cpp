@@ -17,9 +17,9 @@
 namespace ftax::scenario {
 namespace {
 
-/// Whether engines of 2025 and later keep keys and values in fp8 beside weights of that precision. Source: ModelOpt,
-/// kv_cache_quant_algo of NVIDIA's checkpoints in FP8 and NVFP4; serving_engines.csv, where that is better for each
-/// engine (212 rows: median error of a token's time 12.8 -> 9.6 %, mean of the first token's 202 -> 77 %).
+/// Returns true if engines of 2025 and later store keys and values in fp8 for weights of that precision. Source:
+/// ModelOpt, kv_cache_quant_algo of NVIDIA's checkpoints in FP8 and NVFP4; serving_engines.csv, where this is better
+/// for each engine (212 rows: median error of a token's time 12.8 -> 9.6 %, mean of the first token's 202 -> 77 %).
 bool quantizes_cache(const RunArguments& run) {
     LibraryVersions libraries = run.options.libraries;
     const FrameworkModel& model =
@@ -74,8 +74,8 @@ void require_shards(const FrameworkProfile& framework, const DeviceSpec& device,
 
 namespace {
 
-/// Refuses a model that generates no tokens where the zoo has one of a similar name that does: gpt2, which lacks the
-/// cache that gpt2-small has. Of others the Generator says what is missing.
+/// Rejects a model that does not generate tokens if the zoo has a similar one that does: gpt2 lacks the cache of
+/// gpt2-small. For others, the Generator reports what is missing.
 void suggest_decoders(const Graph& graph) {
     if (is_decoder(graph)) return;
     std::vector<std::string> decoders = zoo_names();
@@ -130,7 +130,7 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
 
 namespace {
 
-/// Share of a pass's device time in which cards exchange sums.
+/// Returns the share of a pass's device time spent in all-reduce.
 double exchange_share(const Predictor& predictor, const Explanation& pass) {
     double exchange_s = 0;
     for (const OpPrediction& launch : pass.launches) {
@@ -140,7 +140,7 @@ double exchange_share(const Predictor& predictor, const Explanation& pass) {
     return exchange_s / pass.prediction.device_s;
 }
 
-/// One combination over all batches.
+/// Predicts one combination for all batches.
 std::vector<report::GenerationRow> rows_of(Generator& generator, const GenerationArguments& arguments,
                                            report::GenerationRow row) {
     const ServiceLevel level = parse_level(arguments.choice.level);

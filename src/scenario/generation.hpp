@@ -14,7 +14,7 @@
 #include "src/scenario/combinations.hpp"
 #include "src/scenario/scenario.hpp"
 
-/// What `ftax generate` and Python's ftax.generate share.
+/// Implementation of `ftax generate` and Python's ftax.generate.
 namespace ftax::scenario {
 
 struct GenerationArguments {
@@ -27,7 +27,7 @@ struct GenerationArguments {
     bool largest_batch = false;
 };
 
-/// Parts of models that one card holds, each read once; several threads may ask.
+/// Cache of the model parts that one card holds, each read once. Thread-safe.
 class Shards {
   public:
     /// Throws as load_shard().
@@ -38,32 +38,33 @@ class Shards {
     std::map<std::tuple<std::string, std::int64_t, int, int, int, std::string>, std::shared_ptr<const Graph>> graphs_;
 };
 
-/// Language models, each cut for a number of cards.
+/// Language models, each split for a number of cards.
 struct GenerationModels {
     std::shared_ptr<Shards> shards = std::make_shared<Shards>();
     std::deque<std::shared_ptr<const Graph>> graphs;
-    std::deque<Generator> generators;  ///< one for each graph, to which it refers
+    std::deque<Generator> generators;  ///< one per graph, with a reference to it
 
-    /// Reads a model and builds what generates with it. An empty precision of `run` becomes that of the weights.
+    /// Reads a model and builds its generator. An empty precision of `run` becomes that of the weights.
     Generator& add(const ModelArguments& model, RunArguments& run, std::int64_t cards,
                    const std::vector<LanguageMeasurement>& anchors);
 };
 
-/// Takes the file of anchor rows out of the arguments where it holds runs of language models.
+/// Removes the anchor file from the arguments if it contains runs of language models.
 [[nodiscard]] std::vector<LanguageMeasurement> take_language_rows(RunArguments& run);
 
-/// The part of a model that one of so many cards holds. Throws Error{usage} for more than 64 of them.
+/// Loads the part of a model that one of `cards` cards holds. Throws Error{usage} for more than 64 cards.
 [[nodiscard]] Graph load_shard(const ModelArguments& model, std::int64_t cards);
-/// Throws Error{usage} where the framework cuts no tensors or the datasheet has no bandwidth between cards.
+/// Throws Error{usage} if the framework does not split tensors or the datasheet has no bandwidth between cards.
 void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards);
 
 struct GenerationResult {
     report::GenerationReport report;
-    GenerationModels models;  ///< one per combination that can run
+    GenerationModels models;  ///< one per possible combination
 };
 
-/// Predicts each batch under each combination; one that cannot run is a row with the reason. Throws Error{usage} for
-/// what the arguments misspell, Error{model} for a model that is no decoder or does not divide by the number of cards.
+/// Predicts each batch under each combination; an impossible combination becomes a row with the reason. Throws
+/// Error{usage} for misspelt arguments, Error{model} for a model that is not a decoder or not divisible by the number
+/// of cards.
 [[nodiscard]] GenerationResult generate(const GenerationArguments& arguments);
 
 }  // namespace ftax::scenario

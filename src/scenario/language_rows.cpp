@@ -12,7 +12,7 @@ namespace ftax::scenario {
 
 namespace {
 
-/// The decoder of a row, cut for as many cards as it ran on.
+/// Loads the decoder of a row, split for its number of cards.
 Graph graph_of(const LanguageMeasurement& row, const std::string& models_folder) {
     ImportOptions options;
     options.tensor_parallel = static_cast<int>(row.cards);
@@ -32,7 +32,7 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         FrameworkProfile profile = framework;
         if (choice.name != framework.framework) {
             profile = versioned_profile(row.framework, {}, {}, libraries);
-        } else if (!choice.version) {  // rows that name no version are of the one that is predicted
+        } else if (!choice.version) {  // rows without a version are assumed to have the predicted one
             libraries.engine = version_number(framework.version).value_or(libraries.engine);
         }
         const auto [graph, added] = graphs.try_emplace({row.model, row.cards});
@@ -52,8 +52,9 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         framework = anchored(std::move(framework), host->second);
         return;
     }
-    framework.warnings.push_back(fmt::format("no anchor row is of {} on {}: they describe the GPU and its CPU",
-                                             framework.framework, device.device.slug));
+    framework.warnings.push_back(
+        fmt::format("no anchor row is from {} on {}: the anchors calibrate only the GPU and its CPU",
+                    framework.framework, device.device.slug));
     if (!known.cpus.empty()) framework = anchored(std::move(framework), known.cpus.begin()->second);
 }
 

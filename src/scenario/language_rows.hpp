@@ -16,26 +16,26 @@
 
 namespace ftax::scenario {
 
-/// Conditions a framework's host and a card on rows measured on that card, all on one machine, those of `model` also on
-/// what is wrong about it. Rows of other cards are left out; a warning names what no row describes.
+/// Conditions a framework's host and a card on rows measured on that card, all on one machine; rows of `model` also
+/// condition the error of that model. Ignores rows of other cards; warns of what no row describes.
 /// Throws Error for a row whose model locate_model() does not find.
 void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const LanguageMeasurement> rows,
                const std::string& model, const std::string& models_folder);
 
-/// Predicts rows of measured language models. Graphs and generators are kept.
+/// Predicts rows of measured language models. Caches graphs and generators.
 class LanguagePredictor {
   public:
-    /// The profile of a framework by its name as rows spell it; the built-in one by default.
+    /// Returns the profile of a framework by its spelling in rows; by default the built-in one.
     using Profile = std::function<FrameworkProfile(const std::string& framework)>;
 
     explicit LanguagePredictor(std::string device_profile_path = {}, Profile profile = {},
                                std::string models_folder = {});
 
-    /// Rows that predictions are conditioned on from now on.
+    /// Sets the rows on which later predictions are conditioned.
     void anchor(std::vector<LanguageMeasurement> rows) { anchors_ = std::move(rows); }
-    /// Leaves the row itself out of the anchors. Throws Error for what the row asks for and ftax does not have.
+    /// Excludes the row itself from the anchors. Throws Error for unsupported requests of the row.
     [[nodiscard]] Generation predict(const LanguageMeasurement& row);
-    /// The profiles that predict() has used.
+    /// Returns the profiles used by predict().
     [[nodiscard]] std::set<report::UsedProfile> profiles() const;
 
   private:

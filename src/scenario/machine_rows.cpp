@@ -22,12 +22,12 @@ namespace {
 
 const std::string default_framework = "pytorch-eager";
 
-/// What was run, whoever timed it: the operator's or the model's graph and the sizes of its inputs.
+/// The executed operator or model: its graph and the sizes of its inputs.
 struct Case {
     std::string mode, framework, name;
     Precision precision = Precision::fp32;
     bool is_operator = false;
-    bool calls_modules = true;  ///< false for what ftax's own graphs ran
+    bool calls_modules = true;  ///< false for networks run from ftax's own graphs
     bool channels_last = false;
     std::map<std::string, std::int64_t> sizes;  ///< an operator's shape, or the bindings of a network
 
@@ -90,7 +90,7 @@ class Collector {
         }
     }
 
-    /// Products in element types that no Precision names are kept for whoever models them.
+    /// Skips products in element types without a Precision, with a warning.
     bool is_unmodelled(const std::string& precision) {
         if (precision.empty() || precision_from_name(precision)) return false;
         if (unmodelled_.insert(precision).second) warn_({fmt::format("rows in {} are not fitted", precision)});
@@ -122,7 +122,7 @@ class Collector {
             if (!found.is_operator && left_out_.contains(found.name)) continue;
             same_device(file.rows[i].gpu);
             const auto mhz = parse_number(text(i, "clock_mhz")), ratio = parse_number(text(i, "clock_ratio"));
-            // Host times do not depend on the device's clock, nor does a card at its power limit run slower than usual.
+            // Host times are independent of the device's clock, and a card at its power limit runs at its usual speed.
             const bool counts = found.mode == name_of(bench::Mode::device_hot) && (mhz || ratio) &&
                                 text(i, "slowdown").find("power cap") == std::string::npos;
             timed_.push_back({std::move(found), file.rows[i].latency_s, std::size_t{mhz ? 1U : 0U},
@@ -130,7 +130,8 @@ class Collector {
         }
     }
 
-    /// Median time of each case, without rows whose clock was far below that of most: a hot card, somebody's limit.
+    /// Returns the median time of each case, without rows at unusually low clocks (thermal throttling, external
+    /// limits).
     std::map<Case, double> median_rows() {
         constexpr double lowest = 0.85, usual_share = 0.9, most_dropped = 0.5;
         std::array<std::vector<double>, 2> clocks;
@@ -161,8 +162,8 @@ class Collector {
         if (gpu == gpu_) return;
         DeviceSpec device = device_spec(gpu);
         if (device_ && device_->slug != device.slug) {
-            throw Error(ErrorCode::profile, fmt::format("rows of {} and of {}: a machine is fitted on its own",
-                                                        device_->slug, device.slug));
+            throw Error(ErrorCode::profile,
+                        fmt::format("rows of {} and of {}: fit each machine separately", device_->slug, device.slug));
         }
         gpu_ = gpu;
         device_ = std::move(device);
@@ -207,11 +208,11 @@ class Collector {
         const std::optional<Graph> optimised = optimised_graph(graph, framework, *device_, options);
         const Graph& source = optimised ? *optimised : graph;
         Schedule schedule = lower(source, *device_, options, framework.traits);
-        // Calls of an operator rotate through copies of its weights.
+        // Calls of an operator cycle through copies of its weights.
         if (found.is_operator) schedule.weight_bytes *= bench::weight_sets(graph, found.precision, *device_);
         std::vector<CountedKernel> kernels =
             list_kernels(source, schedule, bind(source, bindings), is_channels_last(framework.traits, found.precision));
-        // Operators are measured in the precision they name, networks as PyTorch runs them: its fp32 convolutions use
+        // Operators are measured in their stated precision, networks with PyTorch's defaults: fp32 convolutions use
         // TF32.
         for (CountedKernel& kernel : kernels) {
             if (found.is_operator && found.precision == Precision::fp32 && kernel.path == MathPath::tf32)
@@ -233,8 +234,8 @@ class Collector {
     struct Timed {
         Case found;
         double seconds;
-        std::size_t unit;             ///< of its clock: a ratio, or MHz
-        std::optional<double> clock;  ///< where it says whether the row counts
+        std::size_t unit;             ///< unit of its clock: a ratio, or MHz
+        std::optional<double> clock;  ///< set if it decides whether the row is used
     };
     std::vector<Timed> timed_;
     std::map<std::string, Graph> graphs_;

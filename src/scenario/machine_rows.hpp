@@ -9,7 +9,7 @@
 #include "src/io/csv.hpp"
 #include "src/scenario/usable_rows.hpp"
 
-/// Rows that `ftax measure` or calibration/campaign.sh wrote on one machine with a GPU, made ready for fitting.
+/// Rows that `ftax measure` or calibration/campaign.sh wrote on one machine with a GPU, prepared for fitting.
 namespace ftax::scenario {
 
 struct MachineRows {
@@ -19,22 +19,20 @@ struct MachineRows {
     fit::RuntimeQuantities runtime;
 };
 
-/// Whether rows say how they were timed, as those of `ftax measure` do (a column `mode`).
+/// Returns true if rows state how they were timed, like those of `ftax measure` (column `mode`).
 [[nodiscard]] bool holds_modes(const CsvTable& table);
 
-/// Whether rows are what ftax_cuda_probe wrote (runtime.csv, probe.csv).
+/// Returns true for rows of ftax_cuda_probe (runtime.csv, probe.csv).
 [[nodiscard]] bool holds_runtime(const CsvTable& table);
 
-/// Networks at larger batches say nothing of the host: the launch queue may be full, and then the device's time is what
-/// the host waits.
+/// Largest batch for host times of networks: beyond, the launch queue may be full and the host waits for the device.
 constexpr std::int64_t largest_host_batch = 8;
 
-/// Collects the rows of files of one machine; device times hold the gaps between kernels, which DeviceRow has apart
-/// (the runtime's where it was measured, the framework's otherwise). Networks that were run from ftax's own graphs make
-/// no module calls, so that these rows count none.
-/// Repetitions of a case become one row, their median. Rows of other modes, host times of networks that wait for the
-/// device (column `waits`), and networks in `left_out_models` are passed over; what cannot be used is named in a
-/// warning. Throws Error{profile} for rows of more than one GPU, Error{usage} for a GPU that has no datasheet.
+/// Collects the rows of files of one machine. Device times include the gaps between kernels, which DeviceRow stores
+/// separately (the runtime's if measured, else the framework's). Networks run from ftax's own graphs have no module
+/// calls. Repetitions of a case become one row, their median. Skips rows of other modes, host times of networks that
+/// wait for the device (column `waits`), and networks in `left_out_models`; warns of unusable rows. Throws
+/// Error{profile} for rows of more than one GPU, Error{usage} for a GPU that has no datasheet.
 [[nodiscard]] MachineRows machine_rows(std::vector<CsvTable> tables, const std::set<std::string>& left_out_models,
                                        const Warn& warn);
 

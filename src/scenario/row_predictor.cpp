@@ -17,8 +17,8 @@
 namespace ftax::scenario {
 namespace {
 
-/// Values of the graph's symbols: the batch, and for every other one the row's sequence length or image side.
-/// `dims` says what the row does not. Throws Error{usage} when the model is fixed at another size, or neither says one.
+/// Returns values of the graph's symbols: the batch, and for all others the row's sequence length or image side, else
+/// `dims`. Throws Error{usage} if the model is fixed at another size or a value is missing.
 ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const ShapeBindings& dims) {
     const std::optional<std::int64_t> size = row.seq ? row.seq : row.input;
     ShapeBindings bindings;
@@ -52,8 +52,8 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     return bindings;
 }
 
-/// The version of PyTorch or ONNX Runtime that a row ran under, 100 · major + minor; nullopt where the row names none.
-/// Files write "2.4.1" or "240".
+/// Returns the version of PyTorch or ONNX Runtime of a row, 100 · major + minor; nullopt if not given. Files contain
+/// "2.4.1" or "240".
 std::optional<int> framework_version(const Measurement& row) {
     const bool of_torch = row.framework.find("torch") != std::string::npos;
     const std::string& text = row.torch.empty() || !of_torch ? row.version : row.torch;
@@ -75,7 +75,7 @@ LibraryVersions libraries_of(const Measurement& row) {
 
 PredictOptions options_for(const Measurement& row) {
     // `ftax measure` and the campaign wait for the device after each run, and so do MLPerf's single and multiple
-    // streams (LoadGen issues a query when the last is complete); other files do not say so.
+    // streams (LoadGen issues a query after the previous one has completed); other files do not state it.
     return {.precision = row.precision,
             .channels_last = row.layout == "nhwc",
             .libraries = libraries_of(row),
@@ -83,33 +83,33 @@ PredictOptions options_for(const Measurement& row) {
             .copies = row.copies};
 }
 
-/// Spells the framework as others do. torch.compile is an option of the row in some files; here it is one of its own.
+/// Normalises the framework: torch.compile is an option of the row in some files, but a separate framework here.
 Measurement with_own_framework(Measurement row) {
     row.framework = framework_name(row.framework);
     if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
-    // Rows of TensorRT that name another version are of a model exported from that PyTorch.
+    // TensorRT rows with a lower version refer to the PyTorch that exported the model.
     const bool exported = row.framework == "tensorrt" && !row.version.empty() && !tensorrt_version(row.version);
     if (exported) row.framework = "tensorrt-onnx";
     return row;
 }
 
-/// Times of the host or the device alone, which stand beside those end to end in the files of `ftax measure model`.
+/// Returns true for host-only or device-only times. Only end-to-end rows of `ftax measure model` are predicted.
 bool is_part_of_latency(std::string_view mode) {
     using bench::Mode;
     const Mode parts[]{Mode::device_cold, Mode::device_hot, Mode::host_dispatch};
     return std::any_of(std::begin(parts), std::end(parts), [&](Mode part) { return mode == bench::name_of(part); });
 }
 
-/// The exported networks of KernelBench are those of this era; earlier rows have other shapes under the same names.
+/// Era of KernelBench's exported networks; earlier rows have other shapes under the same names.
 constexpr std::string_view exported_era = "2025";
 
-/// How rows of one host are called.
+/// Returns the display name of the rows of one host.
 std::string host_name(const std::string& framework, const std::string& run) {
     return run.empty() ? framework : fmt::format("{}, run {}", framework, run);
 }
 
-/// The profile on the machine of a run: as its own rows say, or those of other frameworks. Rows that name no run hold
-/// for every run.
+/// Returns the profile for the machine of a run, from its own rows or those of other frameworks. Rows without a run
+/// apply to every run.
 FrameworkProfile anchored_as(FrameworkProfile profile, const Conditioned& known, const std::string& framework,
                              const std::string& run) {
     for (const std::string& of : {run, std::string()}) {
@@ -254,9 +254,9 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
             warnings.push_back(fmt::format("anchor line {}: {}", row.line, error.what()));
         }
     }
-    if (!any) throw Error(ErrorCode::usage, "there are no anchor rows");
+    if (!any) throw Error(ErrorCode::usage, "no anchor rows");
     anchors_ = std::move(anchors);
-    predictors_.clear();  // they were built without anchors
+    predictors_.clear();  // built without anchors
     for (const auto& [slug, rows] : anchors_) {
         for (const auto& [host, scalars] : conditioned(slug, "")->hosts) {
             for (const std::string& warning : scalars.warnings)
@@ -274,7 +274,7 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         Measurement row = measured;
         row.run.clear();
         if (is_same_model(context.models_folder, row.model, context.model)) row.model = context.model;
-        // Rows that name no version are of the one that is predicted.
+        // Rows without a version are assumed to have the predicted one.
         const bool unversioned = row.version.empty() && row.torch.empty();
         if (unversioned && row.framework == framework.framework && newest_version(framework.framework))
             row.version = framework.version;
@@ -296,15 +296,15 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
                     fmt::format("no anchor row could be predicted{}", warnings.empty() ? "" : "; " + warnings.front()));
     device.factors = known->device;
     if (!known->hosts.contains(host_name(framework.framework, ""))) {
-        warnings.push_back(
-            fmt::format("no anchor row was measured with {} on {}: they describe the GPU{}", framework.framework, slug,
-                        known->cpus.empty() ? ", not its host" : " and the CPU, not what the framework costs on it"));
+        warnings.push_back(fmt::format(
+            "no anchor row was measured with {} on {}: the anchors calibrate the GPU{}", framework.framework, slug,
+            known->cpus.empty() ? ", not its host" : " and the CPU, but not the framework's costs on it"));
     }
     framework = anchored_as(framework, *known, framework.framework, "");
-    for (std::string& warning : warnings) {  // those of its host stand there without the host's name
-        const bool told = std::any_of(framework.warnings.begin(), framework.warnings.end(),
-                                      [&](const std::string& one) { return warning.ends_with(one); });
-        if (!told) framework.warnings.push_back(std::move(warning));
+    for (std::string& warning : warnings) {  // the host's own warnings omit its name
+        const bool reported = std::any_of(framework.warnings.begin(), framework.warnings.end(),
+                                          [&](const std::string& one) { return warning.ends_with(one); });
+        if (!reported) framework.warnings.push_back(std::move(warning));
     }
 }
 

@@ -23,14 +23,14 @@
 namespace ftax::scenario {
 namespace {
 
-/// --strict: what a profile warns of is that it is not one of this GPU, framework or host.
+/// Under --strict, throws for profiles of another GPU, framework or host.
 void refuse(const std::vector<std::string>& mismatches) {
     if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
 }
 
-/// The precision that a checkpoint's weights have; where the card has no units for their activations, that with the
-/// same weights and activations of 16 bits. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4
-/// checkpoints on cards before).
+/// Returns the precision of a checkpoint's weights; if the card lacks units for their activations, the one with the
+/// same weights and 16-bit activations. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4 checkpoints
+/// on older cards).
 Precision quantized_precision(const std::string& weights, const DeviceSpec& device) {
     const PrecisionSpec& wanted = precision_spec(parse_precision(weights));
     if (runs(device, wanted)) return wanted.precision;
@@ -42,7 +42,7 @@ Precision quantized_precision(const std::string& weights, const DeviceSpec& devi
     return wider.precision;
 }
 
-/// The option that lets a fixed batch vary, or, where the batch cannot be followed, what does.
+/// Returns advice on making a fixed batch variable: an option, or re-exporting if the batch cannot be traced.
 std::string how_to_vary(const Graph& graph) {
     try {
         Graph varied = graph;
@@ -61,7 +61,7 @@ CacheKind parse_cache_kind(const std::string& name) {
     const auto kind = cache_kind_from_name(name);
     if (!kind) {
         throw Error(ErrorCode::usage,
-                    fmt::format("no cache is called '{}'; there are: dynamic, static, paged", escape_terminal(name)));
+                    fmt::format("unknown cache '{}'; available: dynamic, static, paged", escape_terminal(name)));
     }
     return *kind;
 }
@@ -71,7 +71,7 @@ DType parse_cache_type(const std::string& name) {
         {"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}, {"fp8", DType::f8e4m3}};
     const auto found = types.find(name);
     if (found == types.end()) {
-        throw Error(ErrorCode::usage, fmt::format("no cache precision is called '{}'; there are: fp32, fp16, bf16, fp8",
+        throw Error(ErrorCode::usage, fmt::format("unknown cache precision '{}'; available: fp32, fp16, bf16, fp8",
                                                   escape_terminal(name)));
     }
     return found->second;
@@ -80,7 +80,7 @@ DType parse_cache_type(const std::string& name) {
 thread_local const Graph* given_graph = nullptr;
 thread_local HeldWarnings* held_warnings = nullptr;
 
-Notices told = Notices::all;
+Notices shown = Notices::all;
 
 std::vector<std::string>& printed_warnings() {
     static std::vector<std::string> printed;
@@ -105,7 +105,7 @@ bool is_model(const fs::path& path) {
     return fs::is_regular_file(path, ignored) || fs::is_regular_file(path / "config.json", ignored);
 }
 
-/// NAME or NAME with a suffix in one folder; empty where there is none.
+/// Returns the path of NAME or NAME with a suffix in one folder; empty if there is none.
 std::string in_folder(const fs::path& folder, const std::string& name) {
     for (const char* suffix : {"", ".pt2", ".onnx", ".pt", ".pth", ".txt", ".json"}) {
         fs::path path = folder / name;
@@ -115,7 +115,7 @@ std::string in_folder(const fs::path& folder, const std::string& name) {
     return {};
 }
 
-/// Folders of `folder`, sorted.
+/// Returns the sorted subfolders of `folder`.
 std::vector<fs::path> owners(const fs::path& folder) {
     std::vector<fs::path> result;
     std::error_code failed;
@@ -211,8 +211,8 @@ ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch) 
 Precision parse_precision(const std::string& name) {
     const auto precision = precision_from_name(name);
     if (!precision) {
-        throw Error(ErrorCode::usage, fmt::format("no precision is called '{}'; there are: {}", name,
-                                                  fmt::join(precision_names(), ", ")));
+        throw Error(ErrorCode::usage,
+                    fmt::format("unknown precision '{}'; available: {}", name, fmt::join(precision_names(), ", ")));
     }
     return *precision;
 }
@@ -225,7 +225,7 @@ std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view fram
     const bool exported = std::any_of(graph.module_calls.begin(), graph.module_calls.end(),
                                       [](const ModuleCall& call) { return call.type.starts_with("torch."); });
     if (!exported || !framework.starts_with("pytorch-eager")) return warnings;
-    // Parameters are called by their module's path and what the exporter made up val_7; results keep the name of their
+    // Parameters are named after their module's path, exporter-generated values val_7; results keep the name of their
     // node.
     const auto folded = std::count_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
         const bool given = tensor.role == TensorRole::weight || tensor.role == TensorRole::constant;
@@ -234,8 +234,8 @@ std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view fram
     });
     if (folded > 0)
         warnings.push_back(fmt::format(
-            "torch.onnx.export computed {} once that eager PyTorch computes in each pass; a .pt2 file of the model "
-            "has what that takes",
+            "torch.onnx.export folded {} that eager PyTorch computes in each pass; a .pt2 file of the model "
+            "includes their cost",
             folded == 1 ? "a tensor" : fmt::format("{} tensors", folded)));
     return warnings;
 }
@@ -271,15 +271,16 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
         const auto version = tensorrt_version(text);
         if (!version)
             throw Error(ErrorCode::usage,
-                        fmt::format("{}: no version of TensorRT from 7.0 on, as in tensorrt@8.6", framework));
+                        fmt::format("{}: not a TensorRT version from 7.0 on, such as tensorrt@8.6", framework));
         libraries.tensorrt = *version;
         return choice;
     }
     if (!newest_version(choice.name))
-        throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, choice.name));
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: the rules of {} do not depend on its version", framework, choice.name));
     choice.version = version_number(text);
     if (!choice.version)
-        throw Error(ErrorCode::usage, fmt::format("{}: no version as in pytorch-eager@2.5", framework));
+        throw Error(ErrorCode::usage, fmt::format("{}: invalid version; write e.g. pytorch-eager@2.5", framework));
     note_version(choice, libraries);
     return choice;
 }
@@ -357,10 +358,10 @@ report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& d
 }
 
 void add_warnings(report::PredictionReport& report) {
-    std::set<std::string> told;
+    std::set<std::string> reported;
     for (const report::PredictionRow& row : report.rows)
-        told.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
-    report.warnings = warnings_besides(told);
+        reported.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
+    report.warnings = warnings_besides(reported);
 }
 
 report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims) {
@@ -371,12 +372,12 @@ report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindin
 }
 
 void limit_notices(Notices notices) {
-    told = notices;
+    shown = notices;
 }
 
 std::FILE* notices() {
     static std::FILE* const nowhere = std::fopen("/dev/null", "w");
-    return told == Notices::all || !nowhere ? stderr : nowhere;
+    return shown == Notices::all || !nowhere ? stderr : nowhere;
 }
 
 namespace {
@@ -398,11 +399,11 @@ void note(const std::vector<std::string>& warnings, bool prints) {
 }  // namespace
 
 void print_warnings(const std::vector<std::string>& warnings) {
-    note(warnings, told != Notices::none);
+    note(warnings, shown != Notices::none);
 }
 
 void print_provenance(const std::vector<std::string>& warnings) {
-    note(warnings, told == Notices::all);
+    note(warnings, shown == Notices::all);
 }
 
 void release(const HeldWarnings& held) {

@@ -18,7 +18,7 @@
 
 namespace ftax::scenario {
 
-/// Which model, and how it is read.
+/// Arguments that select a model and control its import.
 struct ModelArguments {
     std::string model;
     std::vector<std::string> dims;      ///< "seq=128"
@@ -29,35 +29,35 @@ struct ModelArguments {
     std::string unsupported = "memory-bound";
     bool strict = false;
     std::string cache;       ///< "static"; empty for the default
-    std::string cache_type;  ///< "fp8"; empty for that of the weights
+    std::string cache_type;  ///< "fp8"; empty: type of the weights
     ImportOptions limits;
 };
 
-/// Under what the model runs.
+/// Arguments of a run: device, framework, precision, profiles.
 struct RunArguments {
     std::string device;
     std::string framework = "pytorch-eager";
-    bool framework_given = false;  ///< else it is assumed, which a file of another framework's deserves to be told
-    std::string precision;         ///< empty: that of the model's weights, see precision_of()
+    bool framework_given = false;  ///< false: assumed; warns for ONNX files
+    std::string precision;         ///< empty: precision of the model's weights, see precision_of()
     std::string host;
     std::string anchor;                ///< file of measured rows
-    std::optional<Measurement> known;  ///< another such row
-    std::string models;                ///< folder where the models of these rows are files
+    std::optional<Measurement> known;  ///< an additional measured row
+    std::string models;                ///< folder with the model files of these rows
     std::string device_profile;
     std::string framework_profile;
     PredictOptions options;
 };
 
-/// How a file is read, as the arguments say. Throws Error{usage} for what they misspell.
+/// Converts the arguments to import options. Throws Error{usage} for invalid arguments.
 [[nodiscard]] ImportOptions import_options(const ModelArguments& arguments);
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
-/// Warnings of a thread that works for another, and whether they are printed.
+/// Deferred warnings of a worker thread, each with whether it is always printed.
 using HeldWarnings = std::vector<std::pair<std::string, bool>>;
-/// While it lives, load_graph() of this thread returns this graph, whatever model the arguments name. A thread that
-/// works for another takes over the other's graph and holds its warnings back, for the other to print in order.
+/// During its lifetime, load_graph() of this thread returns this graph regardless of the model arguments. A worker
+/// thread inherits its parent's graph and defers its warnings, which the parent prints in order.
 class GivenGraph {
   public:
-    explicit GivenGraph(const Graph* graph,  ///< nullptr: none is given
+    explicit GivenGraph(const Graph* graph,  ///< nullptr: none
                         HeldWarnings* held_warnings = nullptr);
     ~GivenGraph();
     [[nodiscard]] static const Graph* of_this_thread();
@@ -67,85 +67,84 @@ class GivenGraph {
 /// Bindings given by --dim.
 [[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
 [[nodiscard]] bool has_batch(const Graph& graph);
-/// The leading dimension of the first input, where it is a number.
+/// Returns the leading dimension of the first input if it is a number.
 [[nodiscard]] std::optional<std::int64_t> fixed_batch(const Graph& graph);
-/// Throws Error{usage} for a model whose batch is fixed; the message says how to make it vary.
+/// Throws Error{usage} for a model whose batch is fixed; the message explains how to make it variable.
 void require_batch(const Graph& graph);
-/// Batches to predict: those of the list, or one nullopt for a model whose batch is fixed.
-/// Throws Error{usage} when a list is missing, or names others than the fixed batch (require_batch).
+/// Returns the batches to predict: those of the list, or one nullopt for a fixed batch. Throws Error{usage} if a list
+/// is missing or differs from the fixed batch (require_batch).
 [[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
-/// The same where one batch is looked at. Throws Error{usage} for a list; `what` begins the message.
+/// The same for commands with a single batch. Throws Error{usage} for a list; `what` begins the message.
 [[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
                                                         std::string_view what);
-/// `dims` with a batch, where there is one.
+/// Returns `dims` with the batch, if any.
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
 [[nodiscard]] Precision parse_precision(const std::string& name);
-/// The precision that a run is asked for, else that of the model: of a quantised checkpoint, wider where the device has
-/// no such arithmetic (with a warning), of half-precision weights as the device takes them, else fp32 (fp16 under
-/// engines that serve language models).
+/// Returns the requested precision, else that of the model: for a quantised checkpoint its own, or a wider one if the
+/// device lacks the arithmetic (with a warning); for half-precision weights the type supported by the device; else fp32
+/// (fp16 under serving engines).
 [[nodiscard]] Precision precision_of(const Graph& graph, const RunArguments& run);
 
-/// The warnings of an ONNX file: that no framework was given for it, where ONNX Runtime is the most likely, and that
-/// torch.onnx.export has computed once what eager PyTorch computes in each pass: masks, position tables.
+/// Returns the warnings of an ONNX file: no framework given (ONNX Runtime is the most likely), and values such as masks
+/// and position tables folded by torch.onnx.export but computed in each pass by eager PyTorch.
 [[nodiscard]] std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view framework,
                                                      bool framework_given);
-/// A framework as users name it.
+/// A framework as specified by users.
 struct FrameworkChoice {
     std::string name;
-    std::optional<int> version;  ///< whose host costs are asked for, as at_version() has it
+    std::optional<int> version;  ///< requested version of the host costs, see at_version()
 };
 
-/// Takes the version off a framework's name ("tensorrt@8.6", "pytorch-eager@2.4") and puts those of the libraries that
-/// it comes with where `libraries` has them.
-/// Throws Error{usage} for a version that is none, or of a framework whose rules know no versions.
+/// Splits the version off a framework's name ("tensorrt@8.6", "pytorch-eager@2.4") and sets the corresponding library
+/// versions in `libraries`. Throws Error{usage} for an invalid version, or a framework without versioned rules.
 [[nodiscard]] FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries);
-/// The same for the framework that a run is asked for: without a version it is the newest measured, but for the host
-/// costs of a named host or of a file, which are of one version.
+/// The same for a run's framework: the default version is the newest measured one, except for host costs of a named
+/// host or a file, which have their own version.
 [[nodiscard]] FrameworkChoice chosen_framework(std::string_view framework, std::string_view host, std::string_view file,
                                                LibraryVersions& libraries);
-/// The profile of chosen_framework().
+/// Returns the profile of chosen_framework().
 [[nodiscard]] FrameworkProfile versioned_profile(std::string_view framework, std::string_view host,
                                                  const std::string& file, LibraryVersions& libraries);
-/// TensorRT's version as LibraryVersions has it ("8.6.1" is 806); nullopt for what is none, or older than 7.
+/// Returns TensorRT's version in the form of LibraryVersions ("8.6.1" is 806); nullopt if invalid or older than 7.
 [[nodiscard]] std::optional<int> tensorrt_version(std::string_view version);
 
-/// Builds the predictor of a loaded graph, its profiles anchored where rows are given. A profile fitted for another
-/// GPU, framework or host is used with a warning; throws Error{profile} instead when the model's arguments are strict.
+/// Builds the predictor of a loaded graph, with profiles anchored on rows if given. Warns if a profile was fitted for
+/// another GPU, framework or host; throws Error{profile} instead if the model's arguments are strict.
 [[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
 
-/// A report without rows yet: what every result of this predictor carries.
+/// Returns a report without rows, with the common data of this predictor's results.
 [[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model);
-/// Predicts one row of a report, with the memory that the run takes, and prints its warnings.
+/// Predicts one row of a report, including memory, and prints its warnings.
 [[nodiscard]] report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
                                                   std::optional<std::int64_t> batch);
-/// Gives a report the warnings that its rows do not have.
+/// Adds the warnings that its rows lack to a report.
 void add_warnings(report::PredictionReport& report);
 [[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
 
-/// What is told on standard error: all, warnings that change the answer (--quiet), or nothing (Python).
+/// Output on standard error: all, only warnings that affect the result (--quiet), or none (Python).
 enum class Notices : std::uint8_t { all, of_the_answer, none };
 void limit_notices(Notices notices);
-/// Where progress goes: standard error, or nowhere where less than all is told.
+/// Returns the stream for progress: standard error, or a null stream unless all notices are enabled.
 [[nodiscard]] std::FILE* notices();
 
-/// Prints warnings to standard error, each once and escaped.
+/// Prints each warning once to standard error, escaped.
 void print_warnings(const std::vector<std::string>& warnings);
-/// The same of warnings that say what a profile rests on, which --quiet leaves out.
+/// The same for warnings about the provenance of a profile, which --quiet suppresses.
 void print_provenance(const std::vector<std::string>& warnings);
-/// Passes on what another thread held back.
+/// Prints the deferred warnings of another thread.
 void release(const HeldWarnings& held);
 
-/// What print_warnings() has been given so far and `told` does not say, in order: a result whose rows carry their own
-/// warnings carries these too, so that none is told on standard error alone.
-[[nodiscard]] std::vector<std::string> warnings_besides(const std::set<std::string>& told);
+/// Returns the warnings printed so far that are not in `reported`, in order; results include them in addition to the
+/// warnings of their rows, so that none appears on standard error only.
+[[nodiscard]] std::vector<std::string> warnings_besides(const std::set<std::string>& reported);
 
-/// Begins another result: nothing has been printed yet.
+/// Starts a new result: clears the record of printed warnings.
 void forget_warnings();
 
-/// Adds to the warnings of a run that it does not fit into the memory of its device, where it does not.
+/// Adds a warning if a run does not fit into the memory of its device.
 void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 
-/// Finds the model that a row of a measurement file names; returns what load_graph() reads. In this order:
+/// Resolves the model name of a measurement row to an argument of load_graph(), in this order:
 ///  1. a path of a file, or of a folder with config.json; "zoo:NAME" as it stands;
 ///  2. below `folder`: NAME as a file or folder with config.json, NAME.pt2, .onnx, .pt, .pth, .txt, .json; for a name
 ///  on
@@ -153,18 +152,18 @@ void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 ///  3. a zoo model, also by the names that public measurements give it.
 [[nodiscard]] std::string locate_model(const std::string& folder, const std::string& model);
 
-/// Whether two names of models lead to one.
+/// Returns true if two model names denote the same model.
 [[nodiscard]] bool is_same_model(const std::string& folder, const std::string& a, const std::string& b);
 
 /// Parses "if_3=then" or "if_3=else": true for then. Throws Error{usage}.
 [[nodiscard]] std::pair<std::string, bool> parse_branch(std::string_view text);
 
 /// Parses a list of batch sizes: numbers, FIRST:LAST:xFACTOR and FIRST:LAST:+STEP, separated by commas
-/// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for what is no list or below 1, Error{limit} beyond int64 or
+/// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for invalid lists or values below 1, Error{limit} beyond int64 or
 /// 10,000 values.
 [[nodiscard]] std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option = "--batch");
 
-/// Parses a list of whole numbers from 1 on: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.
+/// Parses a list of positive integers: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.
 [[nodiscard]] std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option);
 
 /// Parses texts like "seq=128".
@@ -175,7 +174,7 @@ void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 /// input's name may hold colons. Throws Error{usage}.
 [[nodiscard]] InputShape parse_input_shape(std::string_view text);
 
-/// Parses "float:4x3x224x224", an input by its position; types as torch or ftax call them. Throws Error{usage}.
+/// Parses "float:4x3x224x224" for a positional input; accepts type names of torch and ftax. Throws Error{usage}.
 [[nodiscard]] InputShape parse_input_type(std::string_view text);
 
 /// Splits at commas; empty parts are kept.

@@ -10,10 +10,10 @@
 
 namespace ftax::scenario {
 
-/// Where warnings go.
+/// Receiver of warnings.
 using Warn = std::function<void(const std::vector<std::string>&)>;
 
-/// Rows of a file that hold a usable measurement; the others are named in warnings.
+/// Returns the usable rows of a file; warns of the others.
 template <class Row>
 std::vector<Row> usable_rows(const MeasurementFile<Row>& file, const Warn& warn) {
     std::vector<Row> rows;
@@ -27,7 +27,7 @@ std::vector<Row> usable_rows(const MeasurementFile<Row>& file, const Warn& warn)
     return rows;
 }
 
-/// Whether two rows are one measurement, whatever their lines.
+/// Returns true if two rows are the same measurement, ignoring their lines.
 template <class Row>
 bool is_same_run(Row a, const Row& b) {
     a.line = b.line;

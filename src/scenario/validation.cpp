@@ -19,7 +19,7 @@
 namespace ftax::scenario {
 namespace {
 
-/// Predicts each row with `predict`; what a row asks for in vain becomes the reason why it is skipped.
+/// Predicts each row with `predict`; errors become the reason why a row is skipped.
 template <class Row, class Predict>
 std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file, const Watch& watch, Predict predict) {
     std::vector<report::ValidatedRow> rows;
@@ -40,7 +40,7 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
     return rows;
 }
 
-/// Rows that are scored by what they were anchored on say nothing about others.
+/// Warns if scored rows are themselves anchors: their errors do not carry over to other rows.
 template <class Row>
 void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anchors, const Warn& warn) {
     const auto scored = std::count_if(rows.begin(), rows.end(), [&](const Row& row) {
@@ -58,7 +58,7 @@ bool names_version(const LanguageMeasurement& row) {
     return row.framework.find('@') != std::string::npos;
 }
 
-/// Rows that name no version are of the one that the profile was fitted to, which may be an old one.
+/// Warns that rows without a version are predicted with that of the profile, which may be old.
 template <class Row>
 void warn_of_versions(std::span<const Row> rows, const Warn& warn) {
     std::set<std::string> unversioned;
@@ -75,9 +75,9 @@ void warn_of_versions(std::span<const Row> rows, const Warn& warn) {
     }
 }
 
-/// A column in another unit than its name says puts nearly all rows off by one power of a thousand.
+/// Detects a wrong unit: nearly all rows are off by the same power of a thousand.
 void warn_of_units(std::span<const report::ValidatedRow> rows, const Warn& warn) {
-    constexpr double share = 0.8, within = 0.35;  // of the rows; of a power of ten to either side: a factor of 2.2
+    constexpr double share = 0.8, within = 0.35;  // share of rows; decades to either side: a factor of 2.2
     for (const double power : {-6.0, -3.0, 3.0, 6.0}) {
         std::size_t predicted = 0, off = 0;
         for (const report::ValidatedRow& row : rows) {
@@ -139,7 +139,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
         warn_of_scored_anchors<OperatorMeasurement>(file.rows, rows, warn);
         for (OperatorMeasurement& row : rows) anchors[device_spec(row.gpu).slug].push_back(std::move(row));
     }
-    std::map<std::string, OperatorModel> models;  // by GPU as the file spells it
+    std::map<std::string, OperatorModel> models;  // by spelling of the GPU in the file
     return predict_rows(file, watch, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
         auto model = models.find(row.gpu);
         if (model == models.end()) {
@@ -155,7 +155,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
     });
 }
 
-/// Puts the values of the grouping columns into the rows.
+/// Copies the values of the grouping columns into the rows.
 void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
     for (const std::string& name : by) {
         auto values = report::column_values(table, name);

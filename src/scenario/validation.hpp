@@ -9,7 +9,7 @@
 #include "src/report/validation_report.hpp"
 #include "src/scenario/usable_rows.hpp"
 
-/// Predictions beside the rows of a measurement file: what `ftax validate` and Python's ftax.validate share.
+/// Compares predictions with the rows of a measurement file; shared by `ftax validate` and Python's ftax.validate.
 namespace ftax::scenario {
 
 struct ValidationArguments {
@@ -18,7 +18,7 @@ struct ValidationArguments {
     std::string models;            ///< folder with models as files; empty for the zoo
     std::string by;                ///< columns to group by, separated by commas; empty for the default
     std::string device_profile{};  ///< file; empty for the built-in one
-    std::string host_profile{};    ///< of rows of operators: see call_host_profile
+    std::string host_profile{};    ///< for operator rows, see call_host_profile
 };
 
 struct Validation {
@@ -27,7 +27,7 @@ struct Validation {
     report::ValidationReport report;
 };
 
-/// Told after each row how many of how many are done.
+/// Called after each row with the number of finished rows and the total.
 using Watch = std::function<void(std::size_t, std::size_t)>;
 
 /// Predicts each row of a file and summarises the errors. Rows that cannot be predicted say why.

@@ -98,7 +98,7 @@ TEST_CASE("an anchor row that cannot be right is named with its line") {
           std::string::npos);
     const ProgramRun card = run(good + "teslax,pytorch-eager,fp32,resnet18,1,4\n");
     CHECK(card.exit_code == 0);
-    CHECK(card.errors.find("anchor line 3: no device is called 'teslax'") != std::string::npos);
+    CHECK(card.errors.find("anchor line 3: unknown device 'teslax'") != std::string::npos);
     const ProgramRun model = run("t4,pytorch-eager,fp32,resnet51,1,4\n");
     CHECK(model.exit_code == 2);
     CHECK(model.errors.find("anchor line 2: no file and no zoo model 'resnet51'") != std::string::npos);

@@ -35,7 +35,7 @@ std::vector<std::string> warnings_of(const ProgramRun& run) {
 
 }  // namespace
 
-TEST_CASE("each warning of standard error stands in JSON and in every row of CSV") {
+TEST_CASE("each warning on standard error is also in JSON and in every row of CSV") {
     const std::vector<std::vector<std::string>> commands{
         {"predict", "resnet18", "--device", "l4", "--framework", "torch-compile", "--batch", "1,8"},
         {"predict", "vgg16", "--device", "t4", "--framework", "torch-compile", "--batch", "4096"},
@@ -69,7 +69,7 @@ TEST_CASE("each warning of standard error stands in JSON and in every row of CSV
     }
 }
 
-TEST_CASE("a run that does not fit says so among the warnings of its row") {
+TEST_CASE("a run that does not fit has a warning in its row") {
     const ProgramRun run = run_ftax({"predict", "vgg16", "--device", "t4", "--batch", "1,8192", "--json", "-"});
     REQUIRE(run.exit_code == 0);
     const Json rows = Json::parse(run.output)["predictions"];
@@ -161,9 +161,9 @@ TEST_CASE("every command that predicts memory warns where it does not fit") {
         std::vector<std::string> arguments = with({verb}, run);
         arguments = with(arguments, verb == "explore" ? std::vector<std::string>{"--html", page}
                                                       : std::vector<std::string>{"--json", "-"});
-        const ProgramRun told = run_ftax(arguments);
-        REQUIRE_MESSAGE(told.exit_code == 0, told.errors);
-        CHECK(told.errors.find("DOES NOT FIT") != std::string::npos);
-        CHECK((verb == "explore" ? read_text(page) : told.output).find("DOES NOT FIT") != std::string::npos);
+        const ProgramRun result = run_ftax(arguments);
+        REQUIRE_MESSAGE(result.exit_code == 0, result.errors);
+        CHECK(result.errors.find("DOES NOT FIT") != std::string::npos);
+        CHECK((verb == "explore" ? read_text(page) : result.output).find("DOES NOT FIT") != std::string::npos);
     }
 }

@@ -194,7 +194,7 @@ TEST_CASE("compare: the SLO comes before the price, whose file names the devices
     CHECK(refused({"--price", folder.write("bad.csv", "device,price\nt4,1\n")}) == 6);
 }
 
-TEST_CASE("headroom: properties and frameworks, and what is no budget") {
+TEST_CASE("headroom: properties and frameworks, and invalid budgets") {
     const ProgramRun run = run_ftax({"headroom", "bert", "--device", "t4", "--dim", "seq=128", "--json"});
     REQUIRE(run.exit_code == 0);
     const auto json = nlohmann::json::parse(run.output);
@@ -216,7 +216,7 @@ TEST_CASE("headroom: properties and frameworks, and what is no budget") {
     CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--batch", "1,2"}).exit_code == 2);
 }
 
-TEST_CASE("compare says of which frameworks no measured row of the model's family is known") {
+TEST_CASE("compare lists the frameworks without measured rows of the model's family") {
     const std::string pair = "compare resnet18 --device t4 --framework tensorrt@8.6,pytorch-eager --batch 1";
     const std::string table = run_program(pair).output;
     CHECK(table.find("tensorrt@8.6: not validated on convolutional networks") != std::string::npos);

@@ -62,7 +62,7 @@ TEST_CASE("BAD_INPUTS 47: a full disk and a closed pipe are failures, not signal
     CHECK(pipe.errors.empty());
 }
 
-TEST_CASE("ftax doctor says what is built in and what the machine has") {
+TEST_CASE("ftax doctor lists built-in components and the machine's capabilities") {
     const ProgramRun run = run_program("doctor --json");
     CHECK(run.exit_code == 0);
     const json report = json::parse(run.output);

@@ -23,7 +23,7 @@ std::vector<std::string> command(const std::string& model, const std::vector<std
 
 }  // namespace
 
-TEST_CASE("ftax generate tells the time of both phases, the memory and whether it fits") {
+TEST_CASE("ftax generate reports the time of both phases, the memory and whether it fits") {
     const TemporaryFolder folder;
     folder.write("config.json", config);
     const std::string page = folder.file("page.html");
@@ -47,7 +47,7 @@ TEST_CASE("ftax generate tells the time of both phases, the memory and whether i
     }
 }
 
-TEST_CASE("ftax generate takes a version of a framework, whatever type the weights have") {
+TEST_CASE("ftax generate accepts a framework version for any type of weights") {
     const TemporaryFolder folder;
     folder.write("config.json", config);
     const auto total_s = [&](const std::string& framework) {
@@ -97,7 +97,7 @@ TEST_CASE("ftax generate takes the version of the framework") {
     CHECK(decoding_host_s("vllm@0.14") == decoding_host_s("vllm"));
 }
 
-TEST_CASE("ftax generate refuses what is no request and no model of text") {
+TEST_CASE("ftax generate rejects invalid requests and models that do not generate text") {
     const TemporaryFolder folder;
     const std::string model = folder.write("config.json", config);
     const auto exit_code = [](const std::vector<std::string>& words) { return run_ftax(words).exit_code; };
@@ -219,5 +219,5 @@ TEST_CASE("rows of language models anchor ftax generate and validate") {
     REQUIRE_MESSAGE(validated.exit_code == 0, validated.errors);
     // The only row is left out of its own anchors.
     CHECK(nlohmann::json::parse(validated.output)["overall"]["mape"].get<double>() == approx(1 - 1 / 1.3));
-    CHECK(total("1", rows("h100-sxm5-80gb", 1.3)) == approx(before));  // of another card
+    CHECK(total("1", rows("h100-sxm5-80gb", 1.3)) == approx(before));  // rows of another card are ignored
 }

@@ -47,7 +47,7 @@ json compare(const std::string& trace, const std::vector<std::string>& more = {}
 
 }  // namespace
 
-TEST_CASE("a trace's passes are found, and each operator stands beside its prediction") {
+TEST_CASE("passes of a trace are found, and each operator is compared with its prediction") {
     const TemporaryFolder folder;
     const auto run = run_of_resnet18(1.5, 0.8);
     KinetoWriter writer;

@@ -87,7 +87,7 @@ TEST_CASE("nas refuses unknown spaces and devices with what there is") {
     const std::string archs = folder.write("archs.csv", header + small + "\n");
     const ProgramRun space = run_ftax({"nas", "--space", "darts", archs, "--device", "1080ti"});
     CHECK(space.exit_code == 2);
-    CHECK(space.errors.find("there are: nasbench201, fbnet, ofa") != std::string::npos);
+    CHECK(space.errors.find("available: nasbench201, fbnet, ofa") != std::string::npos);
     CHECK(run_ftax({"nas", "--space", "nasbench201", archs, "--device", "rtx-9999"}).exit_code == 2);
     CHECK(run_ftax({"nas", "--space", "nasbench201", folder.file("none.csv"), "--device", "1080ti"}).exit_code == 2);
 }
@@ -105,7 +105,7 @@ TEST_CASE("nas keeps the Pareto front of latency and score") {
     CHECK(run.output.ends_with(",70\n"));
 }
 
-TEST_CASE("nas waits after blocks where the space was measured so, and otherwise as told") {
+TEST_CASE("nas waits after blocks as the space was measured, unless overridden") {
     const TemporaryFolder folder;
     const std::string arch = "0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0";
     const std::string archs = folder.write("archs.csv", header + arch + "\n");

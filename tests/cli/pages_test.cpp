@@ -131,7 +131,7 @@ TEST_CASE("crossover --html holds the numbers of --json, whether there is a cros
     CHECK(without.html.find("id=\"interval\"") == std::string::npos);
 }
 
-TEST_CASE("validate --html holds the numbers of --json; without a prediction it says so") {
+TEST_CASE("validate --html has the numbers of --json, or a note without predictions") {
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\n"

@@ -139,7 +139,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict", model}, 2, "--device"},
         {{"predict", model, "--device", "t4", "--batch", "1"}, 2, "seq (--dim seq=N)"},
         {{"predict", model, "--device", "t4", "--dim", "seq=8"}, 2, "--batch"},
-        {{"predict", model, "--device", "t4", "--batch", "1", "--dim", "sequence=8"}, 2, "none is called sequence"},
+        {{"predict", model, "--device", "t4", "--batch", "1", "--dim", "sequence=8"}, 2, "unknown: sequence"},
         {{"inspect", "zoo:"}, 2, "the zoo holds albert, alexnet"},
         {{"predict", "resnet51", "--device", "t4", "--batch", "1"}, 2, "resnet50"},
         {{"predict", "google/vit-base-patch16", "--device", "t4", "--batch", "1"},
@@ -155,8 +155,8 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict", broken, "--device", "t4", "--batch", "1"}, 3, "broken.txt:2:15"},
         {with({"--dim", "height=3"}), 2, "height"},
         {with({"--precision", "fp12"}), 2, "fp12"},
-        {with({"--framework", "caffe"}), 2, "ftax: no framework is called 'caffe'"},
-        {{"compare", model, "--device", "t4,", "--batch", "1", "--dim", "seq=8"}, 2, "no device is called ''"},
+        {with({"--framework", "caffe"}), 2, "ftax: unknown framework 'caffe'"},
+        {{"compare", model, "--device", "t4,", "--batch", "1", "--dim", "seq=8"}, 2, "unknown device ''"},
         {with({"--cudnn", "6"}), 2, "cuDNN 6 is not modelled; there are 7, 8 and 9"},
         {with({"--host", "abacus"}), 2, "abacus"},
         {with({"--profile", "/nowhere.json"}), 2, "/nowhere.json"},
@@ -175,7 +175,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"validate", model, "--kineto", broken, "--device", "t4", "--predictions", "out.csv"}, 2, "--predictions"},
         {{"validate", model, "--kineto", broken, "--device", "t4", "--max-mape", "10"}, 2, "--max-mape"},
         {{"measure", "dispatch", "--device", "cpu", "--framework", "my-engine"}, 2, "my-engine not in {libtorch,"},
-        {{"profiles", "show", "tensort"}, 2, "no device and no framework is called 'tensort' (near: tensorrt"},
+        {{"profiles", "show", "tensort"}, 2, "no device or framework named 'tensort' (near: tensorrt"},
         {{"profiles"}, 2, "profiles: missing command: list, show, diff"},
         {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
         {{"validate", broken}, 6, "broken.txt"},
@@ -236,7 +236,7 @@ TEST_CASE("table, JSON and CSV tell the same numbers") {
     CHECK(json["framework"]["name"] == "pytorch-eager");
 }
 
-TEST_CASE("a bare --json leaves the model to the verb, wherever it stands") {
+TEST_CASE("a bare --json in any position does not consume the model argument") {
     const std::string last = run_ftax({"predict", "resnet18", "--device", "t4", "--batch", "1", "--json"}).output;
     CHECK(nlohmann::json::accept(last));
     CHECK(run_ftax({"predict", "--json", "resnet18", "--device", "t4", "--batch", "1"}).output == last);

@@ -54,7 +54,7 @@ const Op& only_op(const Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("GELU through Erf is one function, in whatever order its factors come") {
+TEST_CASE("GELU through Erf is one function, for any order of its factors") {
     for (int form = 0; form < 4; ++form) {
         Program p;
         const std::string erf = form % 2 == 0 ? p.apply("Erf", {p.apply("Div", {"x", p.scalar(1.41421356F)})})
@@ -235,8 +235,7 @@ TEST_CASE("attention whose factors were scaled before the product is fused atten
     CHECK(program(false).ops.size() == 5);
 }
 
-TEST_CASE(
-    "attention under a mask is one operator where the exporter's name for it says so, and reads the mask itself") {
+TEST_CASE("attention under a mask is one operator if the exporter names it so, and reads the mask itself") {
     for (const bool called : {true, false}) {
         Program p;
         p.model.input("q", {"batch", "4", "seq", "16"}).input("k", {"batch", "4", "seq", "16"});
@@ -265,7 +264,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a number that an operator adds, subtracts or divides by is no operand, and an unsaid permutation none to follow") {
+    "a scalar operand of add, subtract or divide is not a tensor operand, and a missing permutation is not followed") {
     const std::string scaled =
         "graph g\ninput %q f32[2,4,8,16]\ninput %k f32[2,4,8,16]\nconstant %c f32[]\n"
         "%qs f32[2,4,8,16] = pointwise(%q, %c) {function=\"mul\" scalar=0.35}\n";

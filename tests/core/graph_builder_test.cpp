@@ -92,7 +92,7 @@ TEST_CASE("BAD_INPUTS 14, 21: what does not fit names the operator") {
     CHECK(message_of([&] { net.softmax(x, 4); }) == "net: softmax_0: axis 4 of 4 dimensions");
     CHECK(message_of([&] {
               net.transpose(x, {0, 1, 1, 2});
-          }) == "net: transpose_0: [0,1,1,2] is no permutation of 4 axes");
+          }) == "net: transpose_0: [0,1,1,2] is not a permutation of 4 axes");
     CHECK(message_of([&] { net.transpose(x, {0, 1}); }) != "");
     CHECK(message_of([&] { net.add(x, y); }) == "net: add_0: [batch,6,8,8] and [n,6,8,8] do not broadcast");
     CHECK(message_of([&] {
@@ -104,6 +104,6 @@ TEST_CASE("BAD_INPUTS 14, 21: what does not fit names the operator") {
           }) == "net: reshape_0: [batch,6,8,8] and [batch,383] differ in size");
     CHECK(message_of([&] { net.matmul(x, net.weight("w", {"7", "2"})); }).find("net: matmul_0: inner dimensions") == 0);
     CHECK(message_of([&] { net.embedding(x, 10, 4); }) == "net: embedding_0: indices must be integers");
-    CHECK(message_of([&] { net.relu(12345); }) == "net: relu_0: an input is no tensor of this graph");
+    CHECK(message_of([&] { net.relu(12345); }) == "net: relu_0: an input is not a tensor of this graph");
     CHECK(net.graph().ops.empty());
 }

@@ -36,7 +36,7 @@ TEST_CASE("an operator whose constants fit one batch only is refused by name at 
     }
 }
 
-TEST_CASE("sizes that are equal for every value need no check, and what is broadcast passes") {
+TEST_CASE("sizes that are always equal need no check, and broadcast sizes pass") {
     CHECK(graph_of("", "%y f32[4*batch,6] = reshape(%x)").size_checks.empty());
     CHECK(graph_of("", "%y f32[6,4,batch] = reshape(%x)").size_checks.empty());
     CHECK(graph_of("weight %w f32[1,1,6]\n", "%y f32[batch,4,6] = pointwise(%x, %w) {function=\"mul\"}")

@@ -5,7 +5,7 @@
 #include <string_view>
 
 /// Readers of untrusted bytes, as functions that libFuzzer can drive. Each returns normally for whatever bytes it gets:
-/// an Error is an answer, of which the message is returned; a crash, a hang, another exception or a failed check is a
+/// an Error is a valid outcome, and its message is returned; a crash, a hang, another exception or a failed check is a
 /// finding.
 namespace ftax::fuzz {
 

@@ -200,7 +200,7 @@ TEST_CASE("dropout in training is a kernel unless it drops nothing, a batch norm
     CHECK(appended("aten::batch_norm", {{.name = "training", .integers = {0}}}).attributes.empty());
 }
 
-TEST_CASE("a number that torch.export wraps into a tensor is no kernel, a tensor that it copies is one") {
+TEST_CASE("a number that torch.export wraps into a tensor launches no kernel, a copied tensor does") {
     Graph graph;
     const auto tensor = [&](const std::vector<std::int64_t>& sizes) {
         Tensor t;
@@ -312,7 +312,7 @@ TEST_CASE("a permutation has every axis once") {
     CHECK_FALSE(permute({2, 0, -2}));
     for (const std::vector<std::int64_t>& wrong :
          std::vector<std::vector<std::int64_t>>{{0, 1}, {0, 0, 1}, {0, 1, 2, 2}})
-        CHECK(permute(wrong).says("is no permutation of 3 axes"));
+        CHECK(permute(wrong).says("is not a permutation of 3 axes"));
 }
 
 TEST_CASE("addmm of a bias vector is a linear layer, of a matrix a product and a sum") {

@@ -100,7 +100,7 @@ TEST_CASE("exported steps of decoding have the work of the built-in families") {
     }
 }
 
-TEST_CASE("caches of fixed length are no parameters of an exported step") {
+TEST_CASE("caches of fixed length are not counted as parameters of an exported step") {
     constexpr std::int64_t layers = 2, tensors = 2, sequences = 2, tokens = 128, head = 32;
     for (const auto& [name, heads] : {std::pair("llama", std::int64_t{2}), std::pair("gpt2", std::int64_t{8})}) {
         const std::string model = name;

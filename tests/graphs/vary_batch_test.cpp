@@ -46,7 +46,7 @@ TEST_CASE("a graph of one batch size becomes the graph of any batch size") {
     }
 }
 
-TEST_CASE("the batch is followed where it is no whole dimension, and where constants hold it") {
+TEST_CASE("the batch is traced through parts of dimensions and through constants") {
     // Rows of tokens and items; joined batches that are cut apart again; a table and a mask of the export's batch.
     const auto of_batch = [](std::string text, const std::string& b) {
         for (std::size_t at = text.find('B'); at != std::string::npos; at = text.find('B')) text.replace(at, 1, b);

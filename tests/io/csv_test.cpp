@@ -57,7 +57,7 @@ TEST_CASE("a malformed CSV names its line") {
     CHECK(failure("a,b\n") == "accepted");
 }
 
-TEST_CASE("what is written reads back") {
+TEST_CASE("written files read back unchanged") {
     const std::vector<std::string> cells{"plain", "with,comma", "with \"quotes\"", "", "-1.5", "größer"};
     const std::string text = written(cells) + written(cells);
     CHECK(row_of(CsvTable(text, "rows.csv"), 0) == cells);

@@ -43,7 +43,7 @@ TEST_CASE("what the build made of data/ is what its files say") {
     }
 }
 
-TEST_CASE("a data folder without profiles is refused by the name of what is missing") {
+TEST_CASE("a data folder without profiles is rejected with the name of the missing file") {
     const test::TemporaryFolder folder;
     CHECK(test::failure_of([&] { return read_device_profiles(folder.path.string()); }).says("profiles/devices.json"));
     CHECK(test::failure_of([&] { return read_framework_profiles(folder.path.string()); }).says("profiles/frameworks"));

@@ -79,7 +79,7 @@ TEST_CASE("every datasheet has the numbers that its chip's kernels need") {
         CHECK((device.architecture == Architecture::rtx_blackwell) == (chip >= 120));
         if (chip >= 89) CHECK(peaks["fp8_tensor"]["value"] >= peaks["bf16_tensor"]["value"]);
         if (chip >= 100) CHECK(peaks["fp4_tensor"]["value"] >= peaks["fp8_tensor"]["value"]);
-        // Nobody has published the slices of the Jetsons' L2.
+        // The L2 slices of the Jetsons are not published.
         const bool jetson = chip == 72 || chip == 87 || chip == 110;
         CHECK(device.l2_bytes_per_clock.has_value() == !jetson);
         if (!device.l2_bytes_per_clock) continue;

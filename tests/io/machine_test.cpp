@@ -18,7 +18,7 @@ const Finding& finding_of(const std::vector<Finding>& findings, std::string_view
 
 }  // namespace
 
-TEST_CASE("the machine is described, and what is missing comes with advice or needs none") {
+TEST_CASE("the machine is described, with advice on missing components where needed") {
     const std::vector<Finding> findings = examine_machine();
     CHECK(finding_of(findings, "cpu").state != FindingState::absent);
     CHECK(finding_of(findings, "cpu").detail.find("logical cores") != std::string::npos);

@@ -154,7 +154,7 @@ TEST_CASE("the built-in device profile says of no inherited or unmoved value tha
     }
 }
 
-TEST_CASE("a card that differs from a fitted one in memory only has its values, and says so") {
+TEST_CASE("a card that differs from a fitted one only in memory takes its values, with a warning") {
     const auto clock_of = [](const DeviceProfile& profile) {
         return std::ranges::find(profile.parameters, "clock.fp32", &Parameter::name)->value;
     };
@@ -167,7 +167,7 @@ TEST_CASE("a card that differs from a fitted one in memory only has its values, 
     CHECK(fitted.warnings.empty());
 }
 
-TEST_CASE("a card of which some kernels alone were measured is said to be so, and is surer of those alone") {
+TEST_CASE("a card with measurements of some kernels only has a warning, and less uncertainty for those only") {
     DeviceProfileFile file = example();
     file.partly_fitted_on.push_back({"l4", {}});
     file.partly_fitted_on[0].kernels[static_cast<std::size_t>(Factor::gemm_tensor)] = true;
@@ -230,7 +230,7 @@ TEST_CASE("BAD_INPUTS 41: NaN, Inf, negative, zero, empty, unsorted and duplicat
     CHECK(failure("{}") == "p.json: schema_version: is missing");
 }
 
-TEST_CASE("BAD_INPUTS 41, 36: text that is not strict JSON is refused where it stands") {
+TEST_CASE("BAD_INPUTS 41, 36: text that is not strict JSON is rejected at its position") {
     CHECK(failure("") == "p.json:1:1: the document: not valid JSON");
     CHECK(failure(R"({"parameters": [{"value": NaN}]})") == "p.json:1:27: parameters[0].value: not valid JSON");
     CHECK(failure(R"({"parameters": [{"value": Infinity}]})").find("parameters[0].value") != std::string::npos);

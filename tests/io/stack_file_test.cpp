@@ -58,7 +58,7 @@ TEST_CASE("versions are numbers however precisely they are written") {
     }
 }
 
-TEST_CASE("a version multiplies the costs that it has ratios of and widens what is believed") {
+TEST_CASE("a version multiplies costs by its ratios and widens the uncertainty") {
     const Stack version = parse_stack(file, "v.json");
     const FrameworkProfile fitted{.framework = "pytorch-eager",
                                   .version = "1.12",
@@ -111,7 +111,8 @@ TEST_CASE("an unmeasured version is predicted as the nearest measured one, with 
           parameter(at_version(fitted, 202), "host.scale").relative_stddev);
     CHECK(at_version(fitted, 209).version == "2.5");
     CHECK(at_version(framework_profile("torchscript"), 211).version == "1.12");
-    CHECK(at_version(framework_profile("torch-compile-max-autotune"), 209).version == "2.5");  // of two modes
+    CHECK(at_version(framework_profile("torch-compile-max-autotune"), 209).version ==
+          "2.5");  // file shared by two modes
     CHECK_FALSE(newest_version("libtorch"));
     CHECK(newest_version("onnxruntime-cuda"));
     CHECK_FALSE(newest_version("llama.cpp"));

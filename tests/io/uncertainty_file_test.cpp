@@ -58,7 +58,7 @@ TEST_CASE("mistakes in a file of variance components are named with their field"
     CHECK(complaint(good.substr(0, first) + good.substr(second)).find("lacks card") != std::string::npos);
 }
 
-TEST_CASE("what nobody measured is less certain: a card, and more so a generation") {
+TEST_CASE("unmeasured cards are less certain, and unmeasured generations even less") {
     const auto stddev = [](const DeviceFactors& f) { return std::sqrt(f.covariance[1][1]); };
     FactorSet gemm{};
     gemm[1] = true;

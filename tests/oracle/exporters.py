@@ -150,7 +150,7 @@ def run(command):
 
 
 def flags_for(ftax, path):
-    """What the file needs to be told: the shapes of TorchScript, the symbols of the others."""
+    """Arguments required by the file: the shapes of TorchScript, the symbols of the others."""
     if path.suffix == ".pt":
         return ["--input", path.with_name(path.name.split(".")[0] + ".inputs").read_text()]
     for flags in (["--batch", str(BATCH), "--dim", f"seq={SEQ}"], ["--batch", str(BATCH)], ["--dim", f"seq={SEQ}"], []):

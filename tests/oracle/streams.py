@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the stream of operators that ftax reads from files with a real eager run under PyTorch's profiler.
 
-    streams.py FTAX DIR MODEL…  > streams.tsv     DIR as exporters.py write fills it, the models likewise
+    streams.py FTAX DIR MODEL…  > streams.tsv     DIR written by `exporters.py write`, with the models
 
 Of both, the operators that launch kernels are taken, in order. A row per file says how many there are and how many of them stand
 in both streams in the same order. Where those are less than 99 %, a TorchScript file is also run itself: scripting and tracing

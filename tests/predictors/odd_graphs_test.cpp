@@ -53,15 +53,15 @@ TEST_CASE("axes that a tensor does not have are refused by name, not followed") 
     };
     for (const auto& [operation, message] : std::map<std::string, std::string>{
              {"%y f32[2,8,8,4] = transpose(%c) {perm=[0,2,300000,1]}",
-              "odd: operator odd_one: perm [0,2,300000,1] is no permutation of 4 dimensions"},
+              "odd: operator odd_one: perm [0,2,300000,1] is not a permutation of 4 dimensions"},
              {"%y f32[2,8] = transpose(%c) {perm=[1,0]}",
-              "odd: operator odd_one: perm [1,0] is no permutation of 4 dimensions"},
+              "odd: operator odd_one: perm [1,0] is not a permutation of 4 dimensions"},
              {"%y f32[2,4,8] = slice(%c) {axes=[-7000000] step=[1]}",
-              "odd: operator odd_one: axes: -7000000 is none of 4 dimensions"},
+              "odd: operator odd_one: axes: -7000000 is not one of 4 dimensions"},
              {"%y f32[2,4,8,8] = slice(%c) {axes=[4] step=[1]}",
-              "odd: operator odd_one: axes: 4 is none of 4 dimensions"},
+              "odd: operator odd_one: axes: 4 is not one of 4 dimensions"},
              {"%y f32[2,4,8,8] = copy(%c) {axes=[2,9] shifts=[1,1]}",
-              "odd: operator odd_one: axes: 9 is none of 4 dimensions"},
+              "odd: operator odd_one: axes: 9 is not one of 4 dimensions"},
              {"%y f32[2,4,8,8] = copy(%c) {axes=[2,3,1] shifts=[1]}", "odd: operator odd_one: 1 shifts for 3 axes"}}) {
         CHECK(failure(operation).code == ErrorCode::model);
         CHECK(failure(operation).message == message);

@@ -88,7 +88,7 @@ TEST_CASE("products timed alone are named linear and bmm as well as gemm") {
     CHECK(alone_s("bmm") == approx(alone_s("gemm")).epsilon(0.3));
 }
 
-TEST_CASE("a layer's shape or its kernel tells that it has no bias") {
+TEST_CASE("a layer's shape or kernel determines that it has no bias") {
     const auto layer = [&](const char* kernel, std::int64_t bias = 1) {
         auto measured = row("linear", {{"b", 1}, {"m", 4096}, {"n", 4096}, {"k", 1024}, {"bias", bias}});
         measured.kernel = kernel;

@@ -128,7 +128,7 @@ int generation_of(Architecture architecture) {
     }
 }
 
-constexpr double rounding = 0.02;  // of datasheets, and of times
+constexpr double rounding = 0.02;  // rounding of datasheets and times
 
 /// Whether `b` sustains what `a` does of bandwidth and of each rate: what was measured of one card may be less than
 /// what is expected of another. The rates of one multiprocessor count too: at batch 1 some kernels fill few.
@@ -192,20 +192,20 @@ constexpr Exception exceptions[] = {
     {"rtx-3070", "rtx-2080", "mobilenet_v2", 0.2,
      "TensorRT in f32, both with 448 GB/s: TF32 kernels read activations from a copy in NHWC"},
     {"ampere", "turing", "", 0.155, "batch 1 to 4: kernel_floor_s of Ampere's rows is 3.7 us, of Turing's 3.2"},
-    {"hopper", "turing", "", 0.145, "likewise: Hopper takes Ampere's"},
-    {"hopper", "pascal", "", 0.045, "likewise: 3.5 us on Pascal"},
+    {"hopper", "turing", "", 0.145, "same reason: Hopper takes Ampere's"},
+    {"hopper", "pascal", "", 0.045, "same reason: 3.5 us on Pascal"},
     {"turing", "turing", "mlp", 0.025, "more multiprocessors share the same L2 and memory"},
-    {"gtx-1070-ti", "gtx-1070", "distilbert", 0.035, "likewise"},
-    {"rtx-a5500", "rtx-a5000", "distilbert", 0.025, "likewise"},
+    {"gtx-1070-ti", "gtx-1070", "distilbert", 0.035, "same reason"},
+    {"rtx-a5500", "rtx-a5000", "distilbert", 0.025, "same reason"},
     {"ampere", "ampere", "mlp", 0.155,
      "f32: cuBLAS weighs padded work, not traffic; a rule that looks at both takes layers of a P4 from 13 to 36 %"},
-    {"rtx-blackwell", "ada", "mlp", 0.4, "likewise"},
-    {"ada", "rtx-3050", "mlp", 0.09, "likewise"},
+    {"rtx-blackwell", "ada", "mlp", 0.4, "same reason"},
+    {"ada", "rtx-3050", "mlp", 0.09, "same reason"},
     {"ada", "rtx-4060", "mlp", 0.95,
-     "likewise: the 34 multiprocessors of an RTX 4060 Ti make 32x32 tiles the least padded work at batch 128, "
-     "whose strided reads take four times as long as those of 128x64; no f32 row of Ada tells"},
+     "same reason: the 34 multiprocessors of an RTX 4060 Ti make 32x32 tiles the least padded work at batch 128, "
+     "whose strided reads take four times as long as those of 128x64; there are no f32 rows of Ada"},
     {"ada", "turing", "mobilenet_v2", 0.065, "TensorRT in f32: TF32 kernels read activations from a copy in NHWC"},
-    {"rtx-5060-ti", "rtx-2070", "mobilenet_v2", 0.025, "likewise"},
+    {"rtx-5060-ti", "rtx-2070", "mobilenet_v2", 0.025, "same reason"},
     {"ada", "l20", "mlp", 0.045, "more multiprocessors share the same L2 and memory"},
     {"a10", "t4", "", 0.16, "batch 1 to 3: the power that convolutions draw counts idle multiprocessors too"},
     {"a100-pcie-40gb", "volta", "resnet18", 0.03,

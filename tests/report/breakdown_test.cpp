@@ -31,7 +31,7 @@ TEST_CASE("a breakdown by kind or module adds up to the prediction, dearest firs
     }
 }
 
-TEST_CASE("a module stands for the stage two levels below the model") {
+TEST_CASE("modules are grouped by the stage two levels below the model") {
     CHECK(report::stage_of(Op{.module = "encoder.layer.3.attention"}) == "encoder.layer");
     CHECK(report::stage_of(Op{.module = "conv1"}) == "conv1");
     CHECK(report::stage_of(Op{}) == "(no module)");

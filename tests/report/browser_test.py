@@ -140,10 +140,10 @@ class Test:
             self.check(set(keys) <= set(cells), f"{self.name}: {table_id} lacks {set(keys) - set(cells)}")
             for key, cell in cells.items():
                 value = cell["shown"] if cell["value"] is None else cell["value"]
-                told = entry.get("memory", {}).get(key, "") if key in ("total_bytes", "fits") else entry.get(key, "")
-                if isinstance(told, bool):
-                    told = "yes" if told else "no"
-                self.check(value == told, f"{self.name}: {table_id}.{key} is {value}, --json says {told}")
+                shown = entry.get("memory", {}).get(key, "") if key in ("total_bytes", "fits") else entry.get(key, "")
+                if isinstance(shown, bool):
+                    shown = "yes" if shown else "no"
+                self.check(value == shown, f"{self.name}: {table_id}.{key} is {value}, --json says {shown}")
 
     def sorts(self):
         """A click on each heading of each table sorts up, another one down, and no row is lost."""
@@ -260,8 +260,8 @@ def check_explore(test):
     run = subprocess.run([test.ftax, "predict", "bert", "--device", "a100-sxm4-40gb", "--batch", "8", "--dim", "seq=128", "--json", "-"],
                          capture_output=True, text=True)
     crossover = json.loads(run.stdout)["crossover"]["batch"]
-    told = float(re.search(r"bottleneck at batch ([0-9.]+)\.", seen[3][0])[1])
-    test.check(abs(told / crossover - 1) < 0.006, f"{test.name}: crossover {told}, predict says {crossover}")
+    shown = float(re.search(r"bottleneck at batch ([0-9.]+)\.", seen[3][0])[1])
+    test.check(abs(shown / crossover - 1) < 0.006, f"{test.name}: crossover {shown}, predict says {crossover}")
     test.check(os.path.getsize(path) < 1e6, f"{test.name}: more than 1 MB")
     test.reads()
     for complaint in test.browser.complaints():

@@ -104,7 +104,7 @@ TEST_CASE("few batches are labelled as they are, as far as their names have room
     CHECK(labels({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) == std::vector<std::string>{"1", "2", "5", "10"});
 }
 
-TEST_CASE("a crossover stands in a band from its low to its high end") {
+TEST_CASE("a crossover is drawn in a band from its low to its high end") {
     Chart chart = latency_chart(example("resnet18"));
     REQUIRE(chart.marks.size() == 1);
     CHECK(chart.marks[0].low == 4);
@@ -128,7 +128,7 @@ TEST_CASE("a figure leaves title and legend to the page, a document has both") {
     CHECK(figure.find("<style>") == std::string::npos);
 }
 
-TEST_CASE("a square chart has one range on both axes, and dots that no eye tells apart stand once") {
+TEST_CASE("a square chart has the same range on both axes, and indistinguishable dots are drawn once") {
     Chart chart{.title = "dots", .x_label = "x", .y_label = "y", .square = true};
     chart.series.push_back(
         {.label = "many", .look = SeriesLook::scatter, .points = {{1, 1}, {1.0001, 1}, {100, 20}}, .category = 1});

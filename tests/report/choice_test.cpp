@@ -63,7 +63,7 @@ TEST_CASE("batches are not ranked among each other unless something asks for it"
     CHECK(rows[1].device == "a");
 }
 
-TEST_CASE("what runs, keeps the level and fits stands before what does not, however fast") {
+TEST_CASE("rows that run, meet the SLO and fit rank before those that do not, regardless of speed") {
     std::vector<Choice> rows(4, choice("a", 1e-3, 1));
     rows[0].skipped = "no such arithmetic";
     rows[1].fits = false;

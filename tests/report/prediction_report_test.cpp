@@ -73,7 +73,7 @@ TEST_CASE("a prediction report as a table, as CSV and as JSON") {
     test::check_golden("prediction.json", to_json(example()));
 }
 
-TEST_CASE("what does not fit is said in capitals") {
+TEST_CASE("a run that does not fit is reported in capitals") {
     const PredictionReport report = example();
     CHECK(describe(*report.rows[0].memory) ==
           "memory: 732 MB of 48.0 GB: weights 219 MB, cache 1.00 MB, activations 3.00 MB, workspace 9.50 MB, context "

@@ -16,7 +16,7 @@ Op op(OpKind kind, std::string source, std::string function = {}) {
 
 }  // namespace
 
-TEST_CASE("a traced operator is told by its name, else by what it does") {
+TEST_CASE("a traced operator is matched by its name, else by its kind") {
     CHECK(resemblance(op(OpKind::conv, "aten::conv2d"), "aten::conv2d") == 2);
     CHECK(resemblance(op(OpKind::pointwise, "aten::relu", "relu"), "aten::relu_") == 1);
     CHECK(resemblance(op(OpKind::conv, "Conv"), "aten::conv2d") == 1);

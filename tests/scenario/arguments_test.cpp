@@ -64,7 +64,7 @@ TEST_CASE("--dim and --shapes") {
     }
 }
 
-TEST_CASE("what an exporter computed once is told of under eager PyTorch, and nowhere else") {
+TEST_CASE("values folded by an exporter cause a warning under eager PyTorch only") {
     Graph graph = parse_text_graph(
         "graph g\nmodule linear \"torch.nn.modules.linear.Linear\"\ninput %x f32[2,64]\nweight %linear.weight "
         "f32[64,64]\n"
@@ -74,9 +74,9 @@ TEST_CASE("what an exporter computed once is told of under eager PyTorch, and no
     graph.format = "onnx";
     REQUIRE(onnx_warnings(graph, "pytorch-eager@2.4", true).size() == 1);
     CHECK(onnx_warnings(graph, "pytorch-eager", true)[0] ==
-          "torch.onnx.export computed a tensor once that eager PyTorch computes in each pass; a .pt2 file of the model "
-          "has what that takes");
+          "torch.onnx.export folded a tensor that eager PyTorch computes in each pass; a .pt2 file of the model "
+          "includes their cost");
     CHECK(onnx_warnings(graph, "onnxruntime-cuda", true).empty());
-    graph.module_calls.clear();  // of another exporter, whose names say nothing
+    graph.module_calls.clear();  // another exporter, with meaningless names
     CHECK(onnx_warnings(graph, "pytorch-eager", true).empty());
 }

@@ -240,7 +240,7 @@ TEST_CASE("rows that anchor themselves are scored by the others alone") {
     CHECK(score(rows, rows) == approx(sum / static_cast<double>(lines.size())));
 }
 
-TEST_CASE("rows that name no version are of the one that the profile was fitted to, and the report says so") {
+TEST_CASE("rows without a version are predicted with that of the profile, with a warning") {
     const TemporaryFolder folder;
     const auto latency_of = [&](const std::string& version, bool warned) {
         const std::string rows =
@@ -266,9 +266,9 @@ TEST_CASE("a column in another unit gets a hint, a slow machine none") {
             "rows.csv", "gpu,version,model,batch,latency_ms\nT4,1.12,resnet18,1," + format_number(factor * ms) + "\n");
         const ProgramRun run = run_ftax({"validate", rows, "--json", "-"});
         const auto json = nlohmann::json::parse(run.output);
-        const bool told = run.errors.find("is their column in the unit that its name says") != std::string::npos;
-        CHECK(json["warnings"].empty() != told);
-        return told;
+        const bool reported = run.errors.find("is their column in the unit that its name says") != std::string::npos;
+        CHECK(json["warnings"].empty() != reported);
+        return reported;
     };
     for (const double factor : {1e-6, 1e-3, 0.7e-3, 1e3, 1.5e3, 1e6}) CHECK_MESSAGE(hinted(factor), factor);
     for (const double factor : {0.01, 0.1, 0.5, 1.0, 2.0, 30.0}) CHECK_MESSAGE(!hinted(factor), factor);
@@ -303,7 +303,7 @@ TEST_CASE("rows of an earlier era of networks are named, not predicted by the la
     CHECK(json["skipped"][0]["lines"] == nlohmann::json({2}));
 }
 
-TEST_CASE("operator rows are told by their column op") {
+TEST_CASE("operator rows are recognised by their column op") {
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,op,precision,shape,latency_ms\n"

@@ -16,7 +16,7 @@ struct KernelRecord {
 /// One call of the CUDA runtime by the host's clock, which CUPTI sets beside the device's.
 struct CallRecord {
     std::uint64_t start_ns = 0, end_ns = 0;
-    std::uint32_t correlation = 0;  ///< of the kernel that it launched
+    std::uint32_t correlation = 0;  ///< correlation id of the launched kernel
 };
 
 /// Kernels and runtime calls among the activity records of one buffer as CUPTI hands it back; records of other kinds

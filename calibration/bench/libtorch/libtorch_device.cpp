@@ -141,7 +141,7 @@ class LibtorchDevice : public BenchDevice {
         return (end - begin) / count;
     }
 
-    /// Device time of calls that are queued behind a kernel which sleeps for as long as queueing took last time.
+    /// Device time of calls queued after a kernel that sleeps for the duration of the last queueing.
     double device_time(int count) {
         synchronize();
         sleep_on_stream(std::min(1.2 * queueing_s_ + 5e-5, 0.2));
@@ -174,7 +174,7 @@ class LibtorchDevice : public BenchDevice {
     c10::Device device_;
     Precision precision_;
     int threads_;
-    std::shared_ptr<const Graph> graph_;  ///< of the prepared network, which refers to it
+    std::shared_ptr<const Graph> graph_;  ///< graph of the prepared network, which refers to it
     std::unique_ptr<Network> network_;
     Mode mode_ = Mode::end_to_end;
     int calls_ = 1;
@@ -215,7 +215,7 @@ BenchDevice* ftax_open_libtorch(const char* device, Precision precision, int thr
 FTAX_EXPORT const char* ftax_open(const char* name, const char* precision) {
     return reason_why_not([&] {
         const auto known = precision_from_name(precision);
-        if (!known) return "no precision is called " + std::string(precision);
+        if (!known) return "unknown precision " + std::string(precision);
         opened = std::make_unique<LibtorchDevice>(name, *known, 1);
         return std::string();
     });

@@ -1,5 +1,4 @@
-"""Measures a GPU machine without ftax itself: forks each stage's processes from this one, which has imported torch, and sees
-to it that every fault ends in a row or in the exit code. See calibration/campaign.sh."""
+"""Measures a GPU machine without ftax itself: forks each stage's processes from this one, which has imported torch. Every fault ends in a row or in the exit code. See calibration/campaign.sh."""
 
 import argparse
 import json

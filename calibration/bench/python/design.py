@@ -73,7 +73,7 @@ COMPILE_CASE_S = 15  # Inductor's, of one network at one batch
 # Calls of the tool that lends a machine, by the seconds of each: half an hour in all, a start before each.
 CALLS_S = (570, 540, 270)
 START_OF_MACHINE_S = 120
-SMOKE_S = 90  # the first call says so soon whether every path runs
+SMOKE_S = 90  # the first call quickly checks whether every path runs
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def settle(module, inputs):
     import torch
     norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
     for norm in norms:
-        norm.momentum = None  # an average over passes, of which there is one
+        norm.momentum = None  # cumulative average over passes; there is only one
         norm.reset_running_stats()
         norm.train()
     if norms:

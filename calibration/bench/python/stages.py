@@ -26,11 +26,11 @@ class Lost(Exception):
 
 
 class NotFinite(Exception):
-    """What overflows draws another power, and is no measurement of a working network."""
+    """An overflowing network draws different power and is not a valid measurement."""
 
 
 class Reporter:
-    """Tells the process that started this one what it does; one JSON object a line."""
+    """Reports progress to the parent process; one JSON object per line."""
 
     def __init__(self, descriptor):
         self.pipe = os.fdopen(descriptor, "w") if descriptor is not None else None
@@ -61,7 +61,7 @@ class Campaign:
         return os.path.join(self.arguments.output, name)
 
     def begin(self, stage, case):
-        """Tells of a case; False where no time is left for it."""
+        """Announces a case; False if no time is left for it."""
         known = design.STAGES[stage]
         if self.end < time.monotonic():
             return False

@@ -140,7 +140,7 @@ class Translator {
         }
         if (node.kind() == c10::prim::CallFunction) {
             const auto type = node.inputs().at(0)->type()->cast<c10::FunctionType>();
-            if (!type) throw Error(ErrorCode::model, "a call of what is no function");
+            if (!type) throw Error(ErrorCode::model, "a call of a value that is not a function");
             result.function = add_function(*type->function());
         }
         for (const jit::Block* block : node.blocks()) result.blocks.push_back(translate_block(*block, depth + 1));
@@ -300,7 +300,7 @@ jit::Module load_anywhere(const std::string& path) {
     }
 }
 
-/// LibTorch's messages carry stack traces; their first line says what is wrong.
+/// LibTorch's messages include stack traces; their first line is the error.
 [[noreturn]] void refuse(const std::string& message) {
     const std::size_t begin = std::min(message.find_first_not_of(" \n"), message.size());
     throw Error(ErrorCode::model,

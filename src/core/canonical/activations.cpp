@@ -11,7 +11,7 @@ bool near(std::optional<double> value, double wanted) {
     return value && std::fabs(*value - wanted) < 1e-3;
 }
 
-/// Collects the elementwise operators behind `tensor` down to `x`; false when they read any other tensor.
+/// Collects the elementwise operators between `tensor` and `x`; returns false if they read any other tensor.
 bool collect_cone(const Rewriter& r, TensorId tensor, TensorId x, std::vector<OpId>& group) {
     std::vector<TensorId> open{tensor};
     while (!open.empty()) {

@@ -110,7 +110,7 @@ bool is_inside(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
     return std::find(outputs.begin(), outputs.end(), tensor) == outputs.end();
 }
 
-/// Walks up from the softmax through what is done to scores one by one: scaled, capped, masked, cast, joined by a sink.
+/// Walks up from the softmax through elementwise operations on scores: scaling, caps, masks, casts, and sinks.
 /// Returns the product that they come from and the mask, no_op where there is no such product.
 struct Scores {
     OpId product = no_op;

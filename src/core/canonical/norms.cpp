@@ -5,7 +5,7 @@
 namespace ftax::canonical {
 namespace {
 
-/// The operator behind `tensor` when it is a mean over the last axes, keeping dims; else no_op.
+/// Returns the producer of `tensor` if it is a mean over the last axes, keeping dims; else no_op.
 OpId mean_of_last_axes(const Rewriter& r, TensorId tensor) {
     const OpId id = r.producer(tensor);
     if (!r.is(id, OpKind::reduce) || r.op(id).text("function") != "mean") return no_op;

@@ -6,18 +6,18 @@
 /// The patterns of canonicalize(), one function per family.
 namespace ftax::canonical {
 
-/// Whether no operator of the group but `last` feeds anything outside it.
+/// Returns true if only `last` has readers outside the group.
 [[nodiscard]] bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last);
 
 void activations(Rewriter& r, SpelledOut spelled_out);
 void norms(Rewriter& r, SpelledOut spelled_out, const TakenApart& taken_apart);
 void linear_layers(Rewriter& r);
 void global_pools(Rewriter& r);
-/// softmax(s·q × (s·k)ᵀ [+ mask]) × v with both factors scaled beforehand: how PyTorch's exporter writes
-/// scaled_dot_product_attention. Attention that a model spells out itself scales the product and stays as it is, unless
-/// `taken_apart` knows better.
+/// softmax(s·q × (s·k)ᵀ [+ mask]) × v with both factors scaled beforehand: the decomposition of
+/// scaled_dot_product_attention by PyTorch's exporter. Attention decomposed by a model scales the product and is kept,
+/// unless `taken_apart` returns true.
 void attention(Rewriter& r, const TakenApart& taken_apart);
-/// The same however it is scaled, capped and masked, with sinks and with keys and values copied for several heads.
+/// The same with any scaling, caps, masks and sinks, and with keys and values repeated for several heads.
 void spelled_out_attention(Rewriter& r);
 
 }  // namespace ftax::canonical

@@ -5,23 +5,23 @@
 
 #include "ftax/graph.hpp"
 
-/// Edits for passes that walk over a graph in execution order; passes that look around in it use rewriter.hpp.
+/// Edits for passes that process a graph in execution order; passes that match patterns use rewriter.hpp.
 namespace ftax {
 
-/// Sets Tensor::producer of every tensor after operators moved.
+/// Updates Tensor::producer of every tensor after operators have moved.
 void assign_producers(Graph& graph);
-/// Returns how often each tensor is read; an output of the graph counts as read once more.
+/// Returns the number of readers of each tensor; graph outputs have an additional reader.
 [[nodiscard]] std::vector<int> count_readers(const Graph& graph);
-/// Returns the operator that produces `tensor` for one reader only, `readers` as count_readers() gives them, where it
-/// is one that `accept` takes; else no_op.
+/// Returns the producer of `tensor` if it has a single reader (`readers` from count_readers()) and `accept` accepts it;
+/// else no_op.
 template <class Accept>
 OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId tensor, const Accept& accept) {
     const OpId producer = graph.tensors[tensor].producer;
     return producer != no_op && readers[tensor] == 1 && accept(graph.ops[producer]) ? producer : no_op;
 }
-/// Drops the operators marked, keeping the order of the others.
+/// Removes the marked operators, keeping the order of the others.
 void erase(Graph& graph, const std::vector<bool>& removed);
-/// Drops the operators that `accept` takes and whose results are not read, and so on with what only they read.
+/// Removes operators accepted by `accept` whose results are unread, and recursively their exclusive inputs.
 template <class Accept>
 void erase_unread(Graph& graph, const Accept& accept) {
     std::vector<int> readers = count_readers(graph);

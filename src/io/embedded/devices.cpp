@@ -19,10 +19,10 @@ namespace {
     const std::vector<std::string> near = near_names(name, slugs);
     if (name.find(',') != name.npos) {
         throw Error(ErrorCode::usage,
-                    fmt::format("no device is called '{}'; `ftax compare` takes several", escape_terminal(name)));
+                    fmt::format("unknown device '{}'; `ftax compare` takes several", escape_terminal(name)));
     }
     throw Error(ErrorCode::usage,
-                fmt::format("no device is called '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
+                fmt::format("unknown device '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
                             near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size()));
 }
 

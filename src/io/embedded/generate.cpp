@@ -14,7 +14,7 @@
 
 // generate DATA OUTPUT.cpp: reads a folder laid out as data/ as the program would and writes it down as C++ tables.
 
-// Structured bindings name all members of what is written: one that is added does not compile until it is written here.
+// Structured bindings name all members, so a new member does not compile until it is written here.
 
 namespace {
 

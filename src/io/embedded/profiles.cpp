@@ -83,7 +83,7 @@ std::vector<std::string> calibrated_frameworks() {
 
 [[noreturn]] void fail_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
     throw Error(ErrorCode::usage,
-                fmt::format("no {} is called {}; there is {}", what, escape_terminal(name), fmt::join(known, ", ")));
+                fmt::format("unknown {} {}; available: {}", what, escape_terminal(name), fmt::join(known, ", ")));
 }
 
 const VarianceComponents& variance_components() {

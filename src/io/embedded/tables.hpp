@@ -8,14 +8,14 @@
 #include "ftax/device.hpp"
 #include "ftax/parameter.hpp"
 
-/// What generate.cpp makes of data/ when ftax is built, so that a prediction starts without parsing any of it.
+/// Tables generated from data/ by generate.cpp at build time, so that predictions need not parse it.
 namespace ftax::embedded {
 
 struct ParameterRow {
     std::string_view name;
     double value = 0, relative_stddev = 0;
     std::string_view source;
-    ParameterScope scope = ParameterScope::shared;  ///< of a device's parameter
+    ParameterScope scope = ParameterScope::shared;  ///< scope of a device's parameter
     std::string_view key{};
 };
 

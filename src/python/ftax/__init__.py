@@ -315,7 +315,7 @@ def _predictor(model: Model, device: str, framework: str | None, precision: str 
     with _warnings.catch_warnings(record=True) as caught:
         _warnings.simplefilter("always")
         predictor = Predictor(model, device, framework, precision, **options)
-    for warning in caught:  # told where the function was called
+    for warning in caught:  # reported at the caller
         _warnings.warn(warning.message, warning.category, stacklevel=3)
     return predictor, {name: value for name, value in arguments.items() if name not in _options}
 

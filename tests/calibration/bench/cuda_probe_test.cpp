@@ -19,7 +19,7 @@ std::string program(const ftax::test::TemporaryFolder& folder, const std::string
 
 }  // namespace
 
-TEST_CASE("the probe's output is its CSV, whatever its path is") {
+TEST_CASE("the probe's output is its CSV, for any path") {
     const ftax::test::TemporaryFolder folder;
     const std::string csv = "quantity,value,unit,samples,source\nlaunch_host,2.1e-06,s,21,host clock\n";
     CHECK(run_cuda_probe(program(folder, "printf '" + csv + "'\n")) == csv);

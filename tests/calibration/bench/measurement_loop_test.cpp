@@ -139,7 +139,7 @@ TEST_CASE("BAD_INPUTS 46: a clock that stays throttled marks the case, which is 
     CHECK(run.only("b").samples_s.empty());
 }
 
-TEST_CASE("the steady state of a power-limited card, 0.7 of its largest clock, is no throttling") {
+TEST_CASE("the steady state of a power-limited card, 0.7 of its largest clock, is not throttling") {
     Run run;
     run.device.on_sample = [] { return Sample{1e-3, 0.65}; };
     REQUIRE(run());
@@ -175,7 +175,7 @@ TEST_CASE("BAD_INPUTS 46: out of memory in the middle of the samples leaves no l
     CHECK(run.only("a").samples_s.empty());
 }
 
-TEST_CASE("BAD_INPUTS 46: a clock that steps back or is no number never becomes a latency") {
+TEST_CASE("BAD_INPUTS 46: a clock that steps back or is not a number never becomes a latency") {
     for (const double stepped :
          {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         Run run;

@@ -11,7 +11,7 @@
 
 using namespace ftax::bench;
 
-TEST_CASE("every designed operator is a network with work, and stands in the design once") {
+TEST_CASE("every designed operator is a network with work and occurs once in the design") {
     for (const auto& cases : {cpu_operators(true), cpu_operators(false), gpu_operators(), gpu_operators(72)}) {
         std::set<std::string> seen;
         for (const OperatorCase& c : cases) {
@@ -85,7 +85,7 @@ TEST_CASE("an operator's work is that of its shape") {
 }
 
 TEST_CASE("an unknown operator or a missing dimension is named") {
-    CHECK_THROWS_WITH_AS(static_cast<void>(operator_graph({"warp", {}})), "no operator is called warp", ftax::Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(operator_graph({"warp", {}})), "unknown operator warp", ftax::Error);
     CHECK_THROWS_WITH_AS(static_cast<void>(operator_graph({"linear", {{"m", 2}, {"n", 2}}})), "linear without k",
                          ftax::Error);
 }

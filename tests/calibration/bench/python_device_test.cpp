@@ -100,7 +100,7 @@ TEST_CASE("BAD_INPUTS 46: a worker that stalls is lost after its limit, and anot
     CHECK(device->restart());
 }
 
-TEST_CASE("BAD_INPUTS 46: an answer that is no JSON is a lost device, not a crash") {
+TEST_CASE("BAD_INPUTS 46: an answer that is not JSON is a lost device, not a crash") {
     const FakePython python;
     const auto device = open_python(python.options(starts + "    *prepare*) echo 'Segmentation fault' ;;\n"));
     const auto failure = device->prepare(bench_case());

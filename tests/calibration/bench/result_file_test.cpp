@@ -118,7 +118,7 @@ TEST_CASE("BAD_INPUTS 46: a file with other columns is not continued") {
     CHECK(read_text(path) == "gpu,latency_ms\nx,1\n");
 }
 
-TEST_CASE("how a GPU ran stands in the row: clock, what held it down, whose network it was") {
+TEST_CASE("a row records the GPU's state: clock, limiting factor, origin of the network") {
     CaseResult result = timed(5e-3);
     result.clock_ratio = 0.95;
     result.slowdown = "power cap";

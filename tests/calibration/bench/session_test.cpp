@@ -147,7 +147,7 @@ TEST_CASE("ten warm-ups come before the runs of a network, which end when its la
     CHECK(runs == 11);  // and one that says how many there shall be
 }
 
-TEST_CASE("--resume measures what is missing and appends it; without it nothing is overwritten") {
+TEST_CASE("--resume measures and appends missing rows; without it nothing is overwritten") {
     const TemporaryFolder folder;
     cli::BenchArguments again = arguments(folder);
     {
@@ -169,14 +169,14 @@ TEST_CASE("--resume measures what is missing and appends it; without it nothing 
     CHECK(read_csv(folder.file("measured/models.csv")).rows() == 6);
 }
 
-TEST_CASE("what measuring takes is said before it begins, at least and at most, and what ends it") {
+TEST_CASE("the expected minimum and maximum time and the end of a measurement are announced first") {
     const TemporaryFolder folder;
     const auto run = run_program(measure_command(folder, fake_python(folder, "kill -KILL $PPID")) + " --budget 500");
     CHECK_MESSAGE(run.errors.find("models.csv: 4 cases, 1 to 1 min; --budget ends after 9 min") != std::string::npos,
                   run.errors);
 }
 
-TEST_CASE("a budget ends measuring between two samples and keeps what is complete") {
+TEST_CASE("a budget stops measuring between two samples and keeps complete rows") {
     const TemporaryFolder folder;
     cli::BenchArguments bounded = arguments(folder);
     bounded.budget_s = 0.2;
@@ -224,11 +224,11 @@ TEST_CASE("each repetition of LibTorch's dispatch is a command of its own, and a
     CHECK(has(cli::dispatch_command(arguments, 0), "--resume"));
 }
 
-TEST_CASE("Ctrl-C keeps what is complete, and --resume measures the rest") {
+TEST_CASE("Ctrl-C keeps complete rows, and --resume measures the rest") {
     const TemporaryFolder folder;
     const auto stopped = run_program(measure_command(folder, fake_python(folder, "kill -INT $PPID")));
     CHECK(stopped.exit_code == 1);
-    CHECK(stopped.errors.find("--resume continues it") != std::string::npos);
+    CHECK(stopped.errors.find("--resume continues") != std::string::npos);
     const std::string before = test::read_text(folder.file("measured/models.csv"));
     CHECK(read_csv(folder.file("measured/models.csv")).rows() == 2);
     const auto resumed = run_program(measure_command(folder, fake_python(folder, ":")) + " --resume");

@@ -9,7 +9,7 @@
 
 using namespace ftax::bench;
 
-TEST_CASE("the gap between kernels is what spinning for longer and longer leaves at nothing, whatever the clock") {
+TEST_CASE("the gap between kernels is the intercept of period over spin time, at any clock") {
     for (const double clock : {1.2e9, 1.98e9}) {
         std::vector<std::pair<double, double>> periods(4);
         for (std::size_t i = 0; i < periods.size(); ++i) {

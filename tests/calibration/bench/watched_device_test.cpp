@@ -61,7 +61,7 @@ TEST_CASE("BAD_INPUTS 46: somebody who comes to the GPU disturbs, our own worker
     CHECK_FALSE(sampled(device).disturbed);
 }
 
-TEST_CASE("BAD_INPUTS 46: MIG, company and a GPU that tells nothing are warned of") {
+TEST_CASE("BAD_INPUTS 46: MIG, other processes and a GPU without NVML data cause warnings") {
     Machine machine;
     machine.mig = true;
     machine.processes = 3;

@@ -77,7 +77,7 @@ def main():
     assert {(row["framework"], row["precision"], row["layout"]) for row in read(output, "models.csv")} == {
         ("pytorch-eager", "fp32", ""), ("torchscript", "fp32", ""), ("pytorch-eager", "amp", ""), ("pytorch-eager", "fp32", "nhwc")}
     complete = {name: len(read(output, name)) for name in ROWS}
-    fresh = output + ".fresh"  # as on another machine, which has the files of the last call
+    fresh = output + ".fresh"  # simulates another machine with the files of the last call
     run(fresh, RESUME=output, **machine)
     assert {name: len(read(fresh, name)) for name in ROWS} == complete
     with open(os.path.join(fresh, "environment.json")) as file:

@@ -19,7 +19,7 @@ import campaign_tables  # noqa: E402
 
 
 def altered_profiles(folder):
-    """Paths of a device profile and a host profile of a machine that nobody has a datasheet of."""
+    """Paths of a device profile and a host profile of a machine without a datasheet."""
     device, host = os.path.join(folder, "true_device.json"), os.path.join(folder, "true_host.json")
     with open(os.path.join(ROOT, "data", "profiles", "devices.json")) as file:
         content = json.load(file)

@@ -22,7 +22,7 @@ struct Calibrated {
     test::TemporaryFolder folder;
     double mape = 0, blind_mape = 0;
     double covered = 0;     ///< share of the measured networks inside their 90 % intervals
-    double half_width = 0;  ///< of these, relative
+    double half_width = 0;  ///< relative half-width of these
     std::string refused;
 
     explicit Calibrated(const Faults& faults) {
@@ -96,7 +96,7 @@ TEST_CASE("what calibration assumes and is not so ends in a wider interval or a 
     const Calibrated hidden{
         Faults{.host_scale = 0.5, .throttled_from = 100, .throttled_until = 100000, .tells_clock = false}};
     CHECK((!hidden.refused.empty() || hidden.covered >= 0.9));
-    // Told, and most of the rows: nothing is fitted.
+    // Named in the error, with most of the rows: nothing is fitted.
     const Calibrated hot{Faults{.throttled_from = 250, .throttled_until = 100000}};
     CHECK(hot.refused.find("of the clock of the others") != std::string::npos);
     // Somebody else used the CPU while dispatch was measured.

@@ -54,8 +54,7 @@ TEST_CASE("host time of matrix products and convolutions is recovered from synth
     CHECK(value_of(report, "operator.dispatch_s.conv", "t4") == approx((100e-6 + 0.2e-6 * 400) / 1.25).epsilon(0.05));
 }
 
-TEST_CASE(
-    "a card at its idle clock tells of its host where the kernel hides, a slow stretch of the host does not count") {
+TEST_CASE("a card at its idle clock reveals host time if the kernel is hidden; slow phases of the host are ignored") {
     const DeviceSpec t4 = device_spec("t4");
     const DeviceProfileFile file{.version = "test"};
     const HostProfileFile hosts;

@@ -88,7 +88,7 @@ TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave 
     }
 }
 
-TEST_CASE("rows measured under other conditions are told apart") {
+TEST_CASE("rows measured under other conditions are detected") {
     CHECK(conditions_of("bmm", "t4", "train", 10) == Conditions::campaign_start);
     CHECK(conditions_of("bmm", "t4", "train", 5000) == Conditions::usual);
     CHECK(conditions_of("bmm", "t4", "test", 5000) == Conditions::second_campaign);

@@ -15,9 +15,9 @@ namespace ftax::bench::test {
 
 /// What is not as the fit assumes.
 struct Faults {
-    double host_scale = 1;      ///< of every host time
+    double host_scale = 1;      ///< factor on every host time
     double host_jitter = 0;     ///< standard deviation of the logarithm of each sample of host time
-    double dispatch_scale = 1;  ///< of asynchronous calls alone: somebody else uses the CPU meanwhile
+    double dispatch_scale = 1;  ///< factor on asynchronous calls only: another process uses the CPU
     /// Cases of device time, in their order, that a hot card runs at 0.6 of its clock.
     int throttled_from = 0, throttled_until = 0;
     bool tells_clock = true;

@@ -71,7 +71,7 @@ TEST_CASE("the fit recovers attention and row-wise kernels from synthetic rows")
     CHECK(value(reports, "token.floor_s") == approx(4e-6).epsilon(0.1));
 }
 
-TEST_CASE("rows of other kernels are no rows of this fit") {
+TEST_CASE("rows of other kernels are excluded from this fit") {
     const DeviceSpec device = device_spec("h100-sxm5-80gb");
     OperatorMeasurement row{.op = "generation_attention",
                             .precision = Precision::bf16,

@@ -108,7 +108,7 @@ namespace {
 
 const std::string hopper = "h200-sxm-141gb";
 
-/// Rows as calibration/campaign.sh writes them, of an H200 and a host that nobody has a profile of.
+/// Rows in the format of calibration/campaign.sh, of an H200 and a host without a profile.
 class SyntheticCampaign {
   public:
     static constexpr double gap_s = 1.7e-6, launch_latency_s = 6e-6;
@@ -354,23 +354,23 @@ TEST_CASE("fit refuses options that its rows give no meaning to, and writes what
     const std::string out = folder.file("profile.json");
     for (const char* flag :
          {"--only", "--models", "--iterations", "--starts", "--leave-out-device", "--leave-out-run"}) {
-        refused({here, "-o", out, flag, "1"}, std::string(flag) + " means nothing for rows that were measured");
+        refused({here, "-o", out, flag, "1"}, std::string(flag) + " does not apply to rows that were measured");
         if (std::string_view(flag) != "--leave-out-device")
-            refused({operators, "-o", out, flag, "1"}, std::string(flag) + " means nothing for rows of operators");
+            refused({operators, "-o", out, flag, "1"}, std::string(flag) + " does not apply to rows of operators");
     }
-    refused({here, "-o", out, "--folds"}, "--folds means nothing for rows that were measured");
-    refused({models, "-o", out, "--folds"}, "--folds means nothing for rows of whole models");
-    refused({models, "--host-output", out}, "--host-output means nothing for rows of whole models");
-    refused({operators, models, "-o", out, "--start", out}, "--start stands for a fit of operators");
+    refused({here, "-o", out, "--folds"}, "--folds does not apply to rows that were measured");
+    refused({models, "-o", out, "--folds"}, "--folds does not apply to rows of whole models");
+    refused({models, "--host-output", out}, "--host-output does not apply to rows of whole models");
+    refused({operators, models, "-o", out, "--start", out}, "--start replaces a fit of operators");
     refused({here, "--host-output", out, "--framework", "libtorch", "torchscript"}, "--framework");
     refused({here, "-o", out}, "--output: none of these rows was timed as device_hot");
     refused({here}, "give --output");
-    refused({models, "-o", out, "--framework", "caffe"}, "no framework is called 'caffe'");
+    refused({models, "-o", out, "--framework", "caffe"}, "unknown framework 'caffe'");
     refused({here, models, "-o", out}, "the other files are fitted without it");
     CHECK_FALSE(std::filesystem::exists(out));
 }
 
-TEST_CASE("BAD_INPUTS 46: calibrating a GPU where there is none says so before anything is measured") {
+TEST_CASE("BAD_INPUTS 46: calibrating a missing GPU fails before anything is measured") {
     const test::TemporaryFolder folder;
     const std::string python = folder.write("python",
                                             "#!/bin/sh\nread -r line\necho '{\"error\": \"failed\", \"message\": "

@@ -80,7 +80,7 @@ TEST_CASE("a fit recovers the ratios of quantised products, each generation's ow
     }
 }
 
-TEST_CASE("rows of other operators and precisions, and those that a card does not run, are no rows of a fit") {
+TEST_CASE("a fit excludes rows of other operators and precisions, and those that a card cannot run") {
     const DeviceSpec a100 = device_spec("a100-sxm4-80gb"), h100 = device_spec("h100-sxm5-80gb");
     OperatorMeasurement row{.gpu = "h100-sxm5-80gb",
                             .op = "gemm",

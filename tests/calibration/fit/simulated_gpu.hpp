@@ -10,7 +10,7 @@
 
 namespace ftax::bench::test {
 
-/// A GPU and its host that ftax simulates from profiles nobody knows, with noise on every sample.
+/// A GPU and its host, simulated from hidden profiles with noise on every sample.
 class SimulatedGpu : public BenchDevice {
   public:
     SimulatedGpu(DeviceProfile device, FrameworkProfile framework, double noise)

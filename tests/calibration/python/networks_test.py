@@ -1,4 +1,4 @@
-"""The campaign's networks and frameworks on this machine's CPU. Needs a Python with torch, and says so where there is
+"""The campaign's networks and frameworks on this machine's CPU. Needs a Python with torch; reports if there is
 none."""
 
 import importlib.util

@@ -119,7 +119,7 @@ TEST_CASE("a config.json that cannot be built names file and field") {
     CHECK(failure(with("num_key_value_heads", "3"))
               .says("num_attention_heads: 4 is not a multiple of the 3 heads of keys"));
     CHECK(failure(with("head_dim", "7")).says("even part of each head"));
-    CHECK(failure(with("hidden_act", "\"glue\"")).says("hidden_act: 'glue' is no activation"));
+    CHECK(failure(with("hidden_act", "\"glue\"")).says("hidden_act: unknown activation 'glue'"));
     CHECK(failure(with("attention_bias", "1")).says("attention_bias: must be true or false"));
     CHECK(failure(with("num_hidden_layers", "20000")).code == ErrorCode::limit);
     CHECK(failure(with("vocab_size", "2000000000")).says("vocab_size: 2000000000 is more than"));
@@ -162,7 +162,7 @@ TEST_CASE("infinities and NaN that Python's json writes are read") {
     CHECK(failure(with("hidden_size", "Infinit")).says("not valid JSON"));
 }
 
-TEST_CASE("layers that are no attention keep a state of one size") {
+TEST_CASE("layers other than attention keep a state of fixed size") {
     const Graph graph = import(
         R"({"model_type":"bamba","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,
             "intermediate_size":96,"attn_layer_indices":[1],"mamba_n_heads":4,"mamba_d_head":32,"mamba_n_groups":1,
@@ -208,7 +208,7 @@ TEST_CASE("another JSON file in its place is called what it is") {
     CHECK(failure("{}").says("model_type: is missing"));
 }
 
-TEST_CASE("the language model of a model for text and images is built alone, and says so") {
+TEST_CASE("of a multimodal model only the language model is built, with a warning") {
     const Graph graph = import(std::string(R"({"model_type":"llava","text_config":)") + llama + "}");
     CHECK(parameters(graph) == parameters(import(llama)));
     REQUIRE(graph.warnings.size() == 1);
@@ -378,7 +378,7 @@ TEST_CASE(
     CHECK(ranges(CacheKind::fixed) == ranges(CacheKind::dynamic) + 2);  // queries and keys of the mask
 }
 
-TEST_CASE("a whole model of a family that stands on another one has no warning of a part that is left out") {
+TEST_CASE("a complete model of a family that extends another has no warning about omitted parts") {
     CHECK(import(llama).warnings.empty());
     for (const char* family : {R"("mistral")", R"("qwen2")", R"("qwen3")"})
         CHECK(import(with("model_type", family)).warnings.empty());

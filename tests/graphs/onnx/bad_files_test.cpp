@@ -178,7 +178,7 @@ TEST_CASE("BAD_INPUTS 6: any bytes may stand in names") {
     CHECK(graph.tensors[graph.inputs[0]].name == name);
 }
 
-TEST_CASE("BAD_INPUTS 8: without graph, version or operator set there is no model; a newer IR version warns") {
+TEST_CASE("BAD_INPUTS 8: a file without graph, version or operator set is not a model; a newer IR version warns") {
     OnnxModel model = relu_model();
     model.proto.clear_graph();
     CHECK(failure_of([&] { return model.import(); }).says("graph"));

@@ -283,11 +283,11 @@ TEST_CASE("BAD_INPUTS 25: an unknown operator warns; value_info gives shapes dow
     CHECK_FALSE(blind.tensors[blind.outputs[0]].known_shape);
 
     OnnxModel::value(*model.graph().add_value_info(), "a", {"batch", "5"});
-    const Graph told = model.import();
-    const Tensor& y = told.tensors[told.outputs[0]];
+    const Graph imported = model.import();
+    const Tensor& y = imported.tensors[imported.outputs[0]];
     REQUIRE(y.known_shape);
-    CHECK(told.expressions.to_string(y.shape[0]) == "batch");
-    CHECK(told.expressions.to_string(y.shape[1]) == "5");
+    CHECK(imported.expressions.to_string(y.shape[0]) == "batch");
+    CHECK(imported.expressions.to_string(y.shape[1]) == "5");
 
     ImportOptions options;
     options.unsupported_is_error = true;

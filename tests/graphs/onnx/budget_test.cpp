@@ -109,7 +109,7 @@ TEST_CASE("a Scan over ten million items and sequences of sequences end at the l
 
 namespace {
 
-/// Functions, each of which calls the next several times; the last one holds as many Relus.
+/// A chain of functions, each calling the next several times; the last one has as many Relus.
 OnnxModel nested_functions(int depth, int width) {
     OnnxModel model;
     model.input("x", {"4"}).output("y");

@@ -90,7 +90,7 @@ TEST_CASE(
     CHECK_MESSAGE(failure.says("Reshape_of_qr"), failure.message);
 }
 
-TEST_CASE("a leading dimension that is no batch may still change where the operators follow") {
+TEST_CASE("a leading dimension other than the batch may vary if the operators allow it") {
     OnnxModel model;
     model.input("x", {"16", "8"}).output("y");
     OnnxModel::attribute(model.node("Transpose", {"x"}, {"t"}), "perm", std::vector<std::int64_t>{1, 0});

@@ -69,7 +69,7 @@ TEST_CASE("a sequence of tensors of unlike rank joins to nothing that is known")
     CHECK(joined({"5"}) == "?");
 }
 
-TEST_CASE("Resize takes scales, or sizes where there are no scales") {
+TEST_CASE("Resize uses scales, or sizes if there are no scales") {
     const auto resize = [](bool scales, bool sizes) {
         OnnxModel model(13);
         model.input("x", {"1", "2", "4", "6"}).output("y").integers("sizes", {1, 2, 9, 9});

@@ -46,7 +46,7 @@ std::vector<std::string> unknown_operators(const Graph& graph) {
 }
 
 struct Expected {
-    std::int64_t flops;  ///< of contractions at batch 2 and sequence 16
+    std::int64_t flops;  ///< FLOPs of contractions at batch 2 and sequence 16
     std::vector<std::vector<std::int64_t>> outputs;
 };
 
@@ -54,7 +54,7 @@ struct Expected {
 const std::map<std::string, Expected> networks{
     // stem, depthwise branch, head
     {"image", {2 * 2 * 16 * 16 * (16 * 27 + 8 * 9) + 2 * 2 * 16 * 10, {{2, 10}}}},
-    // of 32 rows: q, k and v; both products of attention; output; both layers of the MLP; softmax of 2048 scores
+    // 32 rows: q, k and v; both products of attention; output; both layers of the MLP; softmax of 2048 scores
     {"encoder", {2 * 32 * (32 * 96 + 2 * 16 * 32 + 32 * 32 + 2 * 32 * 128) + 4 * 2048, {{2, 16, 32}}}},
     // q, k and v; both products of attention; convolution
     {"mixed", {2 * 32 * (32 * 96 + 2 * 16 * 32 + 3 * 32 * 32), {{2, 32}, {2, 16, 3}, {2, 1, 32, 64}}}}};

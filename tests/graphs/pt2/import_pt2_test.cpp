@@ -77,7 +77,7 @@ TEST_CASE("dimensions that torch numbers are called by what they are, or by inpu
     CHECK(names.rename("s1") == "attention_mask.1");
     CHECK(names.rename("s7 + 1") == "past + 1");
     CHECK(names.rename("s9*s9") == "pixels.2*pixels.2");
-    CHECK(names.rename("s12") == "s12");  // of no input
+    CHECK(names.rename("s12") == "s12");  // not an input's symbol
 }
 
 TEST_CASE("a batch beyond the range that the program was exported for is warned of") {
@@ -193,7 +193,7 @@ TEST_CASE("BAD_INPUTS 20: a dimension is an expression, and its hint is never ta
     CHECK(failure_of([&] { static_cast<void>(bind(graph, {})); }).code == ErrorCode::usage);
 }
 
-TEST_CASE("BAD_INPUTS 34: members are never extracted, whatever their names are") {
+TEST_CASE("BAD_INPUTS 34: members are never extracted, regardless of their names") {
     const Graph graph = load_members(
         {{"../../escape.txt", "x"}, {"/absolute", "x"}, {"m/models/model.json", small_program(fixed_batch)}});
     CHECK(graph.ops.size() == 2);
@@ -241,7 +241,7 @@ TEST_CASE("BAD_INPUTS 36: bombs in ZIP and JSON end at a limit") {
     CHECK(failure_of([&] { load_program(small_program(fixed_batch), few); }).code == ErrorCode::limit);
 }
 
-TEST_CASE("BAD_INPUTS 36: JSON that is no JSON is an invalid model") {
+TEST_CASE("BAD_INPUTS 36: invalid JSON is an invalid model") {
     for (const char* text :
          {"", "{", "NaN", "[1e400]", "{\"a\": \"\\ud800\"}", "{}", "[]", "\"x\"", "{\"graph_module\": 1}"}) {
         CAPTURE(text);
@@ -249,7 +249,7 @@ TEST_CASE("BAD_INPUTS 36: JSON that is no JSON is an invalid model") {
     }
 }
 
-TEST_CASE("BAD_INPUTS 37: pickles are never decoded, whether a program stands beside them or not") {
+TEST_CASE("BAD_INPUTS 37: pickles are never decoded, with or without a program next to them") {
     const std::string mark = TemporaryFile("pickle-ran").path();
     std::filesystem::remove(mark);
     const std::string pickle = "cposix\nsystem\n(S'touch " + mark + "'\ntR.";
@@ -305,7 +305,8 @@ TEST_CASE("BAD_INPUTS 21, 22: wrong attributes and missing inputs name the node"
              {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {"as_tensor": {}})", "aten.relu"},
              {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": -8}, {"as_int": 5})", "aten.conv2d"},
              {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": 8.5}, {"as_int": 5})", "tensor 'conv2d': '8.5'"},
-             {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": 99999999999999999999}, {"as_int": 5})", "no integer"}}) {
+             {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": 99999999999999999999}, {"as_int": 5})",
+              "not a 64-bit integer"}}) {
         CAPTURE(bad.with);
         const Failure failure = failure_of([&] { load_program(replaced(good, bad.what, bad.with)); });
         CHECK(failure.code == ErrorCode::model);

@@ -118,7 +118,7 @@ TEST_CASE("a TorchScript condition on shapes is decided and only the branch take
     CHECK(graph.tensors[graph.outputs[0]].producer == 2);
 }
 
-TEST_CASE("BAD_INPUTS 26: of a TorchScript condition on data the larger branch counts, and both sizes are said") {
+TEST_CASE("BAD_INPUTS 26: a data-dependent TorchScript condition takes the larger branch and reports both sizes") {
     const Graph graph = data_dependent_if().interpret();
     // The host reads the condition, then the longer branch runs.
     REQUIRE(graph.ops.size() == 1 + 5);
@@ -198,7 +198,7 @@ TEST_CASE("a TorchScript loop with a break counts the passes up to its bound, or
     CHECK(relu_count(breaking_loop(5).interpret(stops)) == 1);
 }
 
-TEST_CASE("a TorchScript parameter that is a number takes a value, and its error says so") {
+TEST_CASE("a numeric TorchScript parameter requires a value, and the error explains it") {
     const auto repeated = [] {
         Writer w;
         Function& forward = w.program.functions[0];
@@ -304,7 +304,7 @@ TEST_CASE("BAD_INPUTS 28: TorchScript loops without a body, lists of lists and t
     CHECK(repeated.interpret().ops.size() == 4);
 }
 
-TEST_CASE("a TorchScript program that raises for these shapes, or asks for what is not there, is an invalid model") {
+TEST_CASE("a TorchScript program that raises for these shapes, or accesses missing values, is an invalid model") {
     Writer raising;
     const std::uint32_t reason = raising.constant(raising.body(), std::string("odd sizes only"));
     raising.node(raising.body(), "prim::RaiseException", {reason}, {}, ValueType::other);

@@ -57,7 +57,7 @@ std::vector<ScriptOperator> operators_of(const Graph& graph, const ShapeBindings
     return result;
 }
 
-/// Compares the shapes that LibTorch's propagation knows, of a frozen graph, which has fewer operators.
+/// Compares shapes with LibTorch's propagation on a frozen graph, which has fewer operators.
 void check_against_propagation(const std::vector<ScriptOperator>& own, const std::vector<ScriptOperator>& known) {
     auto next = own.begin();
     for (const ScriptOperator& op : known) {
@@ -68,8 +68,8 @@ void check_against_propagation(const std::vector<ScriptOperator>& own, const std
     }
 }
 
-/// Imports what LibTorch runs, and compares the stream and every shape with that run and with the shapes of which its
-/// own propagation knows `propagated`.
+/// Imports a program that LibTorch runs, and compares the stream and every shape with that run and with the
+/// `propagated` shapes that its own propagation knows.
 void check_against_run(const std::string& source, std::size_t propagated) {
     const TemporaryFile file("script.pt");
     const RealRun run = save_and_run(source, file.path(), image);
@@ -162,7 +162,7 @@ def forward(self, x):
                       0);
 }
 
-TEST_CASE("TorchScript dictionaries hold what LibTorch's hold, whatever their keys are") {
+TEST_CASE("TorchScript dictionaries have the same contents as LibTorch's, for any type of key") {
     check_against_run(R"(
 def forward(self, x):
     maps = {"low": torch.relu(x), "high": torch.sigmoid(x)}

@@ -16,7 +16,7 @@ struct ScriptOperator {
 
 /// What LibTorch itself makes of a TorchScript source: saves it as a file, and runs it once for real.
 struct RealRun {
-    Shape shape;                             ///< of the output
+    Shape shape;                             ///< shape of the output
     std::vector<ScriptOperator> dispatched;  ///< in the order in which they ran
 };
 

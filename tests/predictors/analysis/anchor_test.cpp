@@ -177,7 +177,7 @@ TEST_CASE("rows of the predicted model itself also say what the predictor gets w
     CHECK(own.host_noise == approx(0.2 * std::sqrt(0.5)));
 }
 
-TEST_CASE("what is wrong about a model's device time is a factor of its kernels, and as certain as its rows make it") {
+TEST_CASE("the error of a model's device time is a factor on its kernels, as certain as its rows make it") {
     std::vector<AnchorRow> rows;
     for (const char* model : {"a", "b", "odd"}) {
         const double measured_s = std::string_view(model) == "odd" ? 65e-3 : 50e-3;
@@ -219,7 +219,7 @@ TEST_CASE("the spread of a host's time is that of its correlated scalars and of 
     }
 }
 
-TEST_CASE("calls of engines are told from the layers inside, however slow the calls are") {
+TEST_CASE("engine calls are distinguished from the layers inside, even if they are slow") {
     for (const double call_s : {0.35e-3, 2.4e-3}) {
         std::vector<AnchorRow> rows;
         for (int i = 0; i < 4; ++i) {
@@ -241,7 +241,7 @@ TEST_CASE("calls of engines are told from the layers inside, however slow the ca
     }
 }
 
-TEST_CASE("a host nobody measured is best told by a small batch, a card by a large one") {
+TEST_CASE("an unmeasured host is best calibrated by a small batch, a card by a large one") {
     const Graph graph = load_graph("resnet50");
     Predictor predictor(graph, device_profile("a30"), framework_profile("pytorch-eager"));
     const std::vector<std::int64_t> candidates{1, 8, 64, 512};
@@ -260,7 +260,7 @@ TEST_CASE("each run that is suggested narrows what the ones before it left open"
     Predictor predictor(graph, device_profile("a30"), framework_profile("pytorch-eager"));
     const std::vector<std::int64_t> batches{1, 512};
     const AnchorPlan plan = suggest_anchors(predictor, {}, batches, batches);
-    REQUIRE(plan.runs.size() == 2);  // the small one tells the host, the large one the card
+    REQUIRE(plan.runs.size() == 2);  // the small one determines the host, the large one the card
     CHECK(plan.runs[0].batch + plan.runs[1].batch == 513);
     CHECK(plan.runs[0].half_width < 0.9 * plan.half_width);
     CHECK(plan.runs[1].half_width < 0.9 * plan.runs[0].half_width);

@@ -7,7 +7,7 @@
 
 using namespace ftax;
 
-TEST_CASE("BAD_INPUTS 44: beyond the measured range a prediction says so and its interval is wider") {
+TEST_CASE("BAD_INPUTS 44: a prediction beyond the measured range has a warning and a wider interval") {
     GraphBuilder net("wide");
     const TensorId x = net.input("x", {"batch", "4096"});
     const Graph graph = net.finish({net.linear(net.linear(x, 16384), 4096)});

@@ -115,7 +115,7 @@ TEST_CASE("experts that a precision quantises take as little memory as the layer
     CHECK(weights_bytes(Precision::fp8) < 0.53 * weights_bytes(Precision::fp16));
 }
 
-TEST_CASE("a cache of fixed length is written where the new token stands, and fp8 halves it") {
+TEST_CASE("a cache of fixed length is written at the new token's position, and fp8 halves it") {
     const Graph fixed = model(with_cache(CacheKind::fixed));
     const std::int64_t written = scatter_bytes(fixed, {{"batch", 2}, {"seq", 1}, {"past", 9}, {"cache", 64}});
     CHECK(written == cache_bytes(2, 1));
@@ -217,7 +217,7 @@ TEST_CASE("an engine that decodes over a latent cache reads 512 + 64 values a to
         // A prompt has its keys and values expanded.
         const std::int64_t scores = layers * latent_heads * 100 * 100;
         CHECK(work(attention, 1, 100, 0).flops == 2 * scores * (plain + turned + value + 2));
-        const std::int64_t head_flops = 2 * hidden * vocabulary;  // of the last token alone
+        const std::int64_t head_flops = 2 * hidden * vocabulary;  // only the last token
         CHECK(work(linear, 1, 100, 0).flops == 100 * work(linear, 1, 1, 0).flops - 99 * head_flops);
     }
 }
@@ -416,7 +416,7 @@ TEST_CASE("an engine that does not evict serves the rest in a turn of its own") 
     CHECK(total_s(2 * most + rest) == approx(2 * total_s(most) + total_s(rest)));
 }
 
-TEST_CASE("cards that share each layer hold their part of it and add up twice a layer") {
+TEST_CASE("with tensor parallelism each card holds a part of every layer, with two all-reduces per layer") {
     ImportOptions options;
     options.tensor_parallel = 4;
     const Graph whole = model();
@@ -510,7 +510,7 @@ TEST_CASE("the encoder of speech runs once, and its keys and values are part of 
     CHECK(&decoder.decoder() == &decoder.predictor());
 }
 
-TEST_CASE("while a cache grows both its copies stand in the memory, beside what is alive") {
+TEST_CASE("while a cache grows, both copies are in memory in addition to live tensors") {
     const Graph graph = parse_text_graph(R"(graph grows
 input %x f16[batch,8,seq,64]
 input %past_key_values.0.key f16[batch,8,past,64]

@@ -293,7 +293,7 @@ TEST_CASE("a sampler on the device takes its time for each token of a step") {
     CHECK(more_s({.sequences = 100, .context = 500}) == approx(100 * sampling_s).epsilon(1e-6));
     CHECK(more_s({1000, 500, 100, 500}) == approx(101 * sampling_s).epsilon(1e-6));
     const StepLoad load{.sequences = 100, .context = 500};
-    CHECK(sampling(load).energy_j - greedy(load).energy_j == approx(100 * sampling_s * 700).epsilon(1e-3));  // of 700 W
+    CHECK(sampling(load).energy_j - greedy(load).energy_j == approx(100 * sampling_s * 700).epsilon(1e-3));  // at 700 W
 }
 
 TEST_CASE("the keys that a mixed step reads fill the pause in which the device waits for the host") {

@@ -74,7 +74,7 @@ TEST_CASE("each file of host costs is of the framework and host that its name sa
     CHECK(profiles >= 20);
 }
 
-TEST_CASE("a model with half weights that is predicted in fp32 says so") {
+TEST_CASE("a model with half-precision weights predicted in fp32 has a warning") {
     const Graph graph = parse_text_graph(R"(graph half
 input %x f16[8,64]
 weight %w f16[64,64]
@@ -106,7 +106,7 @@ TEST_CASE("a CUDA graph leaves the device time and takes the dispatch away") {
     CHECK(captured.bound != Bound::host);
 }
 
-TEST_CASE("the backend cudagraphs drops what is not read and copies weights before each run") {
+TEST_CASE("the backend cudagraphs removes unread operators and copies weights before each run") {
     const auto predicted = [](const char* rest, const char* framework, const PredictOptions& options = {}) {
         return predict(parse_text_graph(std::string("graph one\ninput %x f32[64,4096]\nweight %w f32[16384,4096]\n"
                                                     "%y f32[64,16384] = linear(%x,%w)\n") +
@@ -348,9 +348,10 @@ TEST_CASE("an engine that TorchScript calls costs its call, one that runs alone 
     const Graph graph = convolutions();
     for (const char* name : {"tensorrt", "torch-tensorrt"}) {
         Predictor predictor(graph, device_profile("t4"), framework_profile(name));
-        const Explanation told = predictor.explain({{"batch", 1}});
+        const Explanation explanation = predictor.explain({{"batch", 1}});
         const bool called = std::string(name) == "torch-tensorrt";
-        CHECK(told.launches.front().host_kind == (called ? HostKind::engine_call : HostKind::forward));
-        for (std::size_t i = 1; i < told.launches.size(); ++i) CHECK(told.launches[i].host_kind == HostKind::engine);
+        CHECK(explanation.launches.front().host_kind == (called ? HostKind::engine_call : HostKind::forward));
+        for (std::size_t i = 1; i < explanation.launches.size(); ++i)
+            CHECK(explanation.launches[i].host_kind == HostKind::engine);
     }
 }

@@ -54,7 +54,7 @@ TEST_CASE("on every card TensorRT's int8 is no slower than its fp16, nor that th
     }
 }
 
-TEST_CASE("a card without tensor cores for int8 runs the engine in f16, and says so") {
+TEST_CASE("a card without int8 tensor cores runs the engine in f16, with a warning") {
     const Graph graph = load_graph("zoo:resnet50");
     const DeviceProfile volta = device_profile("v100-sxm2-16gb");
     const auto predict = [&](Precision precision) {

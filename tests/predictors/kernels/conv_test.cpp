@@ -93,7 +93,7 @@ TEST_CASE("cuDNN 7 names one algorithm for few channels: implicit GEMM, on Turin
     CHECK(plan(least, turing, p).seconds < named_s);
 }
 
-TEST_CASE("where tensor cores are no faster, a TF32 convolution takes Winograd's algorithm on CUDA cores") {
+TEST_CASE("if tensor cores are no faster, a TF32 convolution uses Winograd on CUDA cores") {
     auto rates = compute_only(Architecture::ampere, MathPath::tf32);
     const auto p = ideal_parameters();
     const ConvShape winograd = square(64, 256, 256, 32, 3), pointwise = square(64, 256, 256, 32, 1);
@@ -144,7 +144,7 @@ TEST_CASE("blocks of the fused Winograd kernel follow the grids that were observ
     CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::volta, 0, 0).winograd_mosaics) == 8 * 9 * 5);
     s = square(52, 1180, 12, 49, 3);
     CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::ampere, 0, 0).winograd_mosaics) ==
-          13 * 7 * 13);  // four images side by side
+          13 * 7 * 13);  // a mosaic of four images
     CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::turing, 0, 0).winograd_mosaics) == 52 * 7 * 4);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("strided, dilated, grouped and transposed convolutions do not run as W
     CHECK_FALSE(is_winograd(s));
 }
 
-TEST_CASE("depthwise convolutions have their own kernels, groups are products side by side") {
+TEST_CASE("depthwise convolutions have their own kernels, groups are independent GEMMs") {
     const auto p = declared_parameters();
     const auto rates = rates_of(Architecture::turing);
     CHECK(plan(square(8, 128, 128, 56, 3, 1, 32), rates, p).algorithm == name_of(ConvAlgorithm::implicit_gemm));
@@ -291,7 +291,7 @@ TEST_CASE("CUDA cores do 1x1 filters in groups, of f32 with tiles of 128 columns
     CHECK(plan(s, compute_only(Architecture::volta), p).seconds == approx(full));
 }
 
-TEST_CASE("tensor cores compute narrow groups of a power of two side by side") {
+TEST_CASE("tensor cores merge narrow groups whose widths are powers of two") {
     const auto p = ideal_parameters();
     const auto rates = compute_only(Architecture::ampere, MathPath::fp16_tensor);
     const auto seconds = [&](std::int64_t groups, std::int64_t width) {

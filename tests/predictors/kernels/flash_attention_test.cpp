@@ -137,7 +137,7 @@ TEST_CASE("FlashAttention 2 copies groups of heads that share keys into rows, wh
     CHECK(floor_s("h100-sxm5-80gb", decode(4, 64)) == floor_s("h100-sxm5-80gb", decode(4, 64, 32, 32)));
 }
 
-TEST_CASE("one query is no tile of queries") {
+TEST_CASE("a single query does not use a tile of queries") {
     for (const char* device : devices) {
         CAPTURE(device);
         const auto models = unfitted(device);

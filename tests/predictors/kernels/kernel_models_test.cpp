@@ -21,7 +21,7 @@ DeviceProfile unfitted(std::string_view device) {
 }
 
 /// How many numbers of a generation's file (data/architectures) were chosen by fits of a library's heuristic: all in an
-/// object whose source says so.
+/// object with a corresponding source.
 int heuristic_numbers(const nlohmann::json& value, bool heuristic = false) {
     if (value.is_number()) return heuristic ? 1 : 0;
     if (!value.is_structured()) return 0;
@@ -61,7 +61,7 @@ TEST_CASE("tiny kernels are bound by the floor, large copies by memory") {
           Bound::memory);
 }
 
-// The bar is 25 free numbers per generation, all told. The limits are what is true today: lower them with each number
+// The limit is 25 free numbers per generation in total. The limits are what is true today: lower them with each number
 // that goes. A generation's heuristic counts what its own file says; what it inherits counts where it stands.
 TEST_CASE("a generation rests on no more free numbers than today") {
     KernelParameters p;

@@ -33,7 +33,7 @@ Occupancy of_shape(const MemoryShape& shape) {
 
 }  // namespace
 
-TEST_CASE("fewer blocks than SMs leave SMs empty, the rest of a wave does likewise") {
+TEST_CASE("fewer blocks than SMs leave SMs empty, as does a partial wave") {
     CHECK(of_blocks(3, 128, 4).sms == approx(0.3));
     CHECK(of_blocks(10, 128, 4).sms == approx(1));
     CHECK(of_blocks(40, 128, 4).sms == approx(1));

@@ -72,7 +72,7 @@ TEST_CASE("a norm by elements reads its rows twice") {
 TEST_CASE("of traffic as large as the L2 a share of 1 - 1/e comes from memory") {
     const auto models = unfitted("a100-sxm4-80gb");
     const auto& rates = models.at(MathPath::fp32);
-    const std::int64_t rows = 2560;  // of 8192 halves, read and written: 80 MiB, twice the L2
+    const std::int64_t rows = 2560;  // rows of 8192 fp16 values, read and written: 80 MiB, twice the L2
     const auto twice = models.plan(token(TokenKernel::gated, rows, 8192, true), MathPath::bf16_tensor);
     const auto once = models.plan(token(TokenKernel::gated, rows / 2, 8192, true), MathPath::bf16_tensor);
     const double l2_bytes_per_s = 0.5 * 5120 * models.parameters.tensor_gemm.clock * rates.boost_clock_hz;

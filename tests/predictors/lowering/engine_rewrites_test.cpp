@@ -50,7 +50,7 @@ TEST_CASE("attention that a model spells out becomes one operator, with its mask
     }
 }
 
-TEST_CASE("scores that are read a second time are no inner part of an attention") {
+TEST_CASE("attention with scores read by other operators is not fused") {
     GraphBuilder net("scores");
     const TensorId q = net.input("q", {"batch", "4", "seq", "16"});
     const TensorId scores = net.matmul(q, net.transpose(q, {0, 1, 3, 2}));
@@ -92,7 +92,7 @@ output %y
     CHECK(graph.tensors[op.inputs[1]].name == "k");
     CHECK(graph.tensors[op.inputs[2]].name == "v");
     REQUIRE(op.inputs.size() == 4);
-    CHECK(graph.tensors[op.inputs[3]].name == "mask");  // that which tells queries apart, not the slopes
+    CHECK(graph.tensors[op.inputs[3]].name == "mask");  // the mask that depends on the query, not the slopes
 }
 
 TEST_CASE("layers of one input become one product whose pieces no kernel moves") {

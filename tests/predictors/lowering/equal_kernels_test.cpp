@@ -52,7 +52,7 @@ TEST_CASE("kernels that are called equal have one shape at every binding, and a 
                     repeated += first[i] < i ? 1 : 0;
                 }
             }
-            CHECK(repeated > first.size());  // of three bindings: more than a third of the kernels
+            CHECK(repeated > first.size());  // over three bindings: more than a third of the kernels
         }
     }
 }

@@ -123,7 +123,7 @@ TEST_CASE("resizing walks over the planes of all images, sampling over a grid ov
     CHECK(shape("grid_sample").row_length == 16 * 30 * 4);
 }
 
-TEST_CASE("an embedding bag reads a row for each index, of which it writes one sum per bag") {
+TEST_CASE("an embedding bag reads a row per index and writes one sum per bag") {
     const auto read = [](const std::string& rows, const std::string& bag) {
         const Graph graph = parse_text_graph("graph bags\nweight %w f32[" + rows + ",64]\ninput %i i64[10" + bag +
                                              "]\n%y f32[10,64] = embedding(%w,%i)\noutput %y\n");

@@ -74,7 +74,7 @@ std::vector<OpKind> kinds(const Run& run) {
 
 TEST_CASE("TensorRT takes quantisation into convolutions, residual sum included, and moves it before a maximum") {
     const Run run = run_of(residual_block, "tensorrt", "t4", Precision::fp16);
-    // The input is quantised once; the last pair stays open towards softmax, which has no kernel of int8.
+    // The input is quantised once; the last pair stays, since softmax has no int8 kernel.
     CHECK(kinds(run) == std::vector<OpKind>{OpKind::quantize, OpKind::conv, OpKind::conv, OpKind::pool,
                                             OpKind::dequantize, OpKind::softmax});
     const BoundShapes bound = bind(run.graph, {{"batch", 2}});

@@ -51,7 +51,7 @@ TEST_CASE("ONNX Runtime's passes leave two convolutions of a residual block") {
     CHECK(graph.ops[1].outputs == graph.outputs);
 }
 
-TEST_CASE("an addition without relu is no epilogue of FusedConv but one of TensorRT") {
+TEST_CASE("an addition without relu is an epilogue in TensorRT but not in FusedConv") {
     GraphBuilder net("linear bottleneck");
     const TensorId x = net.input("x", {"batch", "8", "4", "4"});
     const Graph source = net.finish({net.add(net.conv(x, 8), x)});
