@@ -104,7 +104,8 @@ StepTable::StepTable(Generator& generator, const StepOptions& options)
     : generator_(generator),
       options_(options),
       prompts_([this](std::int64_t tokens, std::int64_t keys) { return prompts(tokens, static_cast<double>(keys)); }),
-      decoding_([this](std::int64_t sequences, std::int64_t context) { return decoding(sequences, context); }) {}
+      decoding_([this](std::int64_t sequences, std::int64_t context) { return decoding(sequences, context); }),
+      sequence_s_(decoding(2, 0).host_s - decoding(1, 0).host_s) {}
 
 StepCost StepTable::prompts(std::int64_t tokens, double keys) {
     tokens = std::max<std::int64_t>(1, tokens);
@@ -115,6 +116,10 @@ StepCost StepTable::prompts(std::int64_t tokens, double keys) {
             const Prediction draft = options_.draft->predictor().predict(bindings);
             add_device(cost, draft.device_s, draft.power_w * draft.device_s);
         }
+        // Several stand for what the device does, not for so many requests that the host takes care of.
+        const double others_s = static_cast<double>(several - 1) * sequence_s_;
+        cost.host_s -= others_s;
+        cost.latency_s -= others_s;
         return cost;
     };
     // Tokens that attend to more keys than they are go on with a prompt; those with fewer are several prompts: between
@@ -162,9 +167,8 @@ StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Dec
     const double keys = load.prompt_keys * static_cast<double>(load.prompt_tokens) / static_cast<double>(tokens);
     StepCost cost = load.prompt_tokens == 0 ? decoding(load.sequences, load.context) : prompts(tokens, keys);
     if (load.prompt_tokens > 0 && load.sequences > 0) {
-        const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0),
-                       one = decoding(1, 0);
-        const double host_s = std::max(0.0, step.host_s - one.host_s);
+        const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0);
+        const double host_s = static_cast<double>(load.sequences) * sequence_s_;
         // Where the host of a pass takes longer than the device, the sequences' keys and values fill the pause.
         add_device(cost, std::max(0.0, step.device_s - empty.device_s), std::max(0.0, step.energy_j - empty.energy_j));
         cost.host_s += host_s;

@@ -75,6 +75,7 @@ class StepTable {
     Generator& generator_;
     StepOptions options_;
     BendingTable prompts_, decoding_;
+    double sequence_s_;  ///< of the host, for each sequence of a step
 };
 
 }  // namespace ftax
