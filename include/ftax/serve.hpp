@@ -115,11 +115,13 @@ struct Serving {
     Percentiles tpot_s;     ///< mean time of a further token of a request
     Percentiles itl_s;      ///< time between two tokens of a sequence, over all tokens
     Percentiles latency_s;  ///< end to end
-    double duration_s = 0;  ///< from the first arrival to the last token
+    /// What rates are counted over: from the first arrival to the last token; where clients keep requests outstanding,
+    /// from when each has had a first token until the last request is sent.
+    double duration_s = 0;
     double requests_per_s = 0;
     double tokens_per_s = 0;    ///< that were generated
     double utilisation = 0;     ///< share of the duration in which a step runs, on average over all cards
-    double energy_j = 0;        ///< of all steps, on all boards
+    double energy_j = 0;        ///< of its steps, on all boards
     double mean_sequences = 0;  ///< that run, over the time steps take
     double mean_outstanding = 0;
     double peak_cache_share = 0;

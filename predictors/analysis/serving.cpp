@@ -92,10 +92,13 @@ class Arrivals {
         return next_ < open_ ? times_[next_].arrival_s + frontend_s_ : std::numeric_limits<double>::infinity();
     }
     [[nodiscard]] bool done() const { return ended_ == times_.size(); }
-    void end(std::size_t request, double now_s) {
+    /// Whether a client sends the last request now.
+    bool end(std::size_t request, double now_s) {
         times_[request].last_token_s = now_s;
         ++ended_;
-        if (is_closed_ && open_ < times_.size()) times_[open_++].arrival_s = now_s;
+        if (!is_closed_ || open_ == times_.size()) return false;
+        times_[open_++].arrival_s = now_s;
+        return open_ == times_.size();
     }
     [[nodiscard]] RequestTimes& operator[](std::size_t request) { return times_[request]; }
     [[nodiscard]] std::int64_t outstanding() const { return static_cast<std::int64_t>(next_ - ended_); }
@@ -111,14 +114,16 @@ class Arrivals {
 /// Sums up a run step by step.
 class Record {
   public:
-    explicit Record(std::int64_t cards = 1) : cards_(static_cast<double>(cards)) {}
+    /// Of `clients` that send requests one after the other; 0: requests come by themselves.
+    explicit Record(std::int64_t clients, std::int64_t cards = 1)
+        : cards_(static_cast<double>(cards)), clients_(clients) {}
 
     /// A step that keeps each of `cards` busy for `taken_s`.
     void add(double now_s, const StepCost& cost, double taken_s, const ServingMoment& moment, std::int64_t cards = 1) {
         ++serving_.steps;
         busy_s_ += taken_s;
-        card_s_ += taken_s * static_cast<double>(cards);
-        serving_.energy_j += cost.energy_j * static_cast<double>(cards);
+        totals_.card_s += taken_s * static_cast<double>(cards);
+        totals_.energy_j += cost.energy_j * static_cast<double>(cards);
         sequence_s_ += taken_s * static_cast<double>(moment.running);
         const bool host = cost.host_s > cost.device_s;
         bound_s_[static_cast<std::size_t>(host                           ? ServingBound::host
@@ -135,7 +140,16 @@ class Record {
         serving_.timeline.resize(kept);
     }
     void wait(ServingBound bound, double taken_s) { bound_s_[static_cast<std::size_t>(bound)] += taken_s; }
-    void gap(double seconds, std::int64_t tokens) { gaps_.add(seconds, tokens); }
+    void gap(double seconds, std::int64_t tokens) {
+        gaps_.add(seconds, tokens);
+        totals_.tokens += static_cast<double>(tokens);
+    }
+    void first_token(double now_s) {
+        ++totals_.tokens;
+        if (++begun_ == clients_) begin_ = at(now_s);
+    }
+    /// The last request is on its way: what is left runs beside fewer and fewer others.
+    void last_sent(double now_s) { end_ = at(now_s); }
     void evict() { ++serving_.evictions; }
 
     [[nodiscard]] Serving finish(std::vector<RequestTimes> requests) {
@@ -153,12 +167,19 @@ class Record {
         serving_.tpot_s = tpot.percentiles();
         serving_.itl_s = gaps_.percentiles();
         serving_.latency_s = latency.percentiles();
-        serving_.duration_s = end_s - requests.front().arrival_s;
-        serving_.requests_per_s = static_cast<double>(requests.size()) / serving_.duration_s;
-        serving_.tokens_per_s = tokens / serving_.duration_s;
-        serving_.utilisation = card_s_ / (cards_ * serving_.duration_s);
+        const double first_s = requests.front().arrival_s;
+        constexpr double least_share = 0.125;  // of a run that is enough to count over
+        if (end_.time_s - begin_.time_s < least_share * (end_s - first_s)) {
+            begin_ = {.time_s = first_s};
+            end_ = at(end_s);
+        }
+        serving_.duration_s = end_.time_s - begin_.time_s;
+        serving_.tokens_per_s = (end_.tokens - begin_.tokens) / serving_.duration_s;
+        serving_.requests_per_s = serving_.tokens_per_s * static_cast<double>(requests.size()) / tokens;
+        serving_.utilisation = (end_.card_s - begin_.card_s) / (cards_ * serving_.duration_s);
+        serving_.energy_j = end_.energy_j - begin_.energy_j;
         serving_.mean_sequences = sequence_s_ / busy_s_;
-        serving_.mean_outstanding = outstanding_s / serving_.duration_s;
+        serving_.mean_outstanding = outstanding_s / (end_s - first_s);
         const auto seconds_of = [&](ServingBound bound) { return bound_s_[static_cast<std::size_t>(bound)]; };
         if (serving_.utilisation < 0.5) {
             serving_.bound = ServingBound::load;
@@ -177,9 +198,20 @@ class Record {
     }
 
   private:
+    struct Totals {
+        double time_s = 0, tokens = 0, card_s = 0, energy_j = 0;
+    };
+    [[nodiscard]] Totals at(double now_s) {
+        totals_.time_s = now_s;
+        return totals_;
+    }
+
     Serving serving_;
     Distribution gaps_;
-    double cards_, busy_s_ = 0, card_s_ = 0, sequence_s_ = 0;
+    Totals totals_;
+    Totals begin_, end_;  ///< of the steady state: all clients have a first token; the last request is sent
+    double cards_, busy_s_ = 0, sequence_s_ = 0;
+    std::int64_t clients_, begun_ = 0;
     std::array<double, 6> bound_s_{};
 };
 
@@ -368,6 +400,7 @@ class Scheduler {
                     if (decoded) tokens = std::min(times.output - sequence.generated, 1 + accepted(sequence.taken - 1));
                     if (sequence.generated == 0) {
                         times.first_token_s = now_s;
+                        record_.first_token(now_s);
                     } else {
                         record_.gap((now_s - sequence.last_token_s) / static_cast<double>(tokens), tokens);
                     }
@@ -571,12 +604,15 @@ Serving serve_pools(std::span<const ServingRequest> requests, const ServerPool* 
                     const std::function<double(std::int64_t)>& transfer_s) {
     const ServerPool& entrance = prefill != nullptr ? *prefill : decode;
     Arrivals arrivals(requests, entrance.options.concurrency, entrance.options.frontend_s);
-    Record record(decode.servers * decode.cards + (prefill != nullptr ? prefill->servers * prefill->cards : 0));
+    Record record(entrance.options.concurrency,
+                  decode.servers * decode.cards + (prefill != nullptr ? prefill->servers * prefill->cards : 0));
     std::deque<Server> readers, servers;
     const auto emptiest = [](std::deque<Server>& pool) -> Server& {
         return *std::ranges::min_element(pool, {}, &Server::outstanding);
     };
-    const Server::Leave end = [&](std::size_t request, double now_s) { arrivals.end(request, now_s); };
+    const Server::Leave end = [&](std::size_t request, double now_s) {
+        if (arrivals.end(request, now_s)) record.last_sent(now_s);
+    };
     const Server::Leave hand_over = [&](std::size_t request, double now_s) {
         RequestTimes& times = arrivals[request];
         times.first_token_s = now_s + transfer_s(times.prompt);
@@ -648,7 +684,7 @@ Serving serve(std::span<const ServingRequest> requests, const ServerPool& prefil
 Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOptions& options,
                       const std::function<StepCost(std::int64_t)>& run) {
     Arrivals arrivals(requests, options.concurrency);
-    Record record;
+    Record record(options.concurrency);
     std::deque<std::size_t> waiting;
     double now_s = 0;
     while (!arrivals.done()) {
@@ -665,12 +701,13 @@ Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOp
         const StepCost cost = run(batch);
         for (std::int64_t i = 0; i < batch; ++i) arrivals[waiting[static_cast<std::size_t>(i)]].scheduled_s = now_s;
         now_s += cost.latency_s;
+        record.add(now_s, cost, cost.latency_s, {0, batch, static_cast<std::int64_t>(waiting.size()) - batch, 0});
         for (std::int64_t i = 0; i < batch; ++i) {
             arrivals[waiting.front()].first_token_s = now_s;
-            arrivals.end(waiting.front(), now_s);
+            record.first_token(now_s);
+            if (arrivals.end(waiting.front(), now_s)) record.last_sent(now_s);
             waiting.pop_front();
         }
-        record.add(now_s, cost, cost.latency_s, {0, batch, static_cast<std::int64_t>(waiting.size()), 0});
     }
     return record.finish(arrivals.take_times());
 }

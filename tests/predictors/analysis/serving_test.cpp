@@ -130,6 +130,19 @@ TEST_CASE("clients with a fixed concurrency keep so many requests outstanding") 
     CHECK(serving.mean_sequences <= 8);
 }
 
+TEST_CASE("rates of clients are those of the steady state, whatever the longest request takes at the end") {
+    std::vector<ServingRequest> requests(400, {0, 1, 50});
+    requests.push_back({0, 1, 2000});
+    // Eight tokens in each step of 10 ms until the last request is sent, which then runs alone.
+    const Serving serving = serve(requests, {.concurrency = 8, .chunks_prompts = false}, constant);
+    CHECK(serving.tokens_per_s == approx(800).epsilon(0.02));
+    CHECK(serving.latency_s.mean == approx((400 * 0.5 + 20) / 401).epsilon(0.02));
+    const std::vector<ServingRequest> few(requests.begin(), requests.begin() + 8);
+    const Serving whole = serve(few, {.concurrency = 8}, constant);
+    CHECK(whole.tokens_per_s == approx(800).epsilon(0.02));
+    CHECK(whole.duration_s == approx(0.5));
+}
+
 TEST_CASE("prompts are read in parts beside decoding, or hold it up") {
     std::vector<ServingRequest> requests{{0, 10, 400}, {1, 8000, 2}};
     const SchedulerOptions parts{.max_tokens = 1000};
@@ -294,6 +307,24 @@ TEST_CASE("a sampler on the device takes its time for each token of a step") {
     CHECK(more_s({1000, 500, 100, 500}) == approx(101 * sampling_s).epsilon(1e-6));
     const StepLoad load{.sequences = 100, .context = 500};
     CHECK(sampling(load).energy_j - greedy(load).energy_j == approx(100 * sampling_s * 700).epsilon(1e-3));  // at 700 W
+}
+
+TEST_CASE("the host of a mixed step counts its sequences once, however short the prompts and many the sequences") {
+    const Graph graph = load_graph("llama-3-8b");
+    Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                        {.precision = Precision::bf16, .libraries = {.engine = 11}});
+    StepTable table(generator, {});
+    const auto host_s = [&](std::int64_t prompt_tokens, std::int64_t sequences) {
+        return table.exact({prompt_tokens, static_cast<double>(prompt_tokens) / 2, sequences, 500}).host_s;
+    };
+    const double sequence_s = host_s(2000, 2) - host_s(2000, 1);
+    CHECK(sequence_s > 1e-6);
+    // Decoding is captured as a graph up to 256 sequences.
+    for (const std::int64_t sequences : {8, 200, 400}) {
+        CAPTURE(sequences);
+        CHECK(host_s(30, sequences) - host_s(30, 1) ==
+              approx(static_cast<double>(sequences - 1) * sequence_s).epsilon(0.05));
+    }
 }
 
 TEST_CASE("the keys that a mixed step reads fill the pause in which the device waits for the host") {
