@@ -4,7 +4,8 @@
     served_rows.py FTAX serving.csv serving_engines.csv requests_vllm_rtx4090_llama8b.csv OUT.csv
 
 Of serving_engines.csv every fifth run that is aggregated, on one to eight cards, and every third whose prefill and decode workers
-are apart and counted, on up to 72. serving.csv does not say how long prompts are: 150 tokens are taken for chat, 250 for gpqa. What
+are apart and counted, on up to 72. serving.csv does not say how long prompts are, nor how lengths spread: log-normal ones are drawn,
+of which the median of chat's prompts, their spread and the share that follow an answer were chosen with the times in view. What
 serving_engines.csv does not say of a run is what its recipe says: lengths, limits and draft tokens of InferenceX (SemiAnalysisAI,
 benchmarks/*.sh and utils/bench_serving: random-range-ratio 0.8, ten requests a client, whose first come at once), fixed lengths of
 AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B.
@@ -13,14 +14,14 @@ AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B.
 import concurrent.futures
 import csv
 import json
+import math
 import os
 import random
 import subprocess
 import sys
 import tempfile
 
-PROMPTS = {"gpqa": 250}
-CHAT_PROMPT, MOST_TOKENS, EVERY, APART_EVERY = 150, 4000, 5, 3
+EVERY, APART_EVERY = 5, 3
 MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepseek-v3",
           "DeepSeek-R1-NVFP4": "deepseek-v3", "DeepSeek-V3.1-NVFP4": "deepseek-v3", "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "b200_sxm": "b200"}
@@ -46,22 +47,60 @@ def precision_of(row, model):
     return () if model.startswith("gpt-oss") else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
 
 
-def serving(rows):
+def log_normal(draw, median, sigma, most):
+    return min(most, max(1, round(draw.lognormvariate(math.log(median), sigma))))
+
+
+def chat(draw, tokens):
+    """A message of LM Arena, in a template of 30 tokens; a quarter follow an answer that is not in the cache."""
+    prompt = 30 + log_normal(draw, 40, 1.8, 12000)
+    if draw.random() < 0.25:
+        prompt += log_normal(draw, 280, 0.6, 4096)
+    return prompt, log_normal(draw, tokens * math.exp(-0.7 ** 2 / 2), 0.7, 4096)
+
+
+def question(draw, tokens):
+    """A question of GPQA Diamond and what a model thinks about it."""
+    return log_normal(draw, 200, 0.45, 2048), log_normal(draw, tokens * math.exp(-0.5 ** 2 / 2), 0.5, 32768)
+
+
+def ml_energy_requests(folder, row):
+    """Requests of a run of ML.ENERGY (ml-energy/benchmark, mlenergy/llm and configs/vllm/*/sweeps.yaml): 1,024 of LM Arena or 198 of
+    GPQA, repeated for large batches, all sent at once, so that one waits for each place that gets free."""
+    batch, is_chat = int(row["max_batch"]), row["task"] != "gpqa"
+    count = 1024 * math.ceil((2 * batch + 1) / 1024) if is_chat else 198 * math.ceil(1.15 * batch / 198)
+    path = os.path.join(folder, f"{row['task']}_{row['osl']}_{batch}.csv")
+    if not os.path.exists(path):
+        draw = random.Random(1)
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows([("arrival_s", "prompt", "output"), *(
+                (0, *(chat if is_chat else question)(draw, float(row["osl"]))) for _ in range(count))])
+    return ["--requests", path, "--concurrency", batch + 1]
+
+
+def series(row):
+    return tuple(row[c] for c in ("gpu", "tp", "model", "task"))
+
+
+def serving(rows, folder):
+    """Apart are series whose client or API server is at its limit: with the fewest sequences, where fewer than 3 % of the steps have
+    a prompt, one gap in 20 is 1.3 times as long as half of them are."""
+    rows = [row for row in rows if row["gpus"] == row["tp"]]
+    fewest = {}
     for row in rows:
-        if row["gpus"] != row["tp"]:
-            continue
-        model, batch = model_of(row["model"]), row["max_batch"]
-        tokens = min(round(float(row["osl"])), MOST_TOKENS)
+        fewest.setdefault(series(row), row)
+    for row in rows:
+        model, first = model_of(row["model"]), fewest[series(row)]
+        kind = ", client at its limit" if float(first["itl_p95_ms"]) > 1.3 * float(first["itl_p50_ms"]) else ""
         yield (row["framework"], row["gpu"], model, [
             model, "--device", row["gpu"], "--framework", row["framework"], *precision_of(row, model), "--tp", row["tp"],
-            "--max-num-seqs", batch, "--concurrency", batch, "--prompt", PROMPTS.get(row["task"], CHAT_PROMPT),
-            "--new-tokens", tokens, "--count", max(2 * int(batch), 64)],
-            {"between tokens, p50": ("itl_p50_s", float(row["itl_p50_ms"]) * 1e-3),
-             "between tokens, p90": ("itl_p90_s", float(row["itl_p90_ms"]) * 1e-3),
-             "between tokens, p99": ("itl_p99_s", float(row["itl_p99_ms"]) * 1e-3),
-             "tokens per second": ("tokens_per_s", float(row["tokens_per_s"])),
-             "watts": ("power_w", float(row["power_w"])),
-             "joules per token": ("energy_per_item_j", float(row["j_per_token"]))})
+            "--max-num-seqs", row["max_batch"], "--gpu-memory-utilization", 0.95, *ml_energy_requests(folder, row)],
+            {"between tokens, p50" + kind: ("itl_p50_s", float(row["itl_p50_ms"]) * 1e-3),
+             "between tokens, p90" + kind: ("itl_p90_s", float(row["itl_p90_ms"]) * 1e-3),
+             "between tokens, p99" + kind: ("itl_p99_s", float(row["itl_p99_ms"]) * 1e-3),
+             "tokens per second" + kind: ("tokens_per_s", float(row["tokens_per_s"])),
+             "watts" + kind: ("power_w", float(row["power_w"])),
+             "joules per token" + kind: ("energy_per_item_j", float(row["j_per_token"]))})
 
 
 def layout(row):
@@ -153,6 +192,9 @@ def engines(rows, folder):
         key = (*(row[c] for c in alike), model_of(row["model_path"]), layout(row))
         slowest[key] = max(slowest.get(key, 0), float(row["silicon_tpot_ms"]))
     for row in some[::EVERY]:
+        # vLLM's rows of 512 clients: a token comes as fast as with 4, the first after minutes, so that many never ran together.
+        if row["backend"] == "vllm" and row["concurrency"] == "512":
+            continue
         model, clients, (tp, dp, ep) = model_of(row["model_path"]), int(row["concurrency"]), layout(row)
         faster = 1.05 * float(row["silicon_tpot_ms"]) < slowest[(*(row[c] for c in alike), model, (tp, dp, ep))]
         drafts = drafts_of(row, dp, faster and model == "deepseek-v3")
@@ -179,7 +221,7 @@ def requests(path):
 def main():
     ftax, serving_csv, engines_csv, requests_csv, out = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        runs = [*serving(read(serving_csv)), *engines(read(engines_csv), folder), *apart(read(engines_csv), folder),
+        runs = [*serving(read(serving_csv), folder), *engines(read(engines_csv), folder), *apart(read(engines_csv), folder),
                 *requests(requests_csv)]
 
         def predict(run):
