@@ -25,7 +25,7 @@ EVERY, APART_EVERY = 5, 3
 MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepseek-v3",
           "DeepSeek-R1-NVFP4": "deepseek-v3", "DeepSeek-V3.1-NVFP4": "deepseek-v3", "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "b200_sxm": "b200"}
-ENGINES = {"trtllm": "tensorrt-llm@1.0", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
+ENGINES = {"trtllm": "tensorrt-llm@1.2", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
 PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
 OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
 UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
@@ -162,6 +162,11 @@ def different(rows):
             yield row
 
 
+def engine_of(row):
+    """That of a version that is named, else one of the time."""
+    return "tensorrt-llm@1.0" if row["backend_version"].startswith("1.0.") else ENGINES[row["backend"]]
+
+
 def figures(row, kind):
     return {"time per token" + kind: ("tpot_mean_s", float(row["silicon_tpot_ms"]) * 1e-3),
             "first token" + kind: ("ttft_mean_s", float(row["silicon_ttft_ms"]) * 1e-3)}
@@ -176,8 +181,8 @@ def apart(rows, folder):
         model, (read, decode) = model_of(row["model_path"]), ([
             max(1, int(row[f"{worker}_{c}"] or 1)) for c in ("num_workers", "tp_size", "attention_dp_size", "moe_ep_size")]
             for worker in ("prefill", "decode"))
-        yield (ENGINES[row["backend"]], DEVICES[row["system"]], model, [
-            model, "--device", DEVICES[row["system"]], "--framework", ENGINES[row["backend"]], *precision_of(row, model),
+        yield (engine_of(row), DEVICES[row["system"]], model, [
+            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model),
             "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
             "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
             "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"]))],
@@ -200,8 +205,8 @@ def engines(rows, folder):
         drafts = drafts_of(row, dp, faster and model == "deepseek-v3")
         lengths = (("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", max(5 * clients, 20)) if model in OWN or row["isl"] not in ("1024", "8192") else
                    ("--requests", requests_file(folder, row, clients)))
-        yield (ENGINES[row["backend"]], DEVICES[row["system"]], model, [
-            model, "--device", DEVICES[row["system"]], "--framework", ENGINES[row["backend"]], *precision_of(row, model),
+        yield (engine_of(row), DEVICES[row["system"]], model, [
+            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model),
             "--tp", tp, "--dp", dp, "--ep", ep, "--concurrency", clients, *lengths, *recipe(row, model, tp, dp, clients, drafts)],
             figures(row, ", drafted" if drafts else ", groups" if dp > 1 else ", experts apart" if ep > 1 else ""))
 
