@@ -177,7 +177,7 @@ StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Dec
     // A sampler that sorts keeps the SMs at full power.
     const double seconds = options_.sampling_s * static_cast<double>(decoded + (load.prompt_tokens > 0 ? 1 : 0));
     cost.device_s += seconds;
-    cost.latency_s += seconds + options_.sends_s + options_.send_s_per_token * static_cast<double>(tokens);
+    cost.latency_s += seconds;
     cost.energy_j += seconds * generator_.device().power_limit_w;
     return cost;
 }

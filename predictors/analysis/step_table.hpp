@@ -46,11 +46,10 @@ class BendingTable {
 
 /// What a step takes beside the pass over its tokens.
 struct StepOptions {
-    bool schedules_ahead = true;               ///< host and device of successive steps run side by side
-    double sampling_s = 0;                     ///< of the sampler's kernels, for each token
-    std::int64_t draft_tokens = 0;             ///< that are verified for each sequence
-    Generator* draft = nullptr;                ///< what predicts them, one pass for each; null: nothing that takes time
-    double sends_s = 0, send_s_per_token = 0;  ///< between all stages of a pipeline: of a step, and for each token
+    bool schedules_ahead = true;    ///< host and device of successive steps run side by side
+    double sampling_s = 0;          ///< of the sampler's kernels, for each token
+    std::int64_t draft_tokens = 0;  ///< that are verified for each sequence
+    Generator* draft = nullptr;     ///< what predicts them, one pass for each; null: nothing that takes time
 };
 
 /// Costs the steps of an engine that serves a language model, by exact predictions of passes and a table of them.

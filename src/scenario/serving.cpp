@@ -200,16 +200,6 @@ std::int64_t layers_of(const Graph& graph) {
     return layers;
 }
 
-/// Values of a token between two layers: what the last product, that of the logits, reads.
-double width_of(const Graph& graph) {
-    TensorId tensor = graph.outputs[0];
-    for (OpId id = graph.tensors[tensor].producer; id != no_op; id = graph.tensors[tensor].producer) {
-        tensor = graph.ops[id].inputs[0];
-        if (graph.ops[id].is(OpKind::linear, OpKind::matmul)) break;
-    }
-    return static_cast<double>(graph.expressions.constant_value(graph.tensors[tensor].shape.back()).value_or(0));
-}
-
 /// What holds however many requests come.
 void describe(report::ServingRow& row, const Predictor& predictor, const Prediction& step) {
     row.low = step.low_s / step.latency_s;
@@ -310,16 +300,10 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     const std::int64_t together = arguments.concurrency > 0 ? arguments.concurrency : typical_sequences;
     describe(row, generator.predictor(),
              generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
-    StepOptions step{.schedules_ahead = options.schedules_ahead,
-                     .sampling_s = sampling_s(graph, generator.device(), libraries, traits),
-                     .draft_tokens = options.draft_tokens,
-                     .draft = draft};
-    if (layout.stages > 1) {
-        constexpr double send_s = 10e-6;  // order of magnitude: NCCL's send and receive of a short message
-        const auto links = static_cast<double>(layout.stages - 1);
-        step.sends_s = links * send_s;
-        step.send_s_per_token = links * 2 * width_of(graph) / generator.device().peer_bandwidth_bytes_per_s.value_or(1);
-    }
+    const StepOptions step{.schedules_ahead = options.schedules_ahead,
+                           .sampling_s = sampling_s(graph, generator.device(), libraries, traits),
+                           .draft_tokens = options.draft_tokens,
+                           .draft = draft};
     const auto table = std::make_shared<StepTable>(generator, step);
     return {.options = options,
             .step = [table](const StepLoad& load) { return (*table)(load); },
