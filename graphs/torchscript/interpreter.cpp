@@ -425,7 +425,7 @@ class Interpreter {
             for (Change& change : changes) apply(change);
         }
         remove(then ? middle : begin, then ? mark() : middle);
-        if (first && second && (goes_on || first_count + second_count > 0)) {
+        if (first && second && (goes_on != nullptr || first_count + second_count > 0)) {
             const auto [least, most] = std::minmax(first_count, second_count);
             const auto [choice, added] = choices_.insert({name, {then, goes_on != nullptr, most, least}});
             report(name, choice->second);
