@@ -10,19 +10,19 @@ file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR
      ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py ${PROJECT_SOURCE_DIR}/calibration/bench/operators.txt
      ${PROJECT_SOURCE_DIR}/src/report/assets/*)
 list(SORT embedded_files)
+list(TRANSFORM embedded_files PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE dependencies)
 
-set(assembly ".section .note.GNU-stack,\"\",@progbits\n.section .rodata\n")
+set(assembly "#ifdef __wasm__\n.section .rodata.files,\"\",@\n#else\n.section .note.GNU-stack,\"\",@progbits\n.section .rodata\n#endif\n")
 set(declarations "")
 set(entries "")
-set(index 0)
-set(dependencies "")
 foreach(file IN LISTS embedded_files)
+    list(FIND embedded_files ${file} index)
     string(APPEND assembly ".global ftax_file_${index}\n.global ftax_file_${index}_end\n"
-                           "ftax_file_${index}: .incbin \"${PROJECT_SOURCE_DIR}/${file}\"\nftax_file_${index}_end: .byte 0\n")
+                           ".type ftax_file_${index},@object\n.type ftax_file_${index}_end,@object\n"
+                           "ftax_file_${index}: .incbin \"${PROJECT_SOURCE_DIR}/${file}\"\nftax_file_${index}_end: .byte 0\n"
+                           ".size ftax_file_${index}, ftax_file_${index}_end - ftax_file_${index}\n.size ftax_file_${index}_end, 1\n")
     string(APPEND declarations "extern \"C\" const char ftax_file_${index}[], ftax_file_${index}_end[];\n")
     string(APPEND entries "    {\"${file}\", {ftax_file_${index}, std::size_t(ftax_file_${index}_end - ftax_file_${index})}},\n")
-    list(APPEND dependencies ${PROJECT_SOURCE_DIR}/${file})
-    math(EXPR index "${index} + 1")
 endforeach()
 
 set(embedded_dir ${PROJECT_BINARY_DIR}/embedded)

@@ -202,7 +202,7 @@ class WidthMarks {
 
 Graph widened(const Graph& graph, const ShapeBindings& bindings, std::int64_t numerator, std::int64_t denominator) {
     check_operands(graph);
-    const BoundShapes bound = bind(graph, bindings);
+    const BoundShapes bound = ftax::bind(graph, bindings);
     const WidthMarks marks(graph, bound);
     Graph result = graph;
     ExpressionPool& pool = result.expressions;

@@ -30,7 +30,7 @@ struct NasArguments {
     std::vector<std::string> dims;
     std::string output = "-";
     std::string score;
-    std::size_t top = 0;
+    std::uint64_t top = 0;
     double max_latency_ms = 0;
     unsigned threads = 0;
     bool pareto = false;

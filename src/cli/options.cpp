@@ -149,7 +149,7 @@ FTAX_OPTION(std::vector<std::string>);
 FTAX_OPTION(int);
 FTAX_OPTION(unsigned);
 FTAX_OPTION(std::int64_t);
-FTAX_OPTION(std::size_t);
+FTAX_OPTION(std::uint64_t);
 FTAX_OPTION(double);
 FTAX_OPTION(std::optional<int>);
 #undef FTAX_OPTION

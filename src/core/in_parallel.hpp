@@ -10,8 +10,8 @@
 
 namespace ftax {
 
-/// Calls `work(i)` for each i below `count`, on `threads` threads; 0: as many as there are processors. Rethrows what
-/// the first of those i threw that failed, when all have ended.
+/// Calls `work(i)` for each i below `count`, on `threads` threads, the caller's among them; 0: as many as there are
+/// processors. Rethrows what the first of those i threw that failed, when all have ended.
 template <class Work>
 void in_parallel(std::size_t count, unsigned threads, const Work& work) {
     if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
@@ -31,8 +31,9 @@ void in_parallel(std::size_t count, unsigned threads, const Work& work) {
         }
     };
     {
-        std::vector<std::jthread> workers;
-        for (std::size_t i = 0; i < std::min<std::size_t>(threads, count); ++i) workers.emplace_back(take);
+        std::vector<std::jthread> others;
+        for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) others.emplace_back(take);
+        take();
     }
     if (failure) std::rethrow_exception(failure);
 }

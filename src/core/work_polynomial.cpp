@@ -28,7 +28,7 @@ struct Totals {
 Totals totals(const Graph& graph, ShapeBindings bindings, const std::vector<std::string>& symbols,
               const std::vector<std::int64_t>& sizes) {
     for (std::size_t i = 0; i < symbols.size(); ++i) bindings[symbols[i]] = sizes[i];
-    const Work work = total_work(graph, bind(graph, bindings));
+    const Work work = total_work(graph, ftax::bind(graph, bindings));
     return {static_cast<long double>(work.flops),
             static_cast<long double>(work.read_bytes) + static_cast<long double>(work.write_bytes)};
 }

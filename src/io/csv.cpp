@@ -47,7 +47,7 @@ class CellReader {
     std::string_view plain() {
         char* const begin = at_;
         while (!at_end() && *at_ != ',' && !at_line_end()) ++at_;
-        return {begin, at_};
+        return {begin, static_cast<std::size_t>(at_ - begin)};
     }
 
     std::string_view quoted() {
@@ -65,7 +65,7 @@ class CellReader {
         }
         ++at_;
         if (!at_end() && *at_ != ',' && !at_line_end()) fail(line_, "text behind a closing quote");
-        return {begin, out};
+        return {begin, static_cast<std::size_t>(out - begin)};
     }
 
     char* at_;

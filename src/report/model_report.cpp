@@ -110,7 +110,7 @@ std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
 }  // namespace
 
 ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth) {
-    const BoundShapes bound = bind(graph, bindings);
+    const BoundShapes bound = ftax::bind(graph, bindings);
     ModelReport report;
     report.model = graph.name;
     report.format = graph.format;

@@ -65,7 +65,7 @@ std::string_view name_of(Dispatch dispatch) noexcept {
 }
 
 std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindings) {
-    const BoundShapes bound = bind(graph, bindings);
+    const BoundShapes bound = ftax::bind(graph, bindings);
     std::vector<StreamRow> stream;
     stream.reserve(graph.ops.size());
     for (const Op& op : graph.ops) {
