@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test wheel site sanitized asan tsan fuzz mutants instructions golden gallery bench format coverage clean
+.PHONY: demo test wheel web site sanitized asan tsan fuzz mutants instructions golden gallery bench format coverage clean
 
 # The program alone with all verbs but those of LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -31,6 +31,11 @@ WHEEL_PYTHON ?= python3
 wheel:
 	@cmake/packages.sh program fit python wheel
 	@cmake/wheel.sh $(WHEEL_PYTHON) $(BUILD)/wheel
+
+# The program for browsers, as a folder of static files in $(BUILD)/web/site. The test `web` compares it with the program.
+web:
+	@cmake/packages.sh program python
+	@web/build.sh $(BUILD)/web $(JOBS)
 
 # The documentation as a site in $(BUILD)/site/site, its links checked.
 site:

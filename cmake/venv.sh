@@ -1,8 +1,8 @@
 #!/bin/sh
-# venv.sh FOLDER: makes a virtual environment with the packages of requirements.txt, or leaves it when it has them.
+# venv.sh FOLDER [FILE]: makes a virtual environment with the packages of FILE (requirements.txt here), or leaves it when it has them.
 set -eu
 venv=$1
-requirements=$(dirname "$0")/requirements.txt
+requirements=${2:-$(dirname "$0")/requirements.txt}
 
 if cmp -s "$requirements" "$venv/requirements.txt"; then
     exit 0
