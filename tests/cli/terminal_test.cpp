@@ -87,7 +87,7 @@ TEST_CASE("zsh and fish ask for the same words, one after a comma too") {
     CHECK(zsh.find(run_program("completion bash").output) != std::string::npos);
     CHECK(fish.starts_with("# Completes ftax in fish"));
     const std::string verbs = run_program("completion words -- pre").output;
-    CHECK(verbs.find("predict\tlatency per batch") != std::string::npos);
+    CHECK(verbs.find("predict\tpredict latency per batch") != std::string::npos);
     CHECK(run_program("completion words -- predict bert --device a1").output.starts_with("a10\n"));
     CHECK(run_program("completion words -- compare bert --device t4,a1").output.starts_with("t4,a10\n"));
     CHECK(run_program("completion words -- devices show t").output.find("\nquadro-rtx-8000\n") != std::string::npos);
