@@ -66,6 +66,9 @@ const DeviceProfile& Predictor::device() const {
 const FrameworkProfile& Predictor::framework() const {
     return state_->prepared.framework;
 }
+const PredictOptions& Predictor::options() const {
+    return state_->prepared.options;
+}
 Precision Predictor::precision() const {
     return state_->prepared.widened ? Precision::int8 : state_->prepared.options.precision;
 }

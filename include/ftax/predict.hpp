@@ -149,6 +149,8 @@ class Predictor {
     [[nodiscard]] const FrameworkProfile& framework() const;
     /// Returns the requested precision; an engine builder without kernels for it may run another, with a warning.
     [[nodiscard]] Precision precision() const;
+    /// Returns the options as they are executed, library versions included.
+    [[nodiscard]] const PredictOptions& options() const;
 
   private:
     struct State;

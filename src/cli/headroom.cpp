@@ -67,9 +67,8 @@ int run_headroom(const HeadroomArguments& arguments) {
         .run = report_on(predictor, arguments.model), .budget = budget, .growths = {}, .switches = {}};
     report.run.rows.push_back(predicted_row(predictor, bindings, batch));
     add_warnings(report.run);
-    PredictOptions options = arguments.run.options;
-    options.precision = report.run.precision;
-    report.growths = find_headroom(graph, predictor.device(), predictor.framework(), options, bindings, budget);
+    report.growths =
+        find_headroom(graph, predictor.device(), predictor.framework(), predictor.options(), bindings, budget);
     report.switches = switches(graph, predictor, arguments, bindings);
     write_result(arguments.output, forms_of(report));
     return 0;

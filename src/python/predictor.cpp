@@ -57,19 +57,20 @@ class SharedPredictor {
     SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework,
                     const std::string& precision, const std::string& host, const std::string& anchor,
                     const std::string& device_file, const std::string& framework_file, bool channels_last, int cudnn,
-                    double padding, bool synchronized, bool copies, bool framework_given) {
+                    double padding, bool synchronized, bool copies, bool framework_given)
+        : graph_(graph) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         scenario::RunArguments run{device, framework, framework_given, precision, host, anchor};
         run.device_profile = device_file;
         run.framework_profile = framework_file;
-        options_ = {.channels_last = channels_last, .padding = padding, .synchronized = synchronized, .copies = copies};
-        options_.libraries.cudnn = cudnn;
-        run.options = options_;
+        run.options = {.channels_last = channels_last,
+                       .libraries = {.cudnn = cudnn},
+                       .padding = padding,
+                       .synchronized = synchronized,
+                       .copies = copies};
         scenario::HeldWarnings held;
         const scenario::GivenGraph holding(nullptr, &held);
         predictor_ = std::make_unique<Predictor>(scenario::make_predictor(graph, {.model = graph.name}, run));
-        options_.precision = predictor_->precision();
-        (void)scenario::chosen_framework(framework, host, framework_file, options_.libraries);
         warnings_ = graph.warnings;
         for (auto& [warning, prints] : held) warnings_.push_back(std::move(warning));
     }
@@ -94,7 +95,7 @@ class SharedPredictor {
     }
     [[nodiscard]] std::string headroom(const Bindings& dims, double budget) const {
         if (!(budget > 0)) throw Error(ErrorCode::usage, "the budget must be a share above 0, e.g. 0.05");
-        return to_text(find_headroom(predictor_->graph(), predictor_->device(), predictor_->framework(), options_,
+        return to_text(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(),
                                      {dims.begin(), dims.end()}, budget));
     }
     /// Every launch with its times and when it ran.
@@ -125,7 +126,7 @@ class SharedPredictor {
         return to_text(p, memory);
     }
 
-    PredictOptions options_;
+    const Graph& graph_;  // which Python keeps alive
     std::unique_ptr<Predictor> predictor_;
     std::mutex mutex_;
     std::vector<std::string> warnings_;

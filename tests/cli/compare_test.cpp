@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -192,6 +193,21 @@ TEST_CASE("compare: the SLO comes before the price, whose file names the devices
     CHECK(refused({"--device", "t4", "--price", "nan"}) == 2);
     CHECK(refused({"--device", "t4", "--slo", "ttft=1ms"}) == 2);
     CHECK(refused({"--price", folder.write("bad.csv", "device,price\nt4,1\n")}) == 6);
+}
+
+TEST_CASE("headroom ends at the batch at which predict exceeds the budget, with the libraries of the version") {
+    const std::vector<std::string> run{"resnet50",      "--device",    "h100-sxm5-80gb", "--framework",
+                                       "torch-compile", "--precision", "bf16",           "--json"};
+    const auto answer = [&](std::vector<std::string> words) {
+        words.insert(words.begin() + 1, run.begin(), run.end());
+        return nlohmann::json::parse(run_ftax(words).output);
+    };
+    const auto found = answer({"headroom", "--batch", "4"})["headroom"][0];
+    REQUIRE(found["property"] == "batch");
+    const int end = found["to"].get<int>();
+    const auto rows = answer({"predict", "--batch", fmt::format("4,{},{}", end, end + 1)})["predictions"];
+    CHECK(rows[1]["latency_s"].get<double>() <= 1.05 * rows[0]["latency_s"].get<double>());
+    CHECK(rows[2]["latency_s"].get<double>() > 1.05 * rows[0]["latency_s"].get<double>());
 }
 
 TEST_CASE("headroom: properties and frameworks, and invalid budgets") {
