@@ -113,7 +113,7 @@ std::string device_table(std::string_view datasheet, Style style) {
         if (value.is_object() && value.contains("value")) add(name, value);
     }
     for (const auto& [path, value] : file["peak_flops_per_s"].items()) add(path + "_flops_per_s", value);
-    text += "\n" + table.print(style) + "\n";
+    text += fmt::format("\n{}\n", table.print(style));
     for (const auto& [key, source] : file["sources"].items()) {
         text += fmt::format("{}: {}\n", escape_terminal(key), escaped(source));
     }
