@@ -29,10 +29,10 @@ def test_functions_give_what_predictors_give():
     assert before.bound == "host" and after.bound != "host"
 
 
-@pytest.mark.parametrize("framework", ["pytorch-eager", "torch-compile"])
-def test_headroom_ends_where_the_budget_does(framework):
-    predictor = ftax.Predictor("resnet18", "quadro-rtx-8000", framework)
-    found = {h.name: h for h in ftax.headroom("resnet18", "quadro-rtx-8000", framework, budget=0.1, batch=2)}
+@pytest.mark.parametrize("framework, device", [("pytorch-eager", "quadro-rtx-8000"), ("torch-compile", "h100-sxm5-80gb")])
+def test_headroom_ends_where_the_budget_does(framework, device):
+    predictor = ftax.Predictor("resnet18", device, framework)
+    found = {h.name: h for h in ftax.headroom("resnet18", device, framework, budget=0.1, batch=2)}
     assert set(found) == {"batch", "width", "depth"}
     batch = found["batch"]
     before, within, beyond = predictor.sweep([2, int(batch.end), int(batch.end) + 1])
