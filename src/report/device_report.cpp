@@ -33,7 +33,7 @@ std::string print_quantity(std::string_view name, double value) {
 /// A quantity under the name of its file; JSON writes whole numbers without a decimal point.
 Column<DeviceSpec> datasheet_column(std::string name, std::string title,
                                     std::function<std::optional<double>(const DeviceSpec&)> of) {
-    const auto value = [name, of](const DeviceSpec& device) {
+    const auto value = [name, of = std::move(of)](const DeviceSpec& device) {
         const std::optional<double> number = of(device);
         if (!number) return Value(nullptr, "–", Tone::quiet);
         constexpr double exact_limit = 9007199254740992.0;  // 2^53
