@@ -105,13 +105,11 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double head = attention::padded_head(shape.head_dim);
         const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
-        // The second product sums over the existing keys, 32 at a time.
-        const double summed = 32 * std::ceil(seen / 32) / keys_per_block;
         const bool tf32 = device.path == MathPath::tf32;
         const double share = tf32 ? attention::tf32_share * device.chip->flash2.mma_share / attention::tf32_products
                                   : p.memory_efficient_efficiency;
-        const double score_s = slots * (2 * (1 + summed) * head / (device.flops_per_s * share) +
-                                        p.score_cycles / (device.sms * device.boost_clock_hz));
+        const double score_s =
+            slots * (4 * head / (device.flops_per_s * share) + p.score_cycles / (device.sms * device.boost_clock_hz));
         plan.compute_s = waves * tile * keys_per_block * score_s;
         plan.memory_s = tensors_bytes / device.bandwidth_bytes_per_s;
         plan.seconds += equations::smooth_maximum(plan.compute_s, plan.memory_s);

@@ -56,18 +56,6 @@ TEST_CASE("memory-efficient attention in f32 takes three products in TF32, at th
     CHECK(device.chip->flash2.mma_share < 0.5);
 }
 
-TEST_CASE("two keys take one of the two steps of the second product") {
-    auto p = initial_parameters();
-    p.score_cycles = 0;
-    AttentionShape shape = long_sequence();
-    const auto work_s = [&](std::int64_t keys) {
-        shape.kv_length = keys;
-        return plan(shape, round_device(), p, {}).compute_s;
-    };
-    CHECK(work_s(2) == approx(0.75 * work_s(64)));
-    CHECK(work_s(33) == approx(work_s(64)));
-}
-
 TEST_CASE("a causal mask saves nearly half of a long sequence") {
     const auto p = initial_parameters();
     AttentionShape causal = long_sequence();
