@@ -487,8 +487,8 @@ class Lowering {
 
     /// Returns true for f32 attention in the memory-efficient kernel, which uses three TF32 products.
     bool splits_f32(const Op& op) const {
-        return op.kind == OpKind::attention && !traits_.engine && options_.precision == Precision::fp32 &&
-               graph_.tensors[op.inputs[0]].shape.size() == 4;
+        return op.kind == OpKind::attention && !traits_.engine && !traits_.wide_activations &&
+               options_.precision == Precision::fp32 && graph_.tensors[op.inputs[0]].shape.size() == 4;
     }
 
     MathPath contraction_path(bool convolution, Precision operands = Precision::fp32) const {

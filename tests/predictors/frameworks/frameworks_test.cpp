@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/lowering/lowering.hpp"
 #include "tests/approx.hpp"
 #include "tests/measured.hpp"
 
@@ -124,6 +126,19 @@ TEST_CASE("the backend cudagraphs removes unread operators and copies weights be
     PredictOptions older;
     older.libraries.torch = 204;
     CHECK(predicted("", "cuda-graph", older).device_s - eager_s < 0.2 * weights_s);
+}
+
+TEST_CASE("llama.cpp multiplies f32 scores on CUDA cores, PyTorch's memory-efficient kernel on TF32 tensor cores") {
+    const Graph graph = parse_text_graph(
+        "graph one\ninput %q f32[8,16,4096,64]\ninput %k f32[8,16,4096,64]\ninput %v f32[8,16,4096,64]\n"
+        "%y f32[8,16,4096,64] = attention(%q,%k,%v)\noutput %y\n");
+    const auto path = [&](const char* framework) {
+        const Schedule schedule = lower(graph, device_spec("a100-sxm4-80gb"), {}, framework_model(framework).traits);
+        const auto attends = [](const Kernel& kernel) { return kernel.cls == KernelClass::attention; };
+        return std::find_if(schedule.kernels.begin(), schedule.kernels.end(), attends)->path;
+    };
+    CHECK(path("llama.cpp") == MathPath::fp32);
+    CHECK(path("pytorch-eager") == MathPath::tf32);
 }
 
 TEST_CASE("PyTorch before 2.2 has FlashAttention 1, which takes twice as long") {
