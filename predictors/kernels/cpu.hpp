@@ -73,7 +73,7 @@ struct CpuModel {
     DeviceSpec device;
     CpuParameters parameters;
 
-    /// Size from which the allocator maps an output anew on every call, with a page fault per page.
+    /// Output size from which the allocator maps new pages on every call; each page then costs a page fault.
     /// Source: glibc, M_MMAP_THRESHOLD_MAX of 64-bit systems.
     static constexpr double mapped_anew_bytes = 32.0 * (1 << 20);
     /// Minimum elements per thread. Source: at::internal::GRAIN_SIZE.

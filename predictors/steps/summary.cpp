@@ -106,8 +106,7 @@ void warn_of_precision(const PreparedModel& prepared, Prediction& result) {
     } else if (built && precision.precision == Precision::int8) {
         result.warnings.push_back(
             "int8: convolutions, linear layers, norms, pooling and their outputs, and attention with heads of 64 and "
-            "up "
-            "to 384 tokens where the version and card have the plugin's kernel; softmax and the rest stay f16");
+            "up to 384 tokens where the version and card have the plugin's kernel; softmax and the rest stay f16");
     } else if (precision.quantizes_weights()) {
         result.warnings.push_back(
             fmt::format("{}: linear layers and experts; embeddings, norms, attention and heads stay {}", precision.name,

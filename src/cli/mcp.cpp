@@ -64,8 +64,7 @@ json initialize(const json& parameters) {
             {"serverInfo", {{"name", "ftax"}, {"version", FTAX_VERSION}}},
             {"instructions",
              "Predicts the latency of neural networks on GPUs. Times are in seconds. predict takes one device, "
-             "framework and "
-             "precision, compare, generate and serve take lists; models and devices list the names."}};
+             "framework and precision, compare, generate and serve take lists; models and devices list the names."}};
 }
 
 json answer_to(const json& request) {

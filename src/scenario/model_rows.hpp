@@ -18,7 +18,7 @@ struct ModelRowSelection {
 };
 
 /// Lists the points of whole-model latency curves that the device decides, with the kernels they launch; the median
-/// stands for replicates. Models nobody knows are named on stderr.
+/// stands for replicates. Unknown models are reported on stderr.
 [[nodiscard]] std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
                                                     const ModelRowSelection& selection);
 

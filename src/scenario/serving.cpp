@@ -91,7 +91,7 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
             std::move(name)};
 }
 
-/// How the engine of a framework schedules unless told otherwise. Source: vLLM, EngineArgs.get_batch_defaults: cards of
+/// Scheduler defaults of a framework's engine. Source: vLLM, EngineArgs.get_batch_defaults: cards of
 /// 70 GiB and more take 8,192 tokens a step and 1,024 sequences, others 2,048 and 256; TensorRT-LLM, max_num_tokens
 /// 8,192 and max_batch_size 2,048; SGLang, chunked_prefill_size 2,048 to 8,192 by memory.
 SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
@@ -512,18 +512,18 @@ report::ServingReport serve(const ServingArguments& arguments) {
         }
         row.precision = one.run.precision;
     });
-    std::set<std::string> told;
+    std::set<std::string> reported;
     for (std::size_t i = 0; i < all.size(); ++i) {
         release(warnings[i]);
         print_warnings(report.rows[i].warnings);
-        told.insert(report.rows[i].warnings.begin(), report.rows[i].warnings.end());
+        reported.insert(report.rows[i].warnings.begin(), report.rows[i].warnings.end());
     }
     if (std::all_of(report.rows.begin(), report.rows.end(), [](const report::ServingRow& row) { return !row.runs(); }))
         throw Error(ErrorCode::usage, report.rows.front().skipped);
     rank_rows(report.rows, report.ranking);
     if (report.ranking.has_level && !report.rows.front().keeps_level)
         print_warnings({report.warnings.emplace_back("no combination keeps the level")});
-    const std::vector<std::string> rest = warnings_besides(told);
+    const std::vector<std::string> rest = warnings_besides(reported);
     for (const std::string& warning : rest)
         if (std::find(report.warnings.begin(), report.warnings.end(), warning) == report.warnings.end())
             report.warnings.push_back(warning);

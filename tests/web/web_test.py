@@ -1,7 +1,7 @@
 """ftax in a browser against the program itself: web_test.py FTAX SITE, SITE being what `make web` builds.
 
-Reports of 30 models agree to 1e-9, a file that is dropped is read, the page paints, predicts and weighs what it may, and asks nobody else
-for anything. Takes Chromium from FTAX_BROWSER or the PATH; skipped (77) without it or without SITE, and says so.
+Checks that reports of 30 models agree to 1e-9, that dropped files are read, that first paint, prediction time and size stay within
+their limits, and that the page requests nothing from other servers. Takes Chromium from FTAX_BROWSER or the PATH; skipped (77) without it or without SITE, and says so.
 """
 
 import functools
@@ -92,7 +92,7 @@ def compare(browser, ftax, words, folder=None):
     ours = run(browser, words)
     assert not ours["code"], f"{' '.join(words)}: {ours['problems']}"
     wrong = differences(json.loads(ours["json"]), json.loads(native))
-    assert not wrong, (f"{' '.join(words)}: {len(wrong)} differences (after a change of the sources `make web` builds the page anew), as "
+    assert not wrong, (f"{' '.join(words)}: {len(wrong)} differences (if the sources have changed, run `make web` first), e.g. "
                        + "\n".join(wrong[:10]))
 
 

@@ -230,7 +230,8 @@ class Predictor:
 
     `anchor` is a CSV file of measured rows that calibrate the host. `device_profile` and `framework_profile` are files with
     fitted parameters; `cudnn` is 8 or 9; `padding` the share of padded tokens; `synchronized`: each run waits for the one
-    before; `copies`: inputs come from the host's pageable memory and outputs return there. `example_inputs` are those of a PyTorch model (from_torch).
+    before; `copies` adds the copies of inputs from, and outputs to, pageable host memory. `example_inputs` are those of a
+    PyTorch model (from_torch).
     """
 
     def __init__(self, model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
