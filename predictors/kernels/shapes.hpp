@@ -104,10 +104,11 @@ struct MemoryShape {
     int element_bytes = 4;
     bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are contiguous and of the result's type, or scalars; reduce:
-                             ///< rows are long, or adjacent rows share a vector
+                             ///< rows are long, or adjacent rows share a vector; gather, concat: 16 bytes at a time
     TokenKernel token = TokenKernel::none;
     std::int64_t elements_per_wait = 0;  ///< row elements per memory latency of a block; 0: hidden by others
     bool indexed = false;                ///< pool: also writes the index of each maximum
+    bool root_mean_square = false;       ///< layer_norm: rms_norm, without a mean
     int coordinates = 0;                 ///< resize: output coordinates, one 64-bit division each; 0: within a plane
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };

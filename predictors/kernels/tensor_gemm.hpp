@@ -148,7 +148,8 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     const bool quantized = operands.quantizes_weights();
     const bool aligned = rows_are_aligned(s, *device.chip);
     r.loads_whole_steps = aligned;
-    double share = aligned ? p.efficiency : p.efficiency * p.misaligned;
+    // Kernels for such rows have the instructions of older generations.
+    double share = aligned ? p.efficiency : p.efficiency * p.misaligned * device.chip->flash2.mma_share;
     if (s.older_library) share *= p.older_library;
     if (quantized) share /= promotion(operands, device);
     if (quantized && s.row_bytes_per_cycle == 0) share /= widening(operands, device);
@@ -215,6 +216,19 @@ inline double memory_time(const GemmShape& s, const DeviceRates& device, const R
     return time_s + p.ramp_s * time_s / (time_s + p.ramp_s);
 }
 
+/// Returns the wait for the first tile where weights come from memory that came from the L2 when the other parameters
+/// were fitted: tensor_ops.csv rotates among six copies of the weights.
+/// Source: kernels of BERT and ViT on an H100 (data/measurements/h100-sxm5-80gb, kernels.csv.xz).
+inline double first_tile_s(const GemmShape& s, const DeviceRates& device, const Rates& r,
+                           const TensorGemmParameters& p) {
+    constexpr double wait_s = 0.8e-6, copies = 6;
+    if (!s.linear) return 0;
+    const double weights = static_cast<double>(s.k) * static_cast<double>(s.n) * r.weight_bytes;
+    const double room = p.l2_share * device.l2_bytes;
+    return wait_s * miss_share(std::max(s.weight_reuse_bytes, weights) / room) *
+           (1 - miss_share(copies * weights / room));
+}
+
 /// Cost of a candidate: its time. Its arithmetic and operands at full rate are a lower bound for any split.
 struct TileTime {
     const GemmShape* shape;
@@ -266,6 +280,7 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
     plan.floor_s = p.floor_s * r.cycle_scale;
     plan.compute_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_boost_flops_per_s, p);
     plan.memory_s = memory_time(s, device, r, p);
+    plan.floor_s += first_tile_s(s, device, r, p);
     plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
     const double limited_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_flops_per_s, p);
     plan.power_limited_s =

@@ -454,11 +454,15 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const bool is_softmax = op.kind == OpKind::softmax || op.kind == OpKind::log_softmax;
         const bool is_norm = op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm;
         int axis = is_softmax || is_norm ? static_cast<int>(op.integer("axis", -1)) : -1;
+        shape.root_mean_square = op.kind == OpKind::rms_norm;
         if (axis < 0) axis += rank;
         shape.row_length = dim(whole, bound, axis);
         for (int i = axis + 1; is_norm && i < rank; ++i)
             shape.row_length = checked_multiply(shape.row_length, dim(whole, bound, i));
         shape.rows = shape.elements / shape.row_length;
+        // Vectors of 16 bytes since PyTorch 2.8 (pull requests 151490, 151715) and 2.10 (162440).
+        if (shape.cls == kernels::MemoryClass::gather) shape.vectorized = kernel.torch >= 208;
+        if (shape.cls == kernels::MemoryClass::concat) shape.vectorized = kernel.torch >= 210;
     }
     if (op.integer(rewrites::generated, 0) != 0) shape.vectorized = true;
     if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
@@ -486,18 +490,20 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     if (kernel.written_type) shape.element_bytes = bits_of(*kernel.written_type) / 8;
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
-    // The fused kernels require four dimensions; flash needs half precision, no mask and heads of at most 256.
-    // Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
+    // The fused kernels require four dimensions; flash needs half precision, no mask (cuDNN takes one) and heads of at
+    // most 256. Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
     if (q.shape.size() != 4) {
         shape.path = kernels::AttentionPath::math;
     } else {
-        const bool flash = half && !masked && (shape.head_dim <= 256 || shape.latent_width > 0);
+        const bool flash =
+            half && (!masked || kernel.cudnn_attention) && (shape.head_dim <= 256 || shape.latent_width > 0);
         shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
     }
     shape.paged = op.integer(rewrites::paged, 0) != 0;
     if (shape.paged && shape.causal) shape.window = op.integer(window_attribute, 0);
-    shape.flash2 = !shape.paged;
-    shape.flash1 = kernel.flash1;
+    shape.flash2 = !shape.paged && !kernel.cudnn_attention;
+    constexpr int first_with_flash2 = 202;  // Source: PyTorch 2.2's release notes
+    shape.flash1 = kernel.torch > 0 && kernel.torch < first_with_flash2;
     // 8-bit keys and values are most of the traffic of a decoding step.
     if (shape.path == kernels::AttentionPath::flash) {
         shape.element_bytes = std::min(shape.element_bytes, element_bytes(schedule, op.inputs[1]));

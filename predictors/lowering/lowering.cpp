@@ -101,6 +101,7 @@ class Lowering {
 
     void add_kernel(Kernel kernel) {
         kernel.engine = traits_.engine;
+        kernel.torch = options_.libraries.torch;
         schedule_.kernels.push_back(std::move(kernel));
         ++schedule_.launches.back().kernel_count;
     }
@@ -380,7 +381,7 @@ class Lowering {
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
                       .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
-                      .flash1 = options_.libraries.torch > 0 && options_.libraries.torch < first_with_flash2,
+                      .cudnn_attention = prefers_cudnn_attention(),
                       .row_bytes_per_cycle = traits_.row_bytes_per_cycle,
                       .operands = operands,
                       .op = id,
@@ -483,7 +484,13 @@ class Lowering {
                     .writes = {op.outputs[0]}});
     }
 
-    static constexpr int first_with_flash2 = 202;  // Source: PyTorch 2.2's release notes
+    /// Source: check_prefer_cudnn_attention of PyTorch's sdp_utils.cpp: compute capabilities 9 and 10 with
+    /// cuDNN 9.15.1, which the packages of PyTorch 2.11 are the first to contain.
+    bool prefers_cudnn_attention() const {
+        constexpr int first_torch = 211;
+        const int major = device_.compute_capability_major;
+        return options_.libraries.torch >= first_torch && (major == 9 || major == 10);
+    }
 
     /// Returns true for f32 attention in the memory-efficient kernel, which uses three TF32 products.
     bool splits_f32(const Op& op) const {

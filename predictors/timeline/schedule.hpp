@@ -56,7 +56,8 @@ struct Kernel {
     /// Linear layers with bias and all dimensions below this use cublasLt; 0: none.
     std::int64_t cublas_lt_limit = 0;
     bool older_blas = false;               ///< see kernels::GemmShape
-    bool flash1 = false;                   ///< see kernels::AttentionShape
+    int torch = 0;                         ///< PyTorch version whose own kernels run, see LibraryVersions
+    bool cudnn_attention = false;          ///< attention in half precision runs cuDNN's kernel
     double row_bytes_per_cycle = 0;        ///< see LoweringTraits
     Precision operands = Precision::fp32;  ///< see kernels::GemmShape
     bool engine = false;                   ///< see kernels::MemoryShape

@@ -144,6 +144,47 @@ TEST_CASE("few long rows wait for memory, each in a block of its own") {
     CHECK(seconds_of(many, device, initial_parameters()) == approx(many_s).epsilon(0.01));
 }
 
+TEST_CASE("a block waits for the steps of its row, which the floor of whole models contains in part") {
+    auto device = round_device();
+    device.floor_s = 0;
+    const auto p = initial_parameters();
+    const double wait_s = 940e-9;
+    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 1, 512), device, p) == approx(2.7 * wait_s).epsilon(0.01));
+    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 1, 1536), device, p) == approx(4.7 * wait_s).epsilon(0.01));
+    CHECK(seconds_of(rows_of(MemoryClass::softmax, 1, 1000), device, p) > 5 * wait_s);
+    CHECK(seconds_of(rows_of(MemoryClass::softmax, 1, 1025), device, p) == approx(3 * wait_s).epsilon(0.01));
+    CHECK(seconds_of(rows_of(MemoryClass::gather, 1, 64), device, p) == approx(wait_s).epsilon(0.01));
+    MemoryShape sum = rows_of(MemoryClass::reduce, 1, 1 << 20);  // blocks share it
+    sum.read_bytes = sum.write_bytes = 4;
+    CHECK(seconds_of(sum, device, p) == approx((2 + 4096 / 384.0) * wait_s).epsilon(0.01));
+    device.floor_s = 3.5e-6;  // 1 µs beyond the shortest kernel
+    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 1, 512), device, p) ==
+          approx(3.5e-6 + 2.7 * wait_s - 1e-6).epsilon(0.01));
+    MemoryShape engine = rows_of(MemoryClass::layer_norm, 1, 512);
+    engine.engine = true;
+    CHECK(seconds_of(engine, device, p) < 4.1e-6);
+}
+
+TEST_CASE("a root-mean-square norm has one statistic") {
+    const auto p = initial_parameters();
+    MemoryShape shape = rows_of(MemoryClass::layer_norm, 100'000, 128);
+    const double both_s = seconds_of(shape, round_device(), p);
+    shape.root_mean_square = true;
+    CHECK(seconds_of(shape, round_device(), p) < 0.9 * both_s);
+}
+
+TEST_CASE("lookups and concatenations by vectors move halves twice as fast as floats") {
+    const auto p = initial_parameters();
+    auto device = round_device();
+    device.bandwidth_bytes_per_s = 1e15;
+    for (const MemoryClass cls : {MemoryClass::gather, MemoryClass::concat}) {
+        MemoryShape shape = rows_of(cls, 100'000, 128);
+        const double vectors_s = seconds_of(shape, device, p);
+        shape.vectorized = false;
+        CHECK(seconds_of(shape, device, p) > 2 * vectors_s);
+    }
+}
+
 TEST_CASE("an average of windows writes no indices, and long rows or neighbours are summed by vectors") {
     auto device = round_device();
     device.fp32_flops_per_s = 1e30;

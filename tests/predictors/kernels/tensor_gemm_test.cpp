@@ -134,6 +134,25 @@ TEST_CASE("weights that fit the L2 with all that is touched between two uses do 
     CHECK(cold > 1.3 * hot);
 }
 
+TEST_CASE("small weights from memory cost a wait before the first tile, large ones no more than their traffic") {
+    const auto models = unfitted("h100-sxm5-80gb");
+    const auto floor_s = [&](std::int64_t columns, double reuse_bytes) {
+        GemmShape s = layer(128, columns, 768);
+        s.weight_reuse_bytes = reuse_bytes;
+        return models.plan(s, MathPath::fp16_tensor).floor_s;
+    };
+    CHECK(floor_s(768, 1e12) - floor_s(768, 0) == approx(0.8e-6).epsilon(0.05));
+    CHECK(floor_s(1 << 17, 1e12) == approx(floor_s(1 << 17, 0)).epsilon(0.01));
+}
+
+TEST_CASE("odd rows run at the rate of older instructions") {
+    const auto models = unfitted("h100-sxm5-80gb");
+    const double even_s = models.plan(layer(8192, 50256, 768), MathPath::fp16_tensor).compute_s;
+    const double odd_s = models.plan(layer(8192, 50257, 768), MathPath::fp16_tensor).compute_s;
+    CHECK(odd_s / even_s > 4);
+    CHECK(odd_s / even_s < 8);
+}
+
 TEST_CASE("narrow products split the reduction until the SMs are busy") {
     const auto models = unfitted("h100-sxm5-80gb");
     CHECK(models.plan(layer(16, 1024, 16384), MathPath::bf16_tensor).split_k > 1);

@@ -85,6 +85,50 @@ output %without
     CHECK_FALSE(layer("onnxruntime-cuda", true, 65535).separate_bias);
 }
 
+TEST_CASE(
+    "PyTorch looks up and concatenates by vectors from 2.8 and 2.10 on, and prefers cuDNN's attention from 2.11 on") {
+    const Graph graph = parse_text_graph(R"(graph blocks
+input %i i64[batch]
+weight %w f32[1000,64]
+input %q f32[batch,4,128,64]
+input %m f32[batch,4,128,128]
+%e f32[batch,64] = embedding(%w,%i)
+%c f32[batch,128] = concat(%e,%e) {axis=1}
+%a f32[batch,4,128,64] = attention(%q,%q,%q)
+%b f32[batch,4,128,64] = attention(%q,%q,%q,%m)
+output %c
+output %a
+output %b
+)");
+    const auto shapes = [&](std::string_view device, int torch) {
+        const Schedule schedule =
+            lower(graph, device_spec(device), {.precision = Precision::fp16, .libraries = {.torch = torch}},
+                  framework_model("pytorch-eager").traits);
+        std::vector<KernelShape> found;
+        for (const Kernel& kernel : schedule.kernels)
+            found.push_back(kernel_shape(graph, schedule, kernel, bind(graph, {{"batch", 8}}), false));
+        REQUIRE(found.size() == 4);
+        return found;
+    };
+    const auto is_vectorized = [&](int torch, std::size_t i) {
+        return std::get<kernels::MemoryShape>(shapes("h100-sxm5-80gb", torch)[i]).vectorized;
+    };
+    CHECK_FALSE(is_vectorized(207, 0));
+    CHECK(is_vectorized(208, 0));
+    CHECK_FALSE(is_vectorized(209, 1));
+    CHECK(is_vectorized(210, 1));
+    const auto attention = [&](std::string_view device, int torch, std::size_t i) {
+        return std::get<kernels::AttentionShape>(shapes(device, torch)[i]);
+    };
+    CHECK(attention("h100-sxm5-80gb", 210, 2).flash2);
+    CHECK_FALSE(attention("h100-sxm5-80gb", 211, 2).flash2);
+    CHECK(attention("l40s", 211, 2).flash2);
+    CHECK(attention("h100-sxm5-80gb", 210, 3).path == kernels::AttentionPath::memory_efficient);
+    CHECK(attention("h100-sxm5-80gb", 211, 3).path == kernels::AttentionPath::flash);
+    CHECK(attention("b200", 211, 3).path == kernels::AttentionPath::flash);
+    CHECK(attention("l40s", 211, 3).path == kernels::AttentionPath::memory_efficient);
+}
+
 TEST_CASE("only the interpolating kernel of contiguous maps walks over planes, and engines resize at memory speed") {
     const Graph graph = parse_text_graph(R"(graph pyramid
 input %x f32[batch,64,20,20]
