@@ -134,7 +134,7 @@ at::ScalarType Network::type_of(TensorId id) const {
 }
 
 /// What a weight is to the operator that reads it; the same as in calibration/bench/python/text_graph.py.
-enum class Network::Use : std::uint8_t { other, gain, bias, mean, variance, product, table };
+enum class Network::Use : std::uint8_t { other, gain, bias, mean, variance, product, table, divisor };
 
 Network::Use Network::use_of(TensorId id) const {
     using enum Use;
@@ -146,6 +146,8 @@ Network::Use Network::use_of(TensorId id) const {
                                                          {OpKind::matmul, {other, product, bias}},
                                                          {OpKind::embedding, {table, other}}};
     for (const Op& op : graph_.ops) {
+        if (op.kind == OpKind::pointwise && op.text("function") == "div" && op.inputs.size() > 1 && op.inputs[1] == id)
+            return divisor;
         const auto at = std::find(op.inputs.begin(), op.inputs.end(), id);
         const auto known = uses.find(op.kind);
         if (at != op.inputs.end() && known != uses.end())
@@ -169,10 +171,12 @@ Tensor Network::filled(TensorId id) const {
         return at::randint(high, shape, options.dtype(at::kLong)).to(type);
     }
     const auto floats = options.dtype(at::kFloat);
-    const Use use = graph_.tensors[id].role == TensorRole::input ? Use::table : use_of(id);
+    const bool input = graph_.tensors[id].role == TensorRole::input;
+    const Use use = use_of(id);
+    if (input && use == Use::divisor) return at::randn(shape, floats).abs_().add_(1).to(type);
+    if (input || use == Use::table) return at::randn(shape, floats).to(type);
     if (use == Use::gain || use == Use::variance) return at::ones(shape, floats).to(type);
     if (use == Use::bias || use == Use::mean) return at::zeros(shape, floats).to(type);
-    if (use == Use::table) return at::randn(shape, floats).to(type);
     if (use == Use::product) {
         const double fan_in = std::accumulate(shape.begin() + 1, shape.end(), 1.0, std::multiplies<>());
         return at::randn(shape, floats).mul_(std::sqrt(2 / fan_in)).to(type);

@@ -320,7 +320,8 @@ class Network(torch.nn.Module):
         draws another power. Products get the variance of He et al. (arXiv 1502.01852), norms those of a normed input."""
         use = self.uses.get(name)
         if name in self.graph.inputs:
-            return torch.randn(shape, device=self.device)
+            values = torch.randn(shape, device=self.device)
+            return values.abs_().add_(1) if use == "divisor" else values
         if use in ("gain", "variance"):
             return torch.ones(shape, device=self.device)
         if use in ("bias", "mean"):
@@ -340,7 +341,8 @@ class Network(torch.nn.Module):
                   "matmul": (None, "product", "bias"), "embedding": ("table", None)}
         uses = {}
         for operator in self.graph.operators:
-            for name, use in zip(operator.inputs, places.get(operator.kind, ())):
+            divides = operator.kind == "pointwise" and operator.attributes.get("function") == "div"
+            for name, use in zip(operator.inputs, (None, "divisor") if divides else places.get(operator.kind, ())):
                 if use:
                     uses.setdefault(name, use)
         return uses

@@ -88,6 +88,16 @@ class Networks(unittest.TestCase):
                 else:
                     self.assertTrue(networks.finite(quantised.build(case, "cpu", 2)()))
 
+    def test_large_divisions_stay_finite_in_half_precision(self):
+        import networks
+        text = parsed("input %x f32[4096,768]", "input %z f32[4096,768]",
+                      '%y f32[4096,768] = pointwise(%x, %z) {function="div"} "aten::div"', "output %y")
+        network = self.network(text, "fp16")
+        x, divisor = network.inputs()
+        self.assertTrue(networks.finite(network(x, divisor)))
+        self.assertGreaterEqual(float(divisor.min()), 1)
+        self.assertLess(float(x.min()), 0)
+
     def test_copies_of_a_weight_are_made_at_once_and_taken_in_turn(self):
         import text_graph
         import torch
