@@ -18,6 +18,7 @@ extern const FrameworkModel torch_compile;
 extern const FrameworkModel torch_compile_cuda_graph;
 extern const FrameworkModel libtorch;
 extern const FrameworkModel bettertransformer;
+extern const FrameworkModel torch_cuda_graph;
 extern const FrameworkModel cuda_graph;
 extern const FrameworkModel onnxruntime_cuda;
 extern const FrameworkModel onnxruntime_cuda_graph;

@@ -169,7 +169,7 @@ void add_bench_options(Verb verb, BenchArguments& arguments) {
         .capture_default_str();
     verb.add_option("--framework", arguments.framework,
                     "framework that runs the operators: libtorch in this program, others through Python")
-        .one_of({"libtorch", "pytorch-eager", "torchscript", "cuda-graph", "torch-compile", "onnxruntime-cuda",
+        .one_of({"libtorch", "pytorch-eager", "torchscript", "torch-cuda-graph", "torch-compile", "onnxruntime-cuda",
                  "onnxruntime-cpu"},
                 true)
         .capture_default_str();

@@ -20,7 +20,7 @@ MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "vit32", "distilbert",
           "efficientnet", "squeezenet", "alexnet", "googlenet", "resnext50_32x4d", "albert", "mnasnet", "shufflenet",
           "wide_resnet50_2", "resnet101", "squeeze_bert", "gernet", "inception", "efficientnet_lite", "resnet152",
           "roberta")
-FRAMEWORKS = ("pytorch-eager", "cuda-graph", "torch-compile")
+FRAMEWORKS = ("pytorch-eager", "torch-cuda-graph", "torch-compile")
 FRAMEWORK_MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "distilbert", "vit32", "densenet", "squeezenet")
 CONVOLUTIONAL = tuple(model for model in FRAMEWORK_MODELS if "bert" not in model and model != "vit32")
 # Two of them say what the host costs: a fit takes eight such rows (calibration/fit/machine_fit.cpp) with a network left out
@@ -136,7 +136,7 @@ def operator_cases(options):
 
 
 def dispatch_cases(options):
-    frameworks = ("pytorch-eager", "torchscript", "libtorch") + (() if options.device == "cpu" else ("cuda-graph",))
+    frameworks = ("pytorch-eager", "torchscript", "libtorch") + (() if options.device == "cpu" else ("torch-cuda-graph",))
     precisions = ("fp32",) if options.device == "cpu" or options.smoke else ("fp32", "fp16", "bf16")
     return [{**case, "framework": framework, "precision": precision, "mode": "host_dispatch", "repetition": repetition}
             for repetition in range(1 if options.smoke else DISPATCH_PROCESSES) for framework in frameworks

@@ -106,7 +106,7 @@ WRAPPERS = {
     "pytorch-eager": _eager,
     "torchscript": _torchscript,
     "torch-compile": _compiled,
-    "cuda-graph": _cuda_graph,
+    "torch-cuda-graph": _cuda_graph,
     "onnxruntime-cuda": _onnxruntime("CUDAExecutionProvider"),
     "onnxruntime-cpu": _onnxruntime("CPUExecutionProvider"),
 }
@@ -115,6 +115,6 @@ WRAPPERS = {
 def wrap(framework, network, inputs, precision, device):
     if framework not in WRAPPERS:
         raise Unsupported(f"framework {framework}; there are {', '.join(WRAPPERS)}")
-    if framework in ("cuda-graph", "onnxruntime-cuda") and device == "cpu":
+    if framework in ("torch-cuda-graph", "onnxruntime-cuda") and device == "cpu":
         raise Unsupported(f"{framework} on a CPU")
     return WRAPPERS[framework](network, inputs, precision, device)

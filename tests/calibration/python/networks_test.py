@@ -209,7 +209,7 @@ class Frameworks(unittest.TestCase):
         stream.wait_stream.side_effect = lambda other: happened.append(("waits", other is current))
         with mock.patch.multiple(torch.cuda, Stream=lambda: stream, current_stream=lambda: current, stream=mock.MagicMock(),
                                  CUDAGraph=mock.MagicMock(), graph=mock.MagicMock()):
-            frameworks.wrap("cuda-graph", lambda: happened.append("runs"), (), "fp32", "cuda")
+            frameworks.wrap("torch-cuda-graph", lambda: happened.append("runs"), (), "fp32", "cuda")
         self.assertEqual(happened[:2], [("waits", True), "runs"])
 
 
