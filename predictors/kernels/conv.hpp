@@ -146,13 +146,35 @@ inline KernelPlan finish_product(const KernelPlan& product, ConvAlgorithm algori
     return plan;
 }
 
+/// Returns the time of the activations that one kernel reads and writes, at the full memory rate: outputs of the
+/// previous kernel are in the L2 if they fit.
+inline double activations_seconds(double bytes, const DeviceRates& rates, const ConvParameters& p) {
+    return bytes * seconds_per_byte(bytes, rates, p.residency);
+}
+
+/// Returns the time of the traffic of a kernel whose activations may be in the L2 and whose weights are not.
+inline double operands_seconds(double activation_bytes, double weight_bytes, const ConvShape& s,
+                               const DeviceRates& rates, const ConvParameters& p) {
+    const double share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
+    return (activations_seconds(activation_bytes, rates, p) + weight_bytes / rates.bandwidth_bytes_per_s) / share;
+}
+
+/// From Ampere on, kernels (sm80_xmma_…_ffma_…) copy operands asynchronously and move them as tensor-core kernels do.
+/// Source: kernelbench.csv, PyTorch 2.5, L40S: 3 to 64 channels take 0.47 to 0.51 ms for 280 MB; with the share of
+/// older kernels 0.62.
 inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                      const ConvParameters& p, std::span<const Tile> tiles) {
     const auto plan = cheapest_tile(tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8, rates,
                                     core_efficiency(s, p), p, 1.0, most_parts(s));
-    const bool engine = s.library == ConvLibrary::tensorrt;
-    const double bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
-    const double memory_s = load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / bandwidth;
+    const double bytes = c.in_bytes + c.out_bytes;
+    double memory_s = load_bytes(bytes + c.weight_bytes, s) / rates.bandwidth_bytes_per_s;
+    if (s.library == ConvLibrary::tensorrt) {
+        memory_s /= p.engine_bandwidth;
+    } else if (rates.chip->asynchronous_copies) {
+        memory_s = operands_seconds(bytes, c.weight_bytes, s, rates, p);
+    } else {
+        memory_s /= p.operand_bandwidth;
+    }
     return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, rates, p);
 }
 
@@ -200,12 +222,6 @@ inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s
     return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
 }
 
-/// Returns the time of the activations that one kernel reads and writes, at the full memory rate: outputs of the
-/// previous kernel are in the L2 if they fit.
-inline double activations_seconds(double bytes, const DeviceRates& rates, const ConvParameters& p) {
-    return bytes * seconds_per_byte(bytes, rates, p.residency);
-}
-
 /// Returns true if tensor-core kernels need no layout copy: NHWC activations, and fp16 NCHW activations if both layouts
 /// coincide or the convolution is a plain matrix product: with a 1x1 filter an image is the product of the weights and
 /// its channels, whose pixel rows must be 16-byte aligned. TF32 kernels always copy. Source: framework_tax.csv, CNNs in
@@ -240,10 +256,22 @@ inline bool is_half(const ConvShape& s, MathPath path) {
 
 /// Returns true if the main loop processes one tap after the other, 64 bytes of channels at a time, in tiles of at
 /// least 64 columns. cuDNN has kernels that combine few channels of several taps only for 2-D convolutions. Source:
-/// kernelbench.csv, PyTorch 2.5, 3-D, 3 input channels: counting this padding, 105 taps to 64 channels and 27 taps to
-/// 16 run at 133 and 117 TFLOP/s on an A100 and 140 and 136 on an H100; not counting it, at 33 and 7.
+/// kernelbench.csv, PyTorch 2.5, 105 taps of 3 channels to 64: counting this padding, 133 TFLOP/s on an A100 and 140 on
+/// an H100; not counting it, 33.
 inline bool is_by_tap(const ConvShape& s) {
     return s.library != ConvLibrary::tensorrt && (s.transposed || s.kernel_d > 1 || s.in_depth > 1);
+}
+
+/// Returns true if cuDNN computes the convolution on CUDA cores although the device has tensor cores: channels that do
+/// not fill a vector, such as those of images. Tensor-core kernels exist, but gather single elements and need copies of
+/// both layouts. Source: kernel names on an H100, PyTorch 2.11 (measurements/h100-sxm5-80gb):
+/// sm80_xmma_fprop_implicit_gemm_f32f32_…_nchwkcrs_nchw_…_ffma, implicit_convolve_sgemm; 7x7 filters of large batches
+/// in sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_tf32f32 and _f16f16 at 40 TFLOP/s, with its copies as long as CUDA
+/// cores take. kernelbench.csv, PyTorch 2.5: with this rule the 2-D layers of 3 to 64 channels are 5 to 10 % too slow
+/// on an A100 and 15 to 20 % too fast on an H100, on tensor cores 38 to 57 % too fast.
+inline bool has_few_channels(const ConvShape& s) {
+    constexpr std::int64_t vector = 4;
+    return s.in_channels % vector != 0 && !s.channels_last && !s.transposed && s.library != ConvLibrary::tensorrt;
 }
 
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes. NCHW activations are copied to NHWC and back unless
@@ -263,11 +291,8 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     const auto tiles = is_by_tap(s) ? tensor_core_tiles(s).first(2) : tensor_core_tiles(s);
     const auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
                                     p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
-    const double share = engine ? p.engine_bandwidth : p.stream_bandwidth;
     const double in_bytes = c.in_bytes * padding;
-    const double memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
-                             c.weight_bytes * padding / rates.bandwidth_bytes_per_s) /
-                            share;
+    const double memory_s = operands_seconds(in_bytes + c.out_bytes, c.weight_bytes * padding, s, rates, p);
     if (is_laid_out(s, c, rates.path)) {
         return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, 0.0, 1, rates, p);
     }
@@ -414,6 +439,9 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
         return convolution::plan_implicit_gemm(c, s, cores, p, tiles);
     }
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
+    if (convolution::has_few_channels(s)) {
+        return convolution::plan_implicit_gemm(c, s, convolution::core_rates(rates), p);
+    }
     // If the NHWC copies exceed the workspace, CUDA cores are used, for fp16 without Winograd: rows of
     // framework_tax.csv, ONNX Runtime, fp16.
     if (!s.channels_last && !convolution::fits_workspace(s, c.in_bytes + c.out_bytes)) {

@@ -231,8 +231,27 @@ TEST_CASE("kernels that go tap by tap take 64 bytes of channels at a time in til
     video.in_depth = video.out_depth = 8, video.kernel_d = 3;
     const double full_s = plan(video, rates, p).seconds;
     CHECK(full_s == approx(2.0 * (50 * 8 * 32 * 32) * 64 * 448 / 112e12));  // 16 · 27 values in whole steps of 32
-    video.in_channels = 3, video.out_channels = 16;
+    video.in_channels = 4, video.out_channels = 16;
     CHECK(plan(video, rates, p).seconds == approx(full_s));
+}
+
+TEST_CASE("channels that do not fill a vector are convolved on CUDA cores") {
+    const auto p = declared_parameters();
+    auto image = square(32, 3, 64, 224, 7, 2);
+    for (const MathPath path : {MathPath::tf32, MathPath::fp16_tensor}) {
+        const auto rates = rates_of(Architecture::ampere, path);
+        image.element_bytes = path == MathPath::tf32 ? 4 : 2;
+        CHECK(plan(image, rates, p).algorithm == name_of(ConvAlgorithm::implicit_gemm));
+        auto padded = image;
+        padded.in_channels = 4;
+        CHECK(plan(padded, rates, p).algorithm == name_of(ConvAlgorithm::tensor_gemm));
+        padded = image;
+        padded.channels_last = true;
+        CHECK(plan(padded, rates, p).algorithm == name_of(ConvAlgorithm::tensor_gemm));
+    }
+    image.library = ConvLibrary::tensorrt;
+    CHECK(plan(image, rates_of(Architecture::ampere, MathPath::fp16_tensor), p).algorithm ==
+          name_of(ConvAlgorithm::tensor_gemm));
 }
 
 TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
