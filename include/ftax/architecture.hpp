@@ -120,7 +120,12 @@ struct ArchitectureSpec {
     bool cta_skew = false;                ///< CTAs that share operands drift apart, see gemm_traffic.hpp
     bool pointwise_through_blas = false;  ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
     int gemv_rows = 1;                    ///< f32 layers with up to this many rows run as matrix-vector products
+    /// Between the end of a kernel and the start of the next one, beyond the floor: in a stream and in a CUDA graph.
+    /// Without a value the gap is that of the framework's profile, and the floor fitted to whole models contains the
+    /// rest.
+    std::optional<double> stream_gap_s, graph_gap_s;
     double dram_share = 0.9;              ///< sustained share of the datasheet's memory bandwidth, without inline ECC
+    double conv_share = 1;                ///< rate of cuDNN's 2-D convolutions on tensor cores relative to other chips'
     double f32_share = 1;                 ///< sustained share of the datasheet's f32 rate in matrix products
     double f32_share_consumer = 1;        ///< f32_share for GeForce and Titan, whose clocks exceed the stated boost
     double f32_energy_per_flop_j = 0;     ///< at boost clock, in excess of the idle draw

@@ -125,13 +125,12 @@ inline KernelPlan cheapest_tile(std::span<const Tile> tiles, double count, doubl
     return plan;
 }
 
-/// Completes a plan: `extra_s` is the time before and after the main kernel, `kernels` the number of launches.
-inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory_s, double extra_s, int kernels,
-                         double floor_s) {
+/// Completes a plan: `extra_s` is the time before and after the main kernel, `floors` the shortest time of all
+/// launches.
+inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory_s, double extra_s, double floors) {
     plan.algorithm = name_of(algorithm);
     plan.memory_s = memory_s;
     const double main_s = equations::smooth_maximum(plan.compute_s, memory_s);
-    const double floors = floor_s * static_cast<double>(kernels);
     plan.seconds = main_s + extra_s + floors;
     plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     plan.floor_s = floors;
@@ -141,7 +140,10 @@ inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory
 /// Completes a plan of matrix products, whose energy is that of their arithmetic.
 inline KernelPlan finish_product(const KernelPlan& product, ConvAlgorithm algorithm, double memory_s, double extra_s,
                                  int kernels, const DeviceRates& rates, const ConvParameters& p) {
-    KernelPlan plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
+    // Source: the shortest products of an H100's ResNets (data/measurements/h100-sxm5-80gb, kernels.csv.xz) take 4.5
+    // µs, 2 more than pointwise kernels.
+    const double floors = kernels * rates.floor_s + beyond_measured_floor_s(4.2, rates);
+    KernelPlan plan = finish(product, algorithm, memory_s, extra_s, floors);
     plan.power_limited_s = power_limited_seconds(plan.seconds, plan.compute_s * power_ratio(rates, p.energy_scale));
     return plan;
 }
@@ -289,8 +291,9 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     const double padding = round_up(channels, align) / channels;
     const double depth = round_up(channels, is_by_tap(s) ? 4 * align : align) * taps;
     const auto tiles = is_by_tap(s) ? tensor_core_tiles(s).first(2) : tensor_core_tiles(s);
+    const double share = is_by_tap(s) || engine ? 1 : rates.chip->conv_share;
     const auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
-                                    p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
+                                    p.tensor_efficiency * share, p, p.tensor_narrow_efficiency, most_parts(s));
     const double in_bytes = c.in_bytes * padding;
     const double memory_s = operands_seconds(in_bytes + c.out_bytes, c.weight_bytes * padding, s, rates, p);
     if (is_laid_out(s, c, rates.path)) {
@@ -341,7 +344,7 @@ inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const 
     }
     double share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
     const double memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
-    return finish(plan, ConvAlgorithm::depthwise, memory_s, 0.0, 1, rates.floor_s);
+    return finish(plan, ConvAlgorithm::depthwise, memory_s, 0.0, rates.floor_s);
 }
 
 /// Plans the convolution with a given algorithm, which must support the shape.

@@ -146,13 +146,9 @@ inline RowKernel softmax(const MemoryShape& shape, const MemoryParameters& p) {
             blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * static_cast<double>(steps))};
 }
 
-/// Returns the memory latency of a kernel with one block per row: one wait per step along the row, overlapped over all
-/// resident blocks. Source: kernelbench.csv, PyTorch 2.5. Layer norm, 16 rows of 4 million elements: 880 cycles per
-/// wait on an A100, 950 on an L40S, 990 on an H100; group norm, 128 rows of 524,288: 1,160 on an A100, 960 on an H100.
-inline double waits_s(double waits, double rows, double block_threads, const DeviceRates& device) {
-    constexpr double wait_cycles = 940;
-    const double rounds = std::ceil(rows * block_threads / (device.sms * device.max_threads_per_sm));
-    return rounds * waits * (wait_cycles / device.boost_clock_hz);
+/// Returns the waits of a kernel with one block per row: `waits` per row, overlapped over all resident blocks.
+inline double sequential_waits(double waits, double rows, double block_threads, const DeviceRates& device) {
+    return waits * std::ceil(rows * block_threads / (device.sms * device.max_threads_per_sm));
 }
 
 /// Returns how much longer than the shortest kernel one block of this one takes, in waits for memory: rows of steps
@@ -173,6 +169,10 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
         case MemoryClass::reduce:
             // Longer rows are shared by blocks.
             return shape.elements_per_wait > 0 ? 0 : 2 + std::min(length, 4096.0) / 384;
+        case MemoryClass::batch_norm:
+            // Statistics, then values; in half precision two more kernels convert and invert the statistics
+            // (batch_norm_calc_invstd), whose gaps count here.
+            return shape.element_bytes == 2 ? 14 : 3;
         case MemoryClass::pool:
             return 2;
         case MemoryClass::gather:
@@ -322,18 +322,19 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         // In a reduction, one thread processes a row.
         const double block_threads = shape.cls == MemoryClass::reduce ? 1 : 512;
         const double waits = static_cast<double>(shape.row_length) / static_cast<double>(shape.elements_per_wait);
-        work_s = std::max(work_s, memory_bound::waits_s(waits, rows, block_threads, device));
+        work_s = std::max(work_s, memory_bound::sequential_waits(waits, rows, block_threads, device) * wait_cycles /
+                                      device.boost_clock_hz);
     }
     if (!shape.engine) {
-        constexpr double shortest_cycles = 2500;
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
         const double waits = memory_bound::waits_of(shape, row_bytes, device);
+        const double blocks = shape.cls == MemoryClass::batch_norm ? 1 : rows;  // its blocks take many rows
         const double block_threads = shape.cls == MemoryClass::softmax && shape.row_length <= 1024 ? 32
                                      : shape.cls == MemoryClass::reduce || shape.cls == MemoryClass::pool
                                          ? std::clamp(static_cast<double>(shape.row_length) / 4, 1.0, 128.0)
                                          : 128;
-        work_s = std::max(work_s, memory_bound::waits_s(waits, rows, block_threads, device) -
-                                      std::max(0.0, device.floor_s - shortest_cycles / device.boost_clock_hz));
+        work_s = std::max(work_s,
+                          beyond_floor_s(memory_bound::sequential_waits(waits, blocks, block_threads, device), device));
     }
 
     plan.memory_s =

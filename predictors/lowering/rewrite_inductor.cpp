@@ -530,6 +530,17 @@ void convert_layouts_at_edges(Graph& graph) {
         const TensorId converted = convert(input, std::exchange(graph.tensors[input].strides, {}), "channels_last");
         for (Op& op : graph.ops) std::replace(op.inputs.begin(), op.inputs.end(), input, converted);
     }
+    // Filters are converted in every pass, unless both layouts coincide.
+    const auto is_one = [&](const Tensor& tensor, std::size_t i) {
+        return graph.expressions.constant_value(tensor.shape[i]) == 1;
+    };
+    for (Op& op : graph.ops) {
+        if (op.kind != OpKind::conv || graph.tensors[op.inputs[1]].strides.empty()) continue;
+        const TensorId filter = op.inputs[1];
+        const Tensor& values = graph.tensors[filter];
+        if (is_one(values, 1) || (is_one(values, 2) && is_one(values, 3))) continue;
+        op.inputs[1] = convert(filter, std::exchange(graph.tensors[filter].strides, {}), "channels_last");
+    }
     graph.ops.insert(graph.ops.begin(), copies.begin(), copies.end());
     copies.clear();
     assign_producers(graph);

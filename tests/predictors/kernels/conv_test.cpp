@@ -33,6 +33,7 @@ DeviceRates rates_of(Architecture architecture, MathPath path = MathPath::fp32) 
     rates.fp32_flops_per_s = 14e12;
     rates.bandwidth_bytes_per_s = 900e9;
     rates.floor_s = 2e-6;
+    rates.boost_clock_hz = 1.5e9;
     return rates;
 }
 

@@ -144,25 +144,26 @@ TEST_CASE("few long rows wait for memory, each in a block of its own") {
     CHECK(seconds_of(many, device, initial_parameters()) == approx(many_s).epsilon(0.01));
 }
 
-TEST_CASE("a block waits for the steps of its row, which the floor of whole models contains in part") {
-    auto device = round_device();
-    device.floor_s = 0;
+TEST_CASE("a block waits for the steps of its row, which a floor fitted to whole models contains in part") {
+    auto device = round_device();  // its floor is below the shortest kernel's 2,500 cycles
     const auto p = initial_parameters();
-    const double wait_s = 940e-9;
-    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 1, 512), device, p) == approx(2.7 * wait_s).epsilon(0.01));
-    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 1, 1536), device, p) == approx(4.7 * wait_s).epsilon(0.01));
-    CHECK(seconds_of(rows_of(MemoryClass::softmax, 1, 1000), device, p) > 5 * wait_s);
-    CHECK(seconds_of(rows_of(MemoryClass::softmax, 1, 1025), device, p) == approx(3 * wait_s).epsilon(0.01));
-    CHECK(seconds_of(rows_of(MemoryClass::gather, 1, 64), device, p) == approx(wait_s).epsilon(0.01));
+    const auto waits_of = [&](const MemoryShape& shape) {
+        return (seconds_of(shape, device, p) - device.floor_s) / 940e-9;
+    };
+    CHECK(waits_of(rows_of(MemoryClass::layer_norm, 1, 512)) == approx(2.7).epsilon(0.01));
+    CHECK(waits_of(rows_of(MemoryClass::layer_norm, 1, 1536)) == approx(4.7).epsilon(0.01));
+    CHECK(waits_of(rows_of(MemoryClass::softmax, 1, 1000)) > 5);
+    CHECK(waits_of(rows_of(MemoryClass::softmax, 1, 1025)) == approx(3).epsilon(0.01));
+    CHECK(waits_of(rows_of(MemoryClass::gather, 1, 64)) == approx(1).epsilon(0.01));
+    CHECK(waits_of(rows_of(MemoryClass::batch_norm, 4, 64)) == approx(3).epsilon(0.01));
     MemoryShape sum = rows_of(MemoryClass::reduce, 1, 1 << 20);  // blocks share it
     sum.read_bytes = sum.write_bytes = 4;
-    CHECK(seconds_of(sum, device, p) == approx((2 + 4096 / 384.0) * wait_s).epsilon(0.01));
-    device.floor_s = 3.5e-6;  // 1 µs beyond the shortest kernel
-    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 1, 512), device, p) ==
-          approx(3.5e-6 + 2.7 * wait_s - 1e-6).epsilon(0.01));
+    CHECK(waits_of(sum) == approx(2 + 4096 / 384.0).epsilon(0.01));
     MemoryShape engine = rows_of(MemoryClass::layer_norm, 1, 512);
     engine.engine = true;
-    CHECK(seconds_of(engine, device, p) < 4.1e-6);
+    CHECK(waits_of(engine) < 1);
+    device.floor_s = 3.5e-6;
+    CHECK(waits_of(rows_of(MemoryClass::layer_norm, 1, 512)) == approx(2.7 - 1 / 0.94).epsilon(0.01));
 }
 
 TEST_CASE("a root-mean-square norm has one statistic") {
@@ -223,7 +224,8 @@ TEST_CASE("half the element size never takes longer and more rows never less") {
             shape.element_bytes = 2;
             shape.read_bytes /= 2;
             shape.write_bytes /= 2;
-            CHECK(seconds_of(shape, device, p) <= now);
+            // Batch norms of halves have two more kernels.
+            if (shape.cls != MemoryClass::batch_norm) CHECK(seconds_of(shape, device, p) <= now);
         }
     }
 }
