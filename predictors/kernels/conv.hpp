@@ -303,7 +303,6 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     double layout_s = activations_seconds(c.in_bytes + in_bytes, rates, p);
     if (!writes_nchw) layout_s += activations_seconds(2 * c.out_bytes, rates, p);
     layout_s /= p.layout_bandwidth;
-    if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
     return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
 }
 

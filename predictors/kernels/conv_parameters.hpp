@@ -21,7 +21,6 @@ struct ConvParameters {
     double filter4_bandwidth{};
     double stream_bandwidth{};
     double layout_bandwidth{};
-    double fused_layout_share{};
     double tensor_efficiency{};
     double tensor_narrow_efficiency{};
     double depthwise_rate{};
@@ -76,8 +75,6 @@ void visit_parameters(ConvParameters& p, F&& f) {
     f("conv.layout_bandwidth", p.layout_bandwidth,
       ParameterSpec{0.9, 0.2, 1.05, 0.5, shared,
                     "the same for copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
-    f("conv.fused_layout_share", p.fused_layout_share,
-      ParameterSpec{0.45, 0.05, 1, 0.3, shared, "share of those copies that cuDNN 9 still makes; timm_infer.csv"});
     f("conv.tensor_efficiency", p.tensor_efficiency,
       ParameterSpec{0.95, 0.2, 2, 0.3, architecture,
                     "share of the tensor cores' sustained rate in the main loop, tile 128x128; framework_tax.csv"});

@@ -65,7 +65,7 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
-    bool fused_layout = false;  ///< cuDNN 9: many f16 kernels read and write NCHW
+    bool older_library = false;  ///< cuDNN before 9
     ConvLibrary library = ConvLibrary::cudnn_heuristic;
     std::int64_t workspace_bytes = 0;  ///< workspace limit; 0: unlimited
     friend bool operator==(const ConvShape&, const ConvShape&) = default;

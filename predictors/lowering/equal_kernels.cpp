@@ -17,12 +17,12 @@ class KernelComparison {
         const Kernel& a = schedule_.kernels[first];
         const Kernel& b = schedule_.kernels[second];
         return a.cls == b.cls && a.memory_class == b.memory_class && a.path == b.path && a.condition == b.condition &&
-               a.fused_layout == b.fused_layout && a.conv_library == b.conv_library &&
-               a.conv_workspace_bytes == b.conv_workspace_bytes && a.cublas_lt_limit == b.cublas_lt_limit &&
-               a.engine == b.engine && a.whole_heads == b.whole_heads && a.part == b.part && a.longest == b.longest &&
-               a.older_blas == b.older_blas && a.torch == b.torch && a.cudnn_attention == b.cudnn_attention &&
-               a.row_bytes_per_cycle == b.row_bytes_per_cycle && a.operands == b.operands &&
-               a.wide_activations == b.wide_activations && a.dot_products == b.dot_products && a.lookup == b.lookup &&
+               a.conv_library == b.conv_library && a.conv_workspace_bytes == b.conv_workspace_bytes &&
+               a.cublas_lt_limit == b.cublas_lt_limit && a.engine == b.engine && a.whole_heads == b.whole_heads &&
+               a.part == b.part && a.longest == b.longest && a.older_blas == b.older_blas && a.torch == b.torch &&
+               a.cudnn_attention == b.cudnn_attention && a.row_bytes_per_cycle == b.row_bytes_per_cycle &&
+               a.operands == b.operands && a.wide_activations == b.wide_activations &&
+               a.dot_products == b.dot_products && a.lookup == b.lookup &&
                a.divides_coordinates == b.divides_coordinates && a.written_type == b.written_type &&
                equal(a.reads, b.reads) && equal(a.writes, b.writes) && equal_operators(a.op, b.op);
     }

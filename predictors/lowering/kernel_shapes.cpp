@@ -315,7 +315,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.element_bytes =
         quantized ? bits_of(precision_spec(kernel.operands).activation) / 8 : element_bytes(schedule, op.outputs[0]);
     shape.channels_last = quantized || engine_is_channels_last || is_channels_last(y, bound);
-    shape.fused_layout = kernel.fused_layout;
+    shape.older_library = kernel.older_blas;
     shape.library = kernel.conv_library;
     shape.workspace_bytes = kernel.conv_workspace_bytes;
     shape.transposed = transposed;

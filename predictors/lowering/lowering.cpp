@@ -376,7 +376,6 @@ class Lowering {
                              : op.integer(experts_attribute, 0) > 0 ? KernelClass::grouped_gemm
                                                                     : KernelClass::gemm,
                       .path = widened ? MathPath::fp32 : contraction_path(convolution || splits_f32(op), operands),
-                      .fused_layout = options_.libraries.cudnn >= 9,
                       .conv_library = conv_library(),
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),

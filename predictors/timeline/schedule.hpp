@@ -50,12 +50,11 @@ struct Kernel {
     kernels::MemoryClass memory_class = kernels::MemoryClass::pointwise;
     MathPath path = MathPath::fp32;
     LaunchCondition condition = LaunchCondition::always;
-    bool fused_layout = false;  ///< see kernels::ConvShape
     kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
     std::int64_t conv_workspace_bytes = 0;  ///< workspace limit of a convolution; 0: unlimited
     /// Linear layers with bias and all dimensions below this use cublasLt; 0: none.
     std::int64_t cublas_lt_limit = 0;
-    bool older_blas = false;               ///< see kernels::GemmShape
+    bool older_blas = false;               ///< see kernels::GemmShape and ConvShape
     int torch = 0;                         ///< PyTorch version whose own kernels run, see LibraryVersions
     bool cudnn_attention = false;          ///< attention in half precision runs cuDNN's kernel
     double row_bytes_per_cycle = 0;        ///< see LoweringTraits

@@ -266,11 +266,14 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     // Input and output are each read and written once more, in two more kernels.
     CHECK(saved_s == approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2 * 2e-6));
     auto tf32 = square(64, 256, 256, 28, 1);
-    const double copied_s = plan(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds;
+    const auto ampere = rates_of(Architecture::ampere, MathPath::tf32);
+    const double direct_s = plan(tf32, ampere, p).seconds;  // cuDNN 9: a matrix product
+    tf32.older_library = true;
+    const double copied_s = plan(tf32, ampere, p).seconds;
     tf32.channels_last = true;
+    CHECK(direct_s == plan(tf32, ampere, p).seconds);
     // TF32 kernels read NHWC but write NCHW: only the input is copied.
-    CHECK(copied_s - plan(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds ==
-          approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
+    CHECK(copied_s - direct_s == approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
     auto odd = nhwc;
     odd.in_channels = 257;
     auto padded = nhwc;
@@ -279,7 +282,7 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     CHECK(plan(odd, fast, p).seconds == plan(padded, fast, p).seconds);
 }
 
-TEST_CASE("halves under a 1x1 filter stay in NCHW where its rows of pixels have 16 bytes of alignment") {
+TEST_CASE("halves under a 1x1 filter stay in NCHW where its rows of pixels are aligned") {
     const auto p = declared_parameters();
     const auto rates = rates_of(Architecture::volta, MathPath::fp16_tensor);
     const auto is_copied = [&](ConvShape s) {
@@ -289,9 +292,13 @@ TEST_CASE("halves under a 1x1 filter stay in NCHW where its rows of pixels have 
         return plan(s, rates, p).seconds > plan(nhwc, rates, p).seconds;
     };
     CHECK_FALSE(is_copied(square(64, 256, 256, 28, 1)));  // 784 pixels are 98 times 8
-    CHECK(is_copied(square(64, 256, 256, 14, 1)));        // 196 are not
-    CHECK_FALSE(is_copied(square(64, 256, 256, 1, 1)));   // one pixel: NCHW is NHWC
-    CHECK(is_copied(square(64, 256, 256, 56, 1, 2)));     // every second pixel is no matrix
+    CHECK_FALSE(is_copied(square(64, 256, 256, 14, 1)));  // 196 are a multiple of 2
+    CHECK(is_copied(square(64, 256, 256, 7, 1)));         // 49 are not
+    auto older = square(64, 256, 256, 14, 1);
+    older.older_library = true;
+    CHECK(is_copied(older));                             // 16 bytes before cuDNN 9
+    CHECK_FALSE(is_copied(square(64, 256, 256, 1, 1)));  // one pixel: NCHW is NHWC
+    CHECK(is_copied(square(64, 256, 256, 56, 1, 2)));    // every second pixel is no matrix
     CHECK(is_copied(square(64, 256, 256, 28, 3)));
 }
 
