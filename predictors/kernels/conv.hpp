@@ -224,17 +224,18 @@ inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s
     return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
 }
 
-/// Returns true if tensor-core kernels need no layout copy: NHWC activations, and fp16 NCHW activations if both layouts
+/// Returns true if tensor-core kernels need no layout copy: NHWC activations, and NCHW activations if both layouts
 /// coincide or the convolution is a plain matrix product: with a 1x1 filter an image is the product of the weights and
-/// its channels, whose pixel rows must be 16-byte aligned. TF32 kernels always copy. Source: framework_tax.csv, CNNs in
-/// fp16 on five cards: in a regression on all kernel classes their factors are 1 with this rule; with copies around
-/// every 1x1 convolution, those of ReLU and batch norm are 0.35 and 0.6. Applying the rule to TF32 as well raises the
-/// error of an RTX A6000 in fp32 from 7.9 to 9.0 %.
+/// its channels. Pixel rows must be 16-byte aligned, since cuDNN 9 four-byte aligned in fp16. Before cuDNN 9, TF32
+/// kernels always copy. Source: framework_tax.csv, CNNs in fp16 on five cards (cuDNN 8): in a regression on all kernel
+/// classes their factors are 1 with this rule, those of ReLU and batch norm 0.35 and 0.6 with copies everywhere; for
+/// TF32 it raises the error of an RTX A6000 from 7.9 to 9.0 %. cuDNN 9: kernel names on an H100, PyTorch 2.11
+/// (measurements/h100-sxm5-80gb): cutlass_80_tensorop_s1688gemm_…_nn_align4, …_f16_s16816gemm_…_nn_align2 and nvjet.
 inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) {
     if (s.channels_last) return true;
-    if (c.taps > 1 || s.stride_h > 1 || s.stride_w > 1 || path == MathPath::tf32) return false;
+    if (c.taps > 1 || s.stride_h > 1 || s.stride_w > 1 || (path == MathPath::tf32 && s.older_library)) return false;
     const std::int64_t pixels = s.out_depth * s.out_height * s.out_width;
-    return pixels == 1 || is_aligned(pixels, s.element_bytes, 16);
+    return pixels == 1 || is_aligned(pixels, s.element_bytes, s.element_bytes == 2 && !s.older_library ? 4 : 16);
 }
 
 /// Returns the number of groups that tensor-core kernels compute as one block-diagonal product of 32 × 32 channels:
@@ -256,10 +257,10 @@ inline bool is_half(const ConvShape& s, MathPath path) {
     return s.element_bytes < 4 && path != MathPath::fp32;
 }
 
-/// Returns true if the main loop processes one tap after the other, 64 bytes of channels at a time, in tiles of at
+/// Returns true if the main loop processes one tap after the other, 128 bytes of channels at a time, in tiles of at
 /// least 64 columns. cuDNN has kernels that combine few channels of several taps only for 2-D convolutions. Source:
-/// kernelbench.csv, PyTorch 2.5, 105 taps of 3 channels to 64: counting this padding, 133 TFLOP/s on an A100 and 140 on
-/// an H100; not counting it, 33.
+/// kernel names of transposed convolutions on an H100, PyTorch 2.11: sm80_xmma_dgrad_…_tilesize256x64x32 and sm90_xmma;
+/// kernelbench.csv, PyTorch 2.5: from 8 and 16 channels to 16 and 32 they take as long as from 32 to 64.
 inline bool is_by_tap(const ConvShape& s) {
     return s.library != ConvLibrary::tensorrt && (s.transposed || s.kernel_d > 1 || s.in_depth > 1);
 }
@@ -276,6 +277,21 @@ inline bool has_few_channels(const ConvShape& s) {
     return s.in_channels % vector != 0 && !s.channels_last && !s.transposed && s.library != ConvLibrary::tensorrt;
 }
 
+/// Returns the taps that a kernel of tensor cores multiplies per output pixel. A strided data gradient computes the
+/// pixels of one phase of the stride together and skips taps between the inputs; for few channels it does so only with
+/// Hopper's kernels. Source: dgrad_…_strided on an H100, PyTorch 2.11: 12 of 14 3-D layers of stride 2 run at 212 to
+/// 236 TFLOP/s if phases are padded to the same number of taps, and those of stride 1 at 170 to 190; kernelbench.csv,
+/// PyTorch 2.5: 3 and 8 channels take an A100 and an L40S as long as all taps do.
+inline double gathered_taps(const ConvShape& s, const ConvCounts& c, const ArchitectureSpec& chip) {
+    constexpr std::int64_t few_channels = 16;
+    const bool skips = chip.operand_sharing > 1 || s.in_channels >= few_channels;
+    if (!s.transposed || !skips || s.dilation_h > 1 || s.dilation_w > 1) return c.taps;
+    const auto ratio = [](std::int64_t taps, std::int64_t stride) {
+        return static_cast<double>((taps - 1) / stride + 1);
+    };
+    return ratio(s.kernel_d, s.stride_d) * ratio(s.kernel_h, s.stride_h) * ratio(s.kernel_w, s.stride_w);
+}
+
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes. NCHW activations are copied to NHWC and back unless
 /// the convolution is a plain matrix product; TF32 kernels write NCHW directly, except for transposed convolutions.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
@@ -289,7 +305,8 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     const double taps = s.transposed && engine ? 1 : c.taps;
     const double channels = merged * c.reduction / taps;
     const double padding = round_up(channels, align) / channels;
-    const double depth = round_up(channels, is_by_tap(s) ? 4 * align : align) * taps;
+    const double depth = is_by_tap(s) ? round_up(channels, 8 * align) * gathered_taps(s, c, *rates.chip)
+                                      : round_up(channels, align) * taps;
     const auto tiles = is_by_tap(s) ? tensor_core_tiles(s).first(2) : tensor_core_tiles(s);
     const double share = is_by_tap(s) || engine ? 1 : rates.chip->conv_share;
     const auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,

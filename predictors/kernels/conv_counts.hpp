@@ -25,12 +25,11 @@ struct ConvCounts {
 };
 
 /// Counts the equivalent matrix product. A transposed convolution is the data gradient of the convolution with input
-/// and output swapped: in TensorRT each input pixel takes taps · out_channels products. cuDNN's kernels gather all taps
-/// for each output pixel, including those that fall between the strided inputs.
+/// and output swapped: in TensorRT each input pixel takes taps · out_channels products. cuDNN's kernels gather taps for
+/// each output pixel; on CUDA cores also those that fall between the strided inputs.
 /// Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", arXiv 1410.0759, section 3;
-/// kernelbench.csv, PyTorch 2.5: counting all taps, an A100 reaches 119 and an H100 251 TFLOP/s with a 3x3x3 filter of
-/// stride 2 from 32 to 64 channels, as much as with stride 1, and CUDA cores 0.6 of their peak with a 3x5x7 filter in
-/// four groups.
+/// kernelbench.csv, PyTorch 2.5: counting all taps, CUDA cores reach 0.6 of their peak with a 3x5x7 filter in four
+/// groups on an A100.
 inline ConvCounts conv_counts(const ConvShape& s) {
     const auto d = [](std::int64_t v) { return static_cast<double>(v); };
     ConvCounts c;

@@ -61,7 +61,7 @@ struct ConvShape {
     std::int64_t in_depth = 1, in_height = 1, in_width = 1;  ///< depth is 1 except for 3-D convolutions
     std::int64_t out_depth = 1, out_height = 1, out_width = 1;
     std::int64_t kernel_d = 1, kernel_h = 1, kernel_w = 1;
-    std::int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+    std::int64_t stride_d = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;

@@ -296,6 +296,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     const auto in = spatial(x, bound);
     const auto out = spatial(y, bound);
     const auto filter = spatial(w, bound);
+    const auto strides = op.integers("stride");
     const auto stride = window(op, "stride", 1);
     const auto dilation = window(op, "dilation", 1);
     const bool transposed = op.kind == OpKind::conv_transpose;
@@ -309,6 +310,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.in_depth = in[0], shape.in_height = in[1], shape.in_width = in[2];
     shape.out_depth = out[0], shape.out_height = out[1], shape.out_width = out[2];
     shape.kernel_d = filter[0], shape.kernel_h = filter[1], shape.kernel_w = filter[2];
+    shape.stride_d = strides.size() > 2 ? strides.front() : 1;
     shape.stride_h = stride[0], shape.stride_w = stride[1];
     shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
     const bool quantized = precision_spec(kernel.operands).quantizes_weights();

@@ -225,15 +225,34 @@ TEST_CASE("a transposed convolution gathers all taps of each output under cuDNN,
     CHECK(plan(up, rates, ideal_parameters()).seconds == approx(mirrored_s));
 }
 
-TEST_CASE("kernels that go tap by tap take 64 bytes of channels at a time in tiles of 64 columns") {
+TEST_CASE("kernels that go tap by tap take 128 bytes of channels at a time in tiles of 64 columns") {
     const auto rates = compute_only(Architecture::ampere, MathPath::tf32);
     const auto p = ideal_parameters();
-    auto video = square(50, 16, 64, 32, 3);
+    auto video = square(50, 32, 64, 32, 3);
     video.in_depth = video.out_depth = 8, video.kernel_d = 3;
     const double full_s = plan(video, rates, p).seconds;
-    CHECK(full_s == approx(2.0 * (50 * 8 * 32 * 32) * 64 * 448 / 112e12));  // 16 · 27 values in whole steps of 32
+    CHECK(full_s == approx(2.0 * (50 * 8 * 32 * 32) * 64 * 32 * 27 / 112e12));
     video.in_channels = 4, video.out_channels = 16;
     CHECK(plan(video, rates, p).seconds == approx(full_s));
+}
+
+TEST_CASE("a strided data gradient skips taps between inputs, before Hopper from 16 channels on") {
+    const auto p = ideal_parameters();
+    auto up = square(128, 32, 64, 32, 3);
+    up.transposed = true;
+    up.out_height = up.out_width = 64;
+    up.stride_h = up.stride_w = 2;
+    const auto seconds_at = [&](Architecture chip, std::int64_t channels, std::int64_t dilation) {
+        auto s = up;
+        s.in_channels = channels;
+        s.dilation_h = s.dilation_w = dilation;
+        return plan(s, compute_only(chip, MathPath::tf32), p).seconds;
+    };
+    const double tap_s = 2.0 * (128 * 64 * 64) * 64 * 32 / 112e12;
+    CHECK(seconds_at(Architecture::ampere, 32, 1) == approx(4 * tap_s));  // two of three taps along each side
+    CHECK(seconds_at(Architecture::ampere, 8, 1) == approx(9 * tap_s));
+    CHECK(seconds_at(Architecture::hopper, 8, 1) == approx(4 * tap_s));
+    CHECK(seconds_at(Architecture::ampere, 32, 2) == approx(9 * tap_s));
 }
 
 TEST_CASE("channels that do not fill a vector are convolved on CUDA cores") {
