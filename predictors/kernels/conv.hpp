@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -61,13 +62,9 @@ inline double winograd_patches(const ConvShape& s) {
            tiles_over(static_cast<double>(s.out_width), 4);
 }
 
-inline std::span<const Tile> core_tiles(const ConvShape& s) {
-    if (is_timed(s)) return timed_implicit_tiles;
-    return implicit_tiles;
-}
-inline std::span<const Tile> tensor_core_tiles(const ConvShape& s) {
-    if (is_timed(s)) return timed_tensor_tiles;
-    return tensor_tiles;
+/// Returns the tiles that the library chooses from.
+inline std::span<const Tile> available(std::span<const Tile> tiles, const ConvShape& s) {
+    return is_timed(s) ? tiles : tiles.first(3);
 }
 
 /// Returns the share of the CUDA cores' sustained rate that the library's main loops reach.
@@ -165,9 +162,9 @@ inline double operands_seconds(double activation_bytes, double weight_bytes, con
 /// Source: kernelbench.csv, PyTorch 2.5, L40S: 3 to 64 channels take 0.47 to 0.51 ms for 280 MB; with the share of
 /// older kernels 0.62.
 inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
-                                     const ConvParameters& p, std::span<const Tile> tiles) {
-    const auto plan = cheapest_tile(tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8, rates,
-                                    core_efficiency(s, p), p, 1.0, most_parts(s));
+                                     const ConvParameters& p, std::optional<std::span<const Tile>> tiles = {}) {
+    const auto plan = cheapest_tile(tiles.value_or(available(implicit_tiles, s)), static_cast<double>(s.groups), c.rows,
+                                    c.columns, c.reduction, 8, rates, core_efficiency(s, p), p, 1.0, most_parts(s));
     const double bytes = c.in_bytes + c.out_bytes;
     double memory_s = load_bytes(bytes + c.weight_bytes, s) / rates.bandwidth_bytes_per_s;
     if (s.library == ConvLibrary::tensorrt) {
@@ -178,11 +175,6 @@ inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, co
         memory_s /= p.operand_bandwidth;
     }
     return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, rates, p);
-}
-
-inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
-                                     const ConvParameters& p) {
-    return plan_implicit_gemm(c, s, rates, p, core_tiles(s));
 }
 
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
@@ -307,7 +299,7 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     const double padding = round_up(channels, align) / channels;
     const double depth = is_by_tap(s) ? round_up(channels, 8 * align) * gathered_taps(s, c, *rates.chip)
                                       : round_up(channels, align) * taps;
-    const auto tiles = is_by_tap(s) ? tensor_core_tiles(s).first(2) : tensor_core_tiles(s);
+    const auto tiles = is_by_tap(s) ? std::span(tensor_tiles).first(2) : available(tensor_tiles, s);
     const double share = is_by_tap(s) || engine ? 1 : rates.chip->conv_share;
     const auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
                                     p.tensor_efficiency * share, p, p.tensor_narrow_efficiency, most_parts(s));
@@ -454,7 +446,8 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
         // tiles are 5 to 12 % too fast.
         const auto cores = convolution::core_rates(rates);
         const bool wide = c.taps == 1 && !is_half && !convolution::is_timed(s);
-        const std::span<const Tile> tiles = wide ? std::span(implicit_tiles).first(1) : convolution::core_tiles(s);
+        const std::span<const Tile> tiles =
+            wide ? std::span(implicit_tiles).first(1) : convolution::available(implicit_tiles, s);
         return convolution::plan_implicit_gemm(c, s, cores, p, tiles);
     }
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);

@@ -80,16 +80,11 @@ inline std::span<const Tile> winograd_tiles(const ArchitectureSpec& chip, std::s
     return tiles.first(count);
 }
 
-/// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels). Source: kernel names in neusight_ops.csv.
-inline constexpr std::array<Tile, 3> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
-/// The same plus a small tile, which wins on few blocks if candidates are timed. Source: TensorRT's and cuDNN's
-/// kernel names (…_64x64_…).
-inline constexpr std::array<Tile, 4> timed_implicit_tiles = {
-    {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 64}}};
-/// Tiles of the tensor-core kernels. Source: names of cuDNN's xmma and s884 kernels that fits can distinguish.
-inline constexpr std::array<Tile, 3> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
-inline constexpr std::array<Tile, 4> timed_tensor_tiles = {
-    {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 128}}};
+/// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels) and of the tensor-core kernels. The last one, which
+/// wins on few blocks, runs only if candidates are timed. Source: kernel names in neusight_ops.csv; names of cuDNN's
+/// xmma and s884 kernels that fits can distinguish; TensorRT's and cuDNN's kernel names (…_64x64_…).
+inline constexpr std::array<Tile, 4> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 64}}};
+inline constexpr std::array<Tile, 4> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 128}}};
 
 /// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. On some generations, kernels
 /// combine several images in a mosaic: the first of `mosaics` with fewer partial blocks, if it saves 15 %.
