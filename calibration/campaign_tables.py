@@ -11,6 +11,7 @@ import argparse
 import concurrent.futures
 import csv
 import io
+import json
 import math
 import os
 import statistics
@@ -132,12 +133,25 @@ def fit(ftax, *options):
     return done.returncode == 0
 
 
+def without_modules(host):
+    """The same profile for networks run from ftax's own graphs, which call no modules."""
+    with open(host) as file:
+        profile = json.load(file)
+    for parameter in profile["parameters"]:
+        if parameter["name"] == "host.module_call":
+            parameter["value"] = 1e-12
+    with open(host + ".graph", "w") as file:
+        json.dump(profile, file)
+    return host + ".graph"
+
+
 def fitted_predictions(arguments, device, measured):
     """Every measured network predicted by profiles that were fitted without its rows: one fit of the device for each fold of
     networks, one of the host for each of its frameworks."""
     files = [path for name in ("operators.csv", "dispatch.csv", "models.csv", "probe.csv")
              if os.path.exists(path := os.path.join(arguments.folder, name))]
     models = sorted({key[2] for key in measured})
+    graphs = {row["model"] for row in read(os.path.join(arguments.folder, "models.csv")) if row["source"] == "ftax graph"}
 
     def predictions(fold):
         left_out, rows = models[fold::FOLDS], []
@@ -149,10 +163,11 @@ def fitted_predictions(arguments, device, measured):
             for framework in sorted({curve[0] for curve in curves}):
                 if not fit(arguments.ftax, *files, "--host-output", host, "--leave-out-model", *left_out, "--framework", framework):
                     continue
+                hosts = {True: without_modules(host), False: host}
                 for curve in curves:
                     if curve[0] == framework:
                         rows += predict(arguments.ftax, device, *curve, sorted(int(k[3]) for k in measured if k[:3] == curve),
-                                        ("--profile", profile, "--framework-profile", host))
+                                        ("--profile", profile, "--framework-profile", hosts[curve[2] in graphs]))
         return rows
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return [row for rows in pool.map(predictions, range(FOLDS)) for row in rows]

@@ -15,7 +15,7 @@ namespace ftax::fit {
 namespace {
 
 constexpr std::size_t fewest_device_rows = 30;
-constexpr std::size_t fewest_host_rows = 8;
+constexpr std::size_t fewest_host_rows = 8;  ///< fewer determine the host's scale alone
 /// Rows of the machine itself outweigh what other machines showed: priors are this much wider than the models'.
 constexpr double prior_scale = 3;
 /// How far a measured host strays from itself between processes. Source: repetitions of framework_tax.csv, median host.
@@ -126,12 +126,14 @@ std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime, cons
 
 HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start, const std::string& host,
                          const RuntimeQuantities& runtime, const FitOptions& options) {
-    const std::vector<const HostRow*> used = usable(rows, &HostRow::measured_s, fewest_host_rows, "a host");
+    const std::vector<const HostRow*> used = usable(rows, &HostRow::measured_s, 1, "a host");
+    const bool scales = used.size() < fewest_host_rows;
     const FrameworkModel& framework = model_of(start);
     const auto with_value = [&](const std::string& name, double prior_log_stddev) {
         Unknown u = unknown(name, *host_parameter_spec(framework, name));
         u.value = std::clamp(host_parameter(start, name), u.lower, u.upper);
         u.prior_log_stddev = prior_log_stddev;
+        u.fixed = scales && name != "host.scale";
         return u;
     };
     // The scale goes where the machine is; what its kinds differ in beyond that, the rows must show.
@@ -151,15 +153,19 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
     };
     const auto [report, fitted] = solve(engine);
     HostFit fit{start, report};
-    fit.profile.version = "measured";
     fit.profile.host = host;
     fit.profile.warnings.clear();
     const std::string source = source_of(used.size(), "host times", report);
+    const double strays =
+        std::max({host_repeatability, left_out_errors(report).mean, scales ? host_parameter(start, "noise.host") : 0});
     for (const Unknown& u : fitted.hosts.begin()->second) {
-        const double spread =
-            u.name == "host.scale" ? std::max(host_repeatability, left_out_errors(report).mean) : u.relative_stddev;
+        if (u.fixed) continue;
+        const double spread = u.name == "host.scale" ? strays : u.relative_stddev;
         set_parameter(fit.profile.parameters, {u.name, u.value, spread, source});
     }
+    if (!scales)
+        set_parameter(fit.profile.parameters,
+                      {"noise.host", std::min(host_parameter(start, "noise.host"), strays), 0, source});
     for (Parameter& measured_here : runtime_parameters(runtime, framework))
         set_parameter(fit.profile.parameters, std::move(measured_here));
     return fit;

@@ -205,12 +205,12 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
         if (std::filesystem::exists(session.path(file))) tables.push_back(read_csv(session.path(file)));
     }
     MachineRows rows = machine_rows(std::move(tables), {}, print_warnings);
-    const Profiles blind{compose(embedded_device_profile(), session.spec()), framework_profile(framework)};
+    PredictOptions options{.precision = parse_precision(arguments.bench.precision), .synchronized = true};
+    const Profiles blind{compose(embedded_device_profile(), session.spec()),
+                         versioned_profile(framework, {}, {}, options.libraries)};
     const fit::GpuFit gpu = fit::fit_gpu(rows.device_rows, session.spec(), embedded_device_profile());
     fit::HostFit host =
         fit::fit_machine_host(rows.host_rows[framework], blind.framework, bench::cpu_name(), rows.runtime);
-    const PredictOptions options{
-        .precision = parse_precision(arguments.bench.precision), .libraries = {.cudnn = 9}, .synchronized = true};
     const auto proved = [&] {
         return prove({compose(gpu.profile, session.spec()), host.profile}, &blind, options, session.path("models.csv"));
     };

@@ -299,6 +299,9 @@ FrameworkProfile versioned_profile(std::string_view framework, std::string_view 
                                    LibraryVersions& libraries) {
     const FrameworkChoice choice = chosen_framework(framework, host, file, libraries);
     FrameworkProfile profile = framework_profile(choice.name, host, file);
+    const auto fitted = version_number(profile.version);
+    if (!file.empty() && !choice.version && fitted && !builds_engines(choice.name))
+        note_version({choice.name, fitted}, libraries);
     return choice.version ? at_version(std::move(profile), *choice.version) : profile;
 }
 

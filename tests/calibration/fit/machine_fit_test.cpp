@@ -10,6 +10,7 @@
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/calibration.hpp"
@@ -43,7 +44,7 @@ DeviceProfile true_device() {
 
 /// A host of another speed, where convolutions cost more than elsewhere.
 FrameworkProfile true_host() {
-    FrameworkProfile host = framework_profile("pytorch-eager");
+    FrameworkProfile host = at_version(framework_profile("pytorch-eager"), *newest_version("pytorch-eager"));
     value_in(host.parameters, "host.scale") *= 0.6;
     value_in(host.parameters, "host.conv") *= 1.5;
     return host;
@@ -120,7 +121,7 @@ class SyntheticCampaign {
                                                                       {"kernel_floor_s", 1.3}};
 
     DeviceProfile device = device_profile(hopper);
-    FrameworkProfile host = framework_profile("pytorch-eager");
+    FrameworkProfile host = at_version(framework_profile("pytorch-eager"), *newest_version("pytorch-eager"));
 
     explicit SyntheticCampaign(double throttled_share = 0) : throttled_share_(throttled_share) {
         for (const auto& [name, factor] : planted) scale(std::string(name), factor);
