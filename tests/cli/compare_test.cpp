@@ -37,7 +37,7 @@ TEST_CASE("a framework without a version is the newest measured, but on a host o
         return std::pair(json["framework"]["version"].get<std::string>(),
                          json["predictions"][0]["latency_s"].get<double>());
     };
-    for (const auto& [name, newest] : {std::pair<std::string, std::string>{"pytorch-eager", "2.5"},
+    for (const auto& [name, newest] : {std::pair<std::string, std::string>{"pytorch-eager", "2.11"},
                                        {"onnxruntime-cuda", "1.23"},
                                        {"torch-compile-cuda-graph", "2.5"}}) {
         CHECK(predicted({"--framework", name}) == predicted({"--framework", name + "@" + newest}));

@@ -116,7 +116,7 @@ TEST_CASE("compare --html holds the numbers of --json, and why a pair is left ou
 }
 
 TEST_CASE("crossover --html holds the numbers of --json, whether there is a crossover or not") {
-    const Page page = page_of({"crossover", "resnet18", "--device", "t4"});
+    const Page page = page_of({"crossover", "resnet18", "--device", "a100-sxm4-40gb"});
     const auto& crossover = page.json["crossover"];
     for (const char* quantity : {"batch", "low", "high", "host_s"}) check_number(page.html, crossover[quantity]);
     for (const auto& cause : crossover["causes"]) check_number(page.html, cause["host_s"]);
