@@ -151,7 +151,7 @@ def fitted_predictions(arguments, device, measured):
     files = [path for name in ("operators.csv", "dispatch.csv", "models.csv", "probe.csv")
              if os.path.exists(path := os.path.join(arguments.folder, name))]
     models = sorted({key[2] for key in measured})
-    graphs = {row["model"] for row in read(os.path.join(arguments.folder, "models.csv")) if row["source"] == "ftax graph"}
+    graphs = {row["model"] for row in read(os.path.join(arguments.folder, "models.csv")) if row.get("source") == "ftax graph"}
 
     def predictions(fold):
         left_out, rows = models[fold::FOLDS], []
