@@ -164,9 +164,9 @@ struct HostCause {
     double host_s = 0;
 };
 
-/// Batch at which host time equals device time.
+/// Batch at which host time equals device time, with the gaps between the device's kernels.
 struct Crossover {
-    double batch = 0;               ///< interpolated batch of host_s = device_s; see equations.hpp
+    double batch = 0;               ///< interpolated
     double low = 0, high = 0;       ///< 90 % interval
     bool gpu_waits_above = false;   ///< the GPU waits for the framework above the crossover, not below as usual
     double host_s = 0;              ///< total host time at the crossover

@@ -499,10 +499,9 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
     const CallMode& mode = modes_of(rows.front().call).front();
     NormalBelief belief = anchors.prior({{rows.front().host, &mode}});
     const auto believed = [&](Index unknown, std::string_view name, double prior_stddev) {
-        const auto& known = predictor.framework().parameters;
-        const auto at = std::find_if(known.begin(), known.end(), [&](const Parameter& p) { return p.name == name; });
+        const Parameter* known = find_parameter(predictor.framework().parameters, name);
         belief.mean[unknown] = std::log(host_parameter(predictor.framework(), name));
-        const double stddev = at == known.end() || at->relative_stddev == 0 ? prior_stddev : at->relative_stddev;
+        const double stddev = !known || known->relative_stddev == 0 ? prior_stddev : known->relative_stddev;
         belief.covariance(unknown, unknown) = square(stddev);
     };
     believed(host.scale, "host.scale", scale_log_stddev);

@@ -5,6 +5,7 @@
 #include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/analysis/crossings.hpp"
+#include "predictors/host/host_costs.hpp"
 #include "predictors/timeline/launch_costs.hpp"
 
 namespace ftax {
@@ -30,19 +31,22 @@ std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launch
 }  // namespace
 
 std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindings, std::int64_t largest) {
+    const bool on_host = is_cpu(predictor.device().device);
+    const double gap_s = on_host ? 0 : host_parameter(predictor.framework(), "kernel_gap_s");
+    std::vector<LaunchCosts> launches;
+    // Behind the host, the device's kernels follow one another with their gaps.
     const auto at = [&](std::int64_t batch) {
         bindings["batch"] = batch;
-        return predictor.predict(bindings);
+        TwoSides sides{predictor.predict(bindings, launches).host_s, 0};
+        for (const LaunchCosts& op : launches) sides.device_s += op.device_s + (op.kernels - op.step_launches) * gap_s;
+        return sides;
     };
     const auto log_ratio = [&](std::int64_t batch) {
-        const Prediction prediction = at(batch);
-        return std::log(prediction.device_s / prediction.host_s);
+        const TwoSides sides = at(batch);
+        return std::log(sides.device_s / sides.host_s);
     };
     std::vector<Crossover> crossovers;
-    for (const Crossing& crossing : find_crossings(1, largest, [&](std::int64_t batch) {
-             const Prediction prediction = at(batch);
-             return TwoSides{prediction.host_s, prediction.device_s};
-         })) {
+    for (const Crossing& crossing : find_crossings(1, largest, at)) {
         Crossover crossover{.batch = crossing.at, .gpu_waits_above = crossing.host_decides_above};
         // Converts the error of the ratio to one of the batch with the slope over an octave, since single steps are
         // uneven. Times grow at most in proportion to the batch.
@@ -51,7 +55,6 @@ std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindi
         const double octaves = std::log(static_cast<double>(right) / static_cast<double>(left));
         const double slope = std::clamp(std::abs(log_ratio(right) - log_ratio(left)) / octaves, least_slope, 1.0);
         bindings["batch"] = crossing.above;
-        std::vector<LaunchCosts> launches;
         const Prediction there = predictor.predict(bindings, launches);
         const double stddev = std::hypot(there.host_relative_stddev, there.device_relative_stddev);
         const double factor = std::exp(equations::normal_90 * stddev / slope);

@@ -95,20 +95,9 @@ std::string_view second_scalar(const FrameworkModel& framework) {
 }
 
 double host_parameter(const FrameworkProfile& profile, std::string_view name) {
-    const auto fitted = std::find_if(profile.parameters.begin(), profile.parameters.end(),
-                                     [&](const Parameter& p) { return p.name == name; });
-    if (fitted != profile.parameters.end()) return fitted->value;
+    if (const Parameter* fitted = find_parameter(profile.parameters, name)) return fitted->value;
     const auto spec = host_parameter_spec(model_of(profile), name);
     return spec ? spec->initial : 1.0;
-}
-
-void set_parameter(std::vector<Parameter>& parameters, Parameter parameter) {
-    const auto at = std::ranges::lower_bound(parameters, parameter.name, {}, &Parameter::name);
-    if (at != parameters.end() && at->name == parameter.name) {
-        *at = std::move(parameter);
-    } else {
-        parameters.insert(at, std::move(parameter));
-    }
 }
 
 double HostCosts::host_relative_stddev(double call_share) const {
@@ -136,9 +125,8 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
     costs.launch_latency_s = host_parameter(profile, "launch_latency_s");
     costs.kernel_gap_s = host_parameter(profile, "kernel_gap_s");
     const auto stddev_of = [&](std::string_view name, double unknown) {
-        const auto at = std::find_if(profile.parameters.begin(), profile.parameters.end(),
-                                     [&](const Parameter& p) { return p.name == name; });
-        return at == profile.parameters.end() ? unknown : at->relative_stddev;
+        const Parameter* known = find_parameter(profile.parameters, name);
+        return known == nullptr ? unknown : known->relative_stddev;
     };
     costs.model_relative_stddev = host_parameter(profile, "noise.host");
     costs.scale_relative_stddev = stddev_of("host.scale", unknown_scale_stddev);

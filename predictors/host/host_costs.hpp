@@ -10,6 +10,7 @@
 #include "ftax/types.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/timeline/launch_costs.hpp"
+#include "src/core/parameters.hpp"
 
 namespace ftax {
 
@@ -47,9 +48,6 @@ struct HostCosts {
 /// Returns a parameter's value: from the profile, else the framework's prior, else its initial value; 1 for unknown
 /// names (factors).
 [[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
-
-/// Inserts a parameter into a list sorted by name, replacing one of the same name.
-void set_parameter(std::vector<Parameter>& parameters, Parameter parameter);
 
 /// Returns the spec of a host-model parameter, with the framework's prior as its initial value; nullopt for unknown
 /// names.

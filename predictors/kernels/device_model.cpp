@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
+#include "src/core/parameters.hpp"
 
 namespace ftax {
 namespace {
@@ -18,8 +19,7 @@ CpuModel cpu_model(const DeviceProfile& profile) {
     visit_parameters(model.parameters, profile.device,
                      [&](std::string_view name, double& value, const ParameterSpec& spec) {
                          value = profile_value(profile.parameters, profile.device.slug, name, spec);
-                         known += std::any_of(profile.parameters.begin(), profile.parameters.end(),
-                                              [&](const Parameter& p) { return p.name == name; });
+                         known += find_parameter(profile.parameters, name) != nullptr;
                      });
     if (known == 0) {
         throw Error(ErrorCode::profile,

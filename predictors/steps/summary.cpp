@@ -146,10 +146,13 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     Prediction result;
     double compute_s = 0, memory_s = 0, floor_s = 0, energy_s = 0;
     double calls_s = 0;  // the host's second scalar
+    double gaps_s = 0;   // between kernels of a device that the host keeps busy
     std::array<double, factor_count> class_s{};
+    const TimelineOptions timeline = prepared.timeline_options();
     for (const LaunchCosts& op : times.costs) {
         result.host_s += op.host_s;
         result.device_s += op.device_s;
+        gaps_s += (op.kernels - op.step_launches) * timeline.kernel_gap_s;
         class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
         if (op.blas_call) calls_s += costs.blas_call_s;
         if (op.host_kind == HostKind::engine_call) calls_s += op.host_s;
@@ -162,7 +165,6 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     }
     for (const std::optional<PlannedKernel>& kernel : plans) energy_s += kernel ? kernel->energy_s : 0;
     result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
-    const TimelineOptions timeline = prepared.timeline_options();
     result.latency_s = times.follows_s + (prepared.synchronized() ? simulate(times.on_clocks, timeline, spans)
                                                                   : period(times.on_clocks, timeline));
     if (!is_cpu(device))
@@ -186,7 +188,7 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
                                               call_share, factors, class_s, extrapolation);
     result.widest_component = widest.name;
     result.widest_component_stddev = widest.log_stddev;
-    result.bound = result.host_s >= result.device_s                ? Bound::host
+    result.bound = result.host_s >= result.device_s + gaps_s       ? Bound::host
                    : compute_s >= memory_s && compute_s >= floor_s ? Bound::compute
                    : memory_s >= floor_s                           ? Bound::memory
                                                                    : Bound::latency_floor;

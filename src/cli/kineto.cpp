@@ -41,9 +41,8 @@ std::vector<report::TracedParameter> traced_parameters(const report::TraceCompar
 void write_calibrated(const KinetoArguments& arguments, FrameworkProfile profile,
                       const std::vector<report::TracedParameter>& parameters) {
     for (const report::TracedParameter& traced : parameters) {
-        const auto known = std::find_if(profile.parameters.begin(), profile.parameters.end(),
-                                        [&](const Parameter& p) { return p.name == traced.name; });
-        Parameter& parameter = known != profile.parameters.end() ? *known : profile.parameters.emplace_back();
+        Parameter* known = find_parameter(profile.parameters, traced.name);
+        Parameter& parameter = known ? *known : profile.parameters.emplace_back();
         parameter.name = traced.name;
         parameter.value = traced.traced;
         parameter.source = "measured: a trace of torch.profiler";

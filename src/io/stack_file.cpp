@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ftax/version.hpp"
+#include "src/core/parameters.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 
@@ -27,17 +28,6 @@ LibraryVersions parse_libraries(const JsonField& field) {
     LibraryVersions libraries;
     if (const auto cudnn = field.find("cudnn")) libraries.cudnn = cudnn->positive_count();
     return libraries;
-}
-
-Parameter& parameter(FrameworkProfile& profile, const Parameter& wanted) {
-    const auto at = std::ranges::lower_bound(profile.parameters, wanted.name, {}, &Parameter::name);
-    if (at != profile.parameters.end() && at->name == wanted.name) return *at;
-    return *profile.parameters.insert(at, wanted);
-}
-
-Parameter* find(FrameworkProfile& profile, std::string_view name) {
-    const auto found = std::ranges::find(profile.parameters, name, &Parameter::name);
-    return found == profile.parameters.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -74,23 +64,24 @@ Stack parse_stack(std::string_view text, const std::string& origin) {
 }
 
 FrameworkProfile on_stack(FrameworkProfile profile, const Stack& stack, double relative_scale) {
-    for (const Parameter& cost : stack.costs) {
-        Parameter& own = parameter(profile, cost);
-        own = cost;
-        if (cost.name != "host.scale") continue;
-        own.value *= relative_scale;
-        own.relative_stddev = stack.scale_log_stddev;
+    for (Parameter cost : stack.costs) {
+        if (cost.name == "host.scale") {
+            cost.value *= relative_scale;
+            cost.relative_stddev = stack.scale_log_stddev;
+        }
+        set_parameter(profile.parameters, std::move(cost));
     }
     for (const Parameter& ratio : stack.ratios) {
-        Parameter* cost = find(profile, ratio.name);
+        Parameter* cost = find_parameter(profile.parameters, ratio.name);
         if (!cost) continue;
         cost->source =
             fmt::format("{}, {}; times {:.3g}: {}", cost->source, profile.version, ratio.value, ratio.source);
         cost->value *= ratio.value;
     }
-    if (Parameter* scale = find(profile, "host.scale"); scale && stack.costs.empty())
+    if (Parameter* scale = find_parameter(profile.parameters, "host.scale"); scale && stack.costs.empty())
         scale->relative_stddev = std::hypot(scale->relative_stddev, stack.scale_log_stddev);
-    if (Parameter* noise = find(profile, "noise.host")) noise->value = std::hypot(noise->value, stack.model_log_stddev);
+    if (Parameter* noise = find_parameter(profile.parameters, "noise.host"))
+        noise->value = std::hypot(noise->value, stack.model_log_stddev);
     profile.version = fmt::format("{}.{}", stack.version / 100, stack.version % 100);
     return profile;
 }

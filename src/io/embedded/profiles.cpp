@@ -15,6 +15,7 @@
 #include "ftax/version.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/parameters.hpp"
 #include "src/io/data_folder.hpp"
 #include "src/io/embedded/tables.hpp"
 #include "src/io/escape.hpp"
@@ -154,8 +155,8 @@ std::optional<int> fitted_version(std::string_view framework) {
 }
 
 double scale_of(const FrameworkProfile& profile) {
-    const auto found = std::ranges::find(profile.parameters, "host.scale", &Parameter::name);
-    return found == profile.parameters.end() ? 1 : found->value;
+    const Parameter* found = find_parameter(profile.parameters, "host.scale");
+    return found == nullptr ? 1 : found->value;
 }
 
 /// What an unmeasured version adds to the spread of the host's scale. Source: the ratios of the versions of PyTorch
@@ -281,8 +282,7 @@ FrameworkProfile at_version(FrameworkProfile profile, int version) {
     if ((nearest == nullptr ? *own : nearest->version) == version) return profile;
     profile.warnings.push_back(fmt::format("host costs of {} {}, the nearest version measured, used for {}.{}",
                                            profile.framework, profile.version, version / 100, version % 100));
-    const auto scale = std::ranges::find(profile.parameters, "host.scale", &Parameter::name);
-    if (scale != profile.parameters.end())
+    if (Parameter* scale = find_parameter(profile.parameters, "host.scale"))
         scale->relative_stddev = std::hypot(scale->relative_stddev, unmeasured_version_log_stddev);
     return profile;
 }
