@@ -32,7 +32,7 @@ def altered_profiles(folder):
         content = json.load(file)
     for parameter in content["parameters"]:
         if parameter["name"] == "host.scale":
-            parameter["value"] *= 0.4
+            parameter["value"] *= 0.2
     with open(host, "w") as file:
         json.dump(content, file)
     return device, host
