@@ -40,7 +40,7 @@ DeviceRates rates_of(Architecture architecture, MathPath path = MathPath::fp32) 
 /// A device that never waits for memory.
 DeviceRates compute_only(Architecture architecture, MathPath path = MathPath::fp32) {
     auto rates = rates_of(architecture, path);
-    rates.bandwidth_bytes_per_s = 1e30;
+    rates.bandwidth_bytes_per_s = rates.boost_clock_hz = 1e30;
     rates.floor_s = 0;
     return rates;
 }
