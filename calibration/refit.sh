@@ -44,7 +44,16 @@ fit_devices() {
         "$measurements/timm_infer.csv" --models "$models" -o "$work/models.json"
     # An engine compiles convolutions of its own.
     fit --start "$work/models.json" "$measurements/framework_tax.csv" "$measurements/framework_tax_more.csv" \
-        --framework torch-tensorrt --only conv.engine -o data/profiles/devices.json
+        --framework torch-tensorrt --only conv.engine -o "$work/devices.json"
+    # Parameters that our own measurements of a card gave stay as they are (docs/calibrating-a-gpu.md, step 6).
+    python3 - data/profiles/devices.json "$work/devices.json" <<'END'
+import json, sys
+kept, fitted = (json.load(open(path)) for path in sys.argv[1:])
+key = lambda p: (p["name"], p.get("architecture", ""), p.get("device", ""))
+own = {key(p): p for p in kept["parameters"] if "measured" in p["source"]}
+fitted["parameters"] = sorted({**{key(p): p for p in fitted["parameters"]}, **own}.values(), key=key)
+json.dump(fitted, open(sys.argv[1], "w"), indent=2)
+END
 }
 
 for part in "$@"; do

@@ -315,8 +315,8 @@ TEST_CASE("convolutions run on NHWC data where that pays") {
     CHECK(rewrites::gains_from_channels_last(net(256, 256)));
     CHECK_FALSE(rewrites::gains_from_channels_last(net(256, 4)));
     CHECK_FALSE(rewrites::gains_from_channels_last(attention(false)));
-    // Images that come as NCHW are copied to NHWC, as are the three filters, and the result is copied back; what comes as
-    // NHWC stays so.
+    // Images that come as NCHW are copied to NHWC, as are the three filters, and the result is copied back; what comes
+    // as NHWC stays so.
     const Graph graph = net(256, 1);
     const auto compiled = [&](bool channels_last) {
         Predictor predictor(graph, device_profile("l40s"), framework_profile("torch-compile"),
