@@ -32,7 +32,7 @@ std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launch
 
 std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindings, std::int64_t largest) {
     const bool on_host = is_cpu(predictor.device().device);
-    const double gap_s = on_host ? 0 : host_parameter(predictor.framework(), "kernel_gap_s");
+    const double gap_s = on_host ? 0 : kernel_gap_s(predictor.framework(), predictor.device().device);
     std::vector<LaunchCosts> launches;
     // Behind the host, the device's kernels follow one another with their gaps.
     const auto at = [&](std::int64_t batch) {

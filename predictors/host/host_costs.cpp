@@ -76,6 +76,14 @@ constexpr double unknown_scale_stddev = 0.5;
 
 }  // namespace
 
+double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
+    const LoweringTraits& traits = model_of(profile).traits;
+    const bool fitted = profile.host != "reference" || traits.engine || traits.serves_sequences || is_cpu(device);
+    const bool captured = traits.host_kind == HostKind::graph_node;
+    const auto measured_s = fitted ? std::nullopt : captured ? device.chip().graph_gap_s : device.chip().stream_gap_s;
+    return measured_s.value_or(host_parameter(profile, "kernel_gap_s"));
+}
+
 std::optional<ParameterSpec> host_parameter_spec(const FrameworkModel& framework, std::string_view name) {
     const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
     if (found == specs.end()) return std::nullopt;
@@ -133,6 +141,12 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
     costs.call_relative_stddev = stddev_of(second_scalar(model_of(profile)), 0);
     costs.correlation = profile.scale_call_correlation;
     costs.device_relative_stddev = host_parameter(profile, "noise.device");
+    return costs;
+}
+
+HostCosts host_costs(const FrameworkProfile& profile, Precision precision, const DeviceSpec& device) {
+    HostCosts costs = host_costs(profile, precision);
+    costs.kernel_gap_s = kernel_gap_s(profile, device);
     return costs;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/types.hpp"
@@ -35,6 +36,13 @@ struct HostCosts {
 /// Composes the costs: shared cost per kind × host scale × half-precision factor of the kind; the host's second scalar
 /// is separate. Parameters not set by the profile keep their initial values.
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision);
+
+/// Returns the time between consecutive kernels: that of the device's generation if it was measured, else the
+/// profile's. A measured host, an engine and a server of language models have gaps that were fitted with their kernels.
+[[nodiscard]] double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device);
+
+/// The costs with the time between kernels on that device.
+[[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision, const DeviceSpec& device);
 
 /// Returns the name of a host's second scalar: the cost of the call whose speed does not follow the host's scale, a
 /// cuBLAS heuristic query or, if the framework calls engines, an engine call.

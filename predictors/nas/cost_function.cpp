@@ -155,7 +155,7 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     }
     if (space.options().empty())
         throw Error(ErrorCode::usage, fmt::format("the space {} has no choices", space.name()));
-    const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space,
+    const SegmentMaker segment_of(host_costs(framework, options.precision, device.device), campaign, space,
                                   synchronizes_runs(model_of(framework), options));
     state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches),
                                      dims_of(space, dims), segment_of);

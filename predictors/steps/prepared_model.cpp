@@ -66,16 +66,11 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       first_equal(first_equal_kernels(graph, schedule)),
       first_equal_launch(first_equal_launches(graph, schedule, first_equal)),
       kernel_models(device_model(device)),
-      costs(host_costs(framework, options.precision)),
+      costs(host_costs(framework, options.precision, device.device)),
       weights(half_type_of_weights(source)),
       widened(options.precision != asked.precision),
       quantised_by_file(std::any_of(graph.ops.begin(), graph.ops.end(),
                                     [](const Op& op) { return !op.text(rewrites::operands).empty(); })) {
-    const auto& gap_s = model.traits.host_kind == HostKind::graph_node ? device.device.chip().graph_gap_s
-                                                                       : device.device.chip().stream_gap_s;
-    // Engines' gaps are fitted, those of servers of language models with their kernels.
-    const bool fitted = framework.host != "reference" || model.traits.engine || model.traits.serves_sequences;
-    if (gap_s && !fitted) costs.kernel_gap_s = *gap_s;
     if (has_foreign_host())
         costs.scale_relative_stddev = std::hypot(costs.scale_relative_stddev, foreign_host_log_stddev);
 }

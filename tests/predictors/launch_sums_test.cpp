@@ -34,7 +34,8 @@ struct Run {
 Run run(const Graph& graph, const char* device, const std::string& framework, const ShapeBindings& bindings,
         PredictOptions options = {}) {
     Predictor predictor(graph, device_profile(device), framework_profile(framework), options);
-    Run run{.costs = host_costs(predictor.framework(), options.precision), .device = predictor.device()};
+    Run run{.costs = host_costs(predictor.framework(), options.precision, predictor.device().device),
+            .device = predictor.device()};
     run.prediction = predictor.predict(bindings, run.launches);
     return run;
 }
@@ -206,4 +207,20 @@ TEST_CASE("what ONNX Runtime's host computes is copied there and back, what stay
     const double work_s = both - one;
     CHECK(work_s > 0);
     CHECK(one - none == approx(2 * copy_s + work_s).epsilon(0.02));
+}
+
+TEST_CASE(
+    "the gap between kernels is that of the generation where it was measured, and a measured host keeps its own") {
+    const auto gap_s = [](std::string_view framework, std::string_view device) {
+        return kernel_gap_s(framework_profile(framework), device_spec(device));
+    };
+    CHECK(gap_s("pytorch-eager", "h100-sxm5-80gb") == 1.65e-6);
+    CHECK(gap_s("pytorch-eager", "b200") == gap_s("pytorch-eager", "h100-sxm5-80gb"));
+    CHECK(gap_s("torch-cuda-graph", "h200-sxm-141gb") == 7.4e-7);
+    CHECK(gap_s("pytorch-eager", "t4") == 1e-6);
+    CHECK(gap_s("vllm", "h100-sxm5-80gb") == gap_s("vllm", "t4"));
+    FrameworkProfile measured = framework_profile("pytorch-eager");
+    measured.host = "mine";
+    CHECK(kernel_gap_s(measured, device_spec("h100-sxm5-80gb")) == 1e-6);
+    CHECK(host_costs(measured, Precision::fp16, device_spec("t4")).kernel_gap_s == 1e-6);
 }
