@@ -165,7 +165,8 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
             return (shape.root_mean_square ? rms_norm_share : 1) * (1.7 + passes * std::ceil(length / 512));
         }
         case MemoryClass::softmax:
-            return length > 1024 ? 3 : 1.6 + 0.135 * std::bit_ceil(static_cast<std::uint64_t>(length)) / 32;
+            if (length > 1024) return 3;
+            return 1.6 + 0.135 * static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(length))) / 32;
         case MemoryClass::reduce:
             // Longer rows are shared by blocks.
             return shape.elements_per_wait > 0 ? 0 : 2 + std::min(length, 4096.0) / 384;
