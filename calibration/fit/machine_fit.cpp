@@ -83,7 +83,7 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
     const std::vector<const DeviceRow*> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
     const LogFit::Block unknowns = device_unknowns(device, start);
     ScopedFit engine = machine_fit("device", options);
-    engine.device = [&](const DeviceSpec&) { return unknowns; };
+    engine.device = [&](const DeviceSpec&) { return LogFit::Block(unknowns); };
     const auto folds = folds_of(used, &DeviceRow::group);
     for (const DeviceRow* row : used)
         engine.rows.push_back(

@@ -71,7 +71,7 @@ class Samples {
 
     /// See LogRows; the slopes are finite differences, since the timeline has kinks.
     [[nodiscard]] VectorXd operator()(const VectorXd& at, MatrixXd* slopes) const {
-        const VectorXd here = residuals(at);
+        VectorXd here = residuals(at);
         if (!slopes) return here;
         constexpr double step = 1e-4;
         slopes->resize(here.size(), scalar_count);

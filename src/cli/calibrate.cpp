@@ -99,7 +99,7 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
                                                 {fmt::format("{}", batch)},
                                                 {fmt::format("{:.2f} ms", row.latency_s * 1e3)}};
                 const auto add = [&](Predictor& by, double& errors) {
-                    const Prediction p = by.predict(bindings);
+                    Prediction p = by.predict(bindings);
                     const double error = p.latency_s / row.latency_s - 1;
                     errors += std::abs(error);
                     cells.push_back({fmt::format("{:.2f} ms", p.latency_s * 1e3)});
