@@ -305,10 +305,11 @@ TEST_CASE("attention without a fused kernel casts halves to f32 from PyTorch 2.5
 }
 
 TEST_CASE("convolutions run on NHWC data where that pays") {
-    const auto net = [](std::int64_t channels, std::int64_t groups) {
+    const auto net = [](std::int64_t channels, std::int64_t groups, std::int64_t kernel = 3) {
         GraphBuilder builder("convolutions");
         TensorId x = builder.input("x", {"batch", std::to_string(channels), "14", "14"});
-        for (int i = 0; i < 3; ++i) x = builder.conv(x, channels, {.kernel = 3, .pad = 1, .groups = groups});
+        for (int i = 0; i < 3; ++i)
+            x = builder.conv(x, channels, {.kernel = kernel, .pad = kernel / 2, .groups = groups});
         return builder.finish({x});
     };
     CHECK(rewrites::gains_from_channels_last(net(256, 1)));
@@ -317,14 +318,17 @@ TEST_CASE("convolutions run on NHWC data where that pays") {
     CHECK_FALSE(rewrites::gains_from_channels_last(attention(false)));
     // Images that come as NCHW are copied to NHWC, as are the three filters, and the result is copied back; what comes
     // as NHWC stays so.
-    const Graph graph = net(256, 1);
-    const auto compiled = [&](bool channels_last) {
+    const auto compiled = [&](const Graph& graph, bool channels_last) {
         Predictor predictor(graph, device_profile("l40s"), framework_profile("torch-compile"),
                             {.channels_last = channels_last});
         return predictor.predict({{"batch", 64}});
     };
-    CHECK(compiled(false).kernels == compiled(true).kernels + 5);
-    CHECK(compiled(false).device_s > compiled(true).device_s);
+    const Graph graph = net(256, 1), pointwise = net(256, 1, 1), depthwise = net(256, 256);
+    CHECK(compiled(graph, false).kernels == compiled(graph, true).kernels + 5);
+    CHECK(compiled(graph, false).device_s > compiled(graph, true).device_s);
+    // Both layouts of a filter of one pixel or one channel coincide.
+    CHECK(compiled(pointwise, false).kernels == compiled(pointwise, true).kernels + 2);
+    CHECK(compiled(depthwise, false).kernels == compiled(depthwise, true).kernels + 2);
 }
 
 TEST_CASE("compiled kernels write halves for products under autocast, eager ones f32") {
