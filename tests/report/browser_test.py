@@ -208,7 +208,7 @@ def check_coverage(test, predictions):
 
 
 def check_predict(test, rows_path):
-    result = test.page("predict", "predict", "resnet18", "--device", "t4", "--batch", "1,8,32", "--measured", rows_path)
+    result = test.page("predict", "predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.13", "--batch", "1,8,32", "--measured", rows_path)
     test.equal("predictions", result["predictions"], ("batch", "measured_latency_s", *TIMES))
     check_coverage(test, result["predictions"])
     last = result["predictions"][-1]
