@@ -12,4 +12,4 @@ show() {
 bert="predict bert --device quadro-rtx-8000 --framework pytorch-eager --precision fp16 --dim seq=128 --batch 1:64:x2"
 show $bert --measured data/paper/figure3.csv --suggest-anchors
 show $bert --measured data/paper/figure3.csv --anchor examples/anchor.csv
-show predict resnet50 --device quadro-rtx-8000 --framework pytorch-eager --batch 1:128:x2
+show predict resnet50 --device quadro-rtx-8000 --framework pytorch-eager --precision fp16 --batch 1:128:x2

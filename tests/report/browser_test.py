@@ -245,7 +245,7 @@ def check_filter(test):
 def check_explore(test):
     """Each slider changes the answer, the crossover moves, and the answer is what predict says."""
     test.name, path = "explore", os.path.join(test.folder, "explore.html")
-    subprocess.run([test.ftax, "explore", "bert", "--device", "t4,a100-sxm4-40gb", "--over", "seq=64:256:x2", "--html", path],
+    subprocess.run([test.ftax, "explore", "bert", "--device", "t4,a100-sxm4-40gb", "--framework", "pytorch-eager@1.13", "--over", "seq=64:256:x2", "--html", path],
                    check=True, capture_output=True)
     test.browser.view(1400)
     test.browser.open(path)
@@ -257,7 +257,7 @@ def check_explore(test):
     seen = [drag("batch", 0), drag("batch", 3), drag("dimension", 1), drag("card", 1)]
     test.check(len({answer for answer, _ in seen}) == 4, f"{test.name}: {seen}")
     test.check(seen[0][1] == seen[1][1] and seen[1][1] != seen[2][1] != seen[3][1], f"{test.name}: marks {seen}")
-    run = subprocess.run([test.ftax, "predict", "bert", "--device", "a100-sxm4-40gb", "--batch", "8", "--dim", "seq=128", "--json", "-"],
+    run = subprocess.run([test.ftax, "predict", "bert", "--device", "a100-sxm4-40gb", "--framework", "pytorch-eager@1.13", "--batch", "8", "--dim", "seq=128", "--json", "-"],
                          capture_output=True, text=True)
     crossover = json.loads(run.stdout)["crossover"]["batch"]
     shown = float(re.search(r"bottleneck at batch ([0-9.]+)\.", seen[3][0])[1])
@@ -283,7 +283,7 @@ def check_compare(test):
 
 
 def check_crossover(test):
-    result = test.page("crossover", "crossover", "resnet18", "--device", "t4")
+    result = test.page("crossover", "crossover", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.13")
     test.equal("interval", [result["crossover"]], ("batch", "low", "high", "host_s"))
     test.equal("causes", result["crossover"]["causes"], ("kind", "operations", "host_s"))
     test.equal("predictions", result["predictions"], ("batch", *TIMES))
