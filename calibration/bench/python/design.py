@@ -23,8 +23,8 @@ MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "vit32", "distilbert",
 FRAMEWORKS = ("pytorch-eager", "torch-cuda-graph", "torch-compile")
 FRAMEWORK_MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "distilbert", "vit32", "densenet", "squeezenet")
 CONVOLUTIONAL = tuple(model for model in FRAMEWORK_MODELS if "bert" not in model and model != "vit32")
-# Two of them say what the host costs: a fit takes eight such rows (calibration/fit/machine_fit.cpp) with a network left out
-# and another that did not compile.
+# The host costs of a framework are fitted to eight rows or more (calibration/fit/machine_fit.cpp): two batches leave enough
+# with a network left out and another that did not compile.
 FRAMEWORK_BATCHES = (1, 8)
 SMOKE_MODELS = ("squeezenet", "distilbert")
 
