@@ -284,6 +284,20 @@ inline double gathered_taps(const ConvShape& s, const ConvCounts& c, const Archi
     return ratio(s.kernel_d, s.stride_d) * ratio(s.kernel_h, s.stride_h) * ratio(s.kernel_w, s.stride_w);
 }
 
+/// cuDNN 9 splits the reduction of convolutions of few tiles, and converts filters to KRSC in each call.
+/// Source: kernels of ResNets on an H100 and an H200 (data/measurements, kernels.csv.xz and exported_kernels.csv.xz).
+inline constexpr double cudnn9_parts = 4;
+inline bool converts_filters(const ConvShape& s, const ConvCounts& c) {
+    return !s.older_library && !s.transposed && c.taps > 1 && s.library != ConvLibrary::tensorrt;
+}
+
+/// Layouts are converted in tiles of 32 channels by 32 pixels or taps; returns the share by which these are padded.
+/// Source: grids and times of cuDNN's nchwToNhwcKernel on an H200 (exported_kernels.csv.xz): 3.3 to 3.9 TB/s of padded
+/// tensors whatever their size, 1.6 to 2.4 µs at least.
+inline double layout_padding(double pixels) {
+    return round_up(pixels, 32) / pixels;
+}
+
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes. NCHW activations are copied to NHWC and back unless
 /// the convolution is a plain matrix product; TF32 kernels write NCHW directly, except for transposed convolutions.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
@@ -300,19 +314,30 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     const double depth = is_by_tap(s) ? round_up(channels, 8 * align) * gathered_taps(s, c, *rates.chip)
                                       : round_up(channels, align) * taps;
     const auto tiles = is_by_tap(s) ? std::span(tensor_tiles).first(2) : available(tensor_tiles, s);
-    const double share = is_by_tap(s) || engine ? 1 : rates.chip->conv_share;
+    // Hopper's own kernels for NHWC reach the full rate from 128 output channels on; those that write NCHW are
+    // Ampere's.
+    const bool full_rate = is_by_tap(s) || engine || (s.channels_last && merged * c.columns >= 128);
+    const double share = full_rate ? 1 : rates.chip->conv_share;
     const auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
-                                    p.tensor_efficiency * share, p, p.tensor_narrow_efficiency, most_parts(s));
+                                    p.tensor_efficiency * share, p, p.tensor_narrow_efficiency,
+                                    s.older_library || is_by_tap(s) ? most_parts(s) : cudnn9_parts);
     const double in_bytes = c.in_bytes * padding;
     const double memory_s = operands_seconds(in_bytes + c.out_bytes, c.weight_bytes * padding, s, rates, p);
     if (is_laid_out(s, c, rates.path)) {
         return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, 0.0, 1, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32 && !s.transposed;
-    double layout_s = activations_seconds(c.in_bytes + in_bytes, rates, p);
-    if (!writes_nchw) layout_s += activations_seconds(2 * c.out_bytes, rates, p);
-    layout_s /= p.layout_bandwidth;
-    return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
+    const auto pixels = [](std::int64_t d, std::int64_t h, std::int64_t w) { return static_cast<double>(d * h * w); };
+    double bytes = (c.in_bytes + in_bytes) * layout_padding(pixels(s.in_depth, s.in_height, s.in_width));
+    if (!writes_nchw) bytes += 2 * c.out_bytes * layout_padding(pixels(s.out_depth, s.out_height, s.out_width));
+    double layout_s = activations_seconds(bytes, rates, p);
+    int copies = writes_nchw ? 1 : 2;
+    if (converts_filters(s, c)) {
+        layout_s += activations_seconds(2 * c.weight_bytes * layout_padding(c.taps), rates, p);
+        ++copies;
+    }
+    layout_s = layout_s / p.layout_bandwidth + copies * beyond_measured_floor_s(2, rates);
+    return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, rates, p);
 }
 
 /// Returns true if PyTorch runs a depthwise convolution with cuDNN: fp16 on cards with tensor cores, any NHWC shape; in

@@ -282,8 +282,10 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     auto nhwc = nchw;
     nhwc.channels_last = true;
     const double saved_s = plan(nchw, rates, p).seconds - plan(nhwc, rates, p).seconds;
-    // Input and output are each read and written once more, in two more kernels.
-    CHECK(saved_s == approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2 * 2e-6));
+    // Input, output and filter are each read and written once more, in three more kernels whose tiles are 32 pixels or
+    // taps wide: 784 pixels count as 800, 9 taps as 32.
+    const double copied_bytes = 4.0 * 2 * 64 * 800 * 256 + 2.0 * 2 * 256 * 256 * 32;
+    CHECK(saved_s == approx(copied_bytes / (900e9 * p.layout_bandwidth) + 3 * 2e-6));
     auto tf32 = square(64, 256, 256, 28, 1);
     const auto ampere = rates_of(Architecture::ampere, MathPath::tf32);
     const double direct_s = plan(tf32, ampere, p).seconds;  // cuDNN 9: a matrix product
@@ -292,13 +294,55 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     tf32.channels_last = true;
     CHECK(direct_s == plan(tf32, ampere, p).seconds);
     // TF32 kernels read NHWC but write NCHW: only the input is copied.
-    CHECK(copied_s - direct_s == approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
+    CHECK(copied_s - direct_s == approx(2.0 * 4 * 64 * 800 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
     auto odd = nhwc;
     odd.in_channels = 257;
     auto padded = nhwc;
     padded.in_channels = 264;
     const auto fast = compute_only(Architecture::ampere, MathPath::fp16_tensor);
     CHECK(plan(odd, fast, p).seconds == plan(padded, fast, p).seconds);
+}
+
+TEST_CASE("cuDNN 9 splits the reduction of a convolution of few tiles, in at most four parts") {
+    const auto p = declared_parameters();
+    const auto rates = compute_only(Architecture::ampere, MathPath::tf32);
+    const auto gain = [&](std::int64_t batch, std::int64_t channels, std::int64_t size) {
+        auto shape = square(batch, channels, channels, size, 3);
+        shape.channels_last = true;
+        const double split_s = plan(shape, rates, p).seconds;
+        shape.older_library = true;
+        return plan(shape, rates, p).seconds / split_s;
+    };
+    CHECK(gain(1, 512, 7) > 2);
+    CHECK(gain(1, 512, 7) <= 4);
+    CHECK(gain(64, 256, 56) == 1);
+}
+
+TEST_CASE("cuDNN 9 converts filters of several taps for NCHW tensors, in each call") {
+    const auto p = declared_parameters();
+    const auto rates = rates_of(Architecture::ampere, MathPath::fp16_tensor);
+    const auto added_s = [&](std::int64_t kernel) {
+        auto shape = square(64, 64, 2048, 7, kernel);
+        shape.element_bytes = 2;
+        shape.stride_h = shape.stride_w = 2;  // copied whatever its filter
+        const double s = plan(shape, rates, p).seconds;
+        shape.older_library = true;
+        return s - plan(shape, rates, p).seconds;
+    };
+    CHECK(added_s(1) == 0);
+    CHECK(added_s(3) == approx(2.0 * 2 * 64 * 2048 * 32 / (900e9 * p.layout_bandwidth) + 2e-6).epsilon(0.01));
+}
+
+TEST_CASE("Hopper's convolutions reach the full rate in NHWC from 128 channels on") {
+    const auto p = declared_parameters();
+    const auto hopper = compute_only(Architecture::hopper, MathPath::tf32);
+    const auto rate = [&](std::int64_t channels, bool channels_last) {
+        auto shape = square(64, 256, channels, 56, 3);
+        shape.channels_last = channels_last;
+        return static_cast<double>(channels) / plan(shape, hopper, p).compute_s;
+    };
+    CHECK(rate(128, true) == approx(rate(128, false) / hopper.chip->conv_share));
+    CHECK(rate(96, true) == approx(rate(96, false)));
 }
 
 TEST_CASE("halves under a 1x1 filter stay in NCHW where its rows of pixels are aligned") {
