@@ -179,7 +179,7 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
         case MemoryClass::gather:
             return 1;
         default:
-            return 0;
+            return shape.waits;
     }
 }
 
@@ -329,7 +329,8 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     if (!shape.engine) {
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
         const double waits = memory_bound::waits_of(shape, row_bytes, device);
-        const double blocks = shape.cls == MemoryClass::batch_norm ? 1 : rows;  // its blocks take many rows
+        // Blocks of a batch norm take many rows.
+        const double blocks = shape.cls == MemoryClass::batch_norm || shape.waits > 0 ? 1 : rows;
         const double block_threads = shape.cls == MemoryClass::softmax && shape.row_length <= 1024 ? 32
                                      : shape.cls == MemoryClass::reduce || shape.cls == MemoryClass::pool
                                          ? std::clamp(static_cast<double>(shape.row_length) / 4, 1.0, 128.0)
@@ -340,6 +341,11 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
 
     plan.memory_s =
         traffic_bytes * seconds_per_byte(footprint_bytes, device, p.residency) / memory_bound::efficiency(shape, p);
+    // Each lane of a warp fetches a sector of its own from the L2. Source: concatenations of KernelBench's networks,
+    // Inductor 2.5: 415 µs more than the traffic of 64 million elements on an A100 and an H100, 260 on an L40S.
+    constexpr double sector_bytes = 32;
+    plan.memory_s +=
+        sector_bytes * static_cast<double>(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape))
         work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
     plan.compute_s = work_s;

@@ -141,12 +141,16 @@ void append_statistics(Spelling out) {
     const Op& op = out.replaced;
     const Reduction reduction = *reduction_of(out.graph, op);
     const bool split = reduction.is_split();
+    const bool twice = op.kind == OpKind::softmax || op.kind == OpKind::log_softmax;  // the maximum, then the sum
+    // Rows of an NHWC tensor along its width are contiguous in neither their elements nor their order, NCHW.
+    const Tensor& x = out.graph.tensors[op.inputs[0]];
+    const bool along_width = twice && is_channels_last(out.graph, x) && op.integer("axis", -1) != 1;
     const auto reduce = [&](std::vector<TensorId> inputs, TensorId to, std::int64_t what) {
-        return out.apply(OpKind::reduce, std::move(inputs), to,
-                         {{"function", std::string("sum")}, {std::string(statistics), what}});
+        std::vector<Attribute> attributes{{"function", std::string("sum")}, {std::string(statistics), what}};
+        if (along_width) attributes.push_back({std::string(strided_tensor), static_cast<std::int64_t>(op.inputs[0])});
+        return out.apply(OpKind::reduce, std::move(inputs), to, std::move(attributes));
     };
     std::vector<TensorId> inputs{op.inputs[0]};
-    const bool twice = op.kind == OpKind::softmax || op.kind == OpKind::log_softmax;  // the maximum, then the sum
     for (int i = 0; i < (twice ? 2 : 1); ++i) {
         std::vector<TensorId> from = inputs;
         if (split) from = {reduce(inputs, out.tensor(DType::f32, reduction.shape), partial)};
@@ -163,10 +167,12 @@ bool reads_stored_values(const Op& op) {
     return op.kind == OpKind::pool || op.kind == OpKind::resize;
 }
 
-/// Readers select among few parts of a concatenation; with more parts it is materialised first.
-/// Source: torch/_inductor/lowering.py, cat (MAX_COMPLEX_POINTWISE_CAT).
-bool is_stored_concatenation(const Op& op) {
-    return op.kind == OpKind::concat && op.inputs.size() > 8;
+/// Readers select among few parts of a concatenation; with more parts, or where several read more than four, it is
+/// materialised first. Source: torch/_inductor/lowering.py, cat (MAX_COMPLEX_POINTWISE_CAT), ir.py
+/// (should_realize_on_reuse, realize_reads_threshold).
+constexpr std::size_t most_selected_parts = 8;
+bool is_stored_concatenation(const Op& op, std::size_t readers) {
+    return op.kind == OpKind::concat && op.inputs.size() > (readers > 1 ? 4 : most_selected_parts);
 }
 
 /// Activations that decompose into several operators on an operand, which is first converted to f32.
@@ -272,6 +278,39 @@ class Grouping {
         return can;
     }
 
+    /// Returns how many values the group's reductions combine; partial statistics have a mean, a variance and a weight.
+    std::int64_t combined_values(OpId leader) const {
+        std::int64_t values = 0;
+        for (const OpId id : members_[leader]) {
+            const Op& op = graph_.ops[id];
+            const std::int64_t what = op.integer(statistics, -1);
+            values += what == partial ? 3 : what >= 0 || reduction_of(graph_, op) ? 1 : 0;
+        }
+        return values;
+    }
+
+    /// Returns the concatenation of channels, if any, that the group reads against the order of its loops: a channel of
+    /// an NHWC part depends on where the part begins, so it does not suggest a tiling. The loops are those of a
+    /// contiguous result, unless a convolution wants it in NHWC, or of statistics.
+    /// Source: torch/_inductor/codegen/simd.py, candidate_tilings (2.5); lowering.py, pointwise_cat.
+    TensorId read_against_order(OpId leader) const {
+        const std::vector<OpId>& members = members_[leader];
+        const bool reduces =
+            std::ranges::any_of(members, [&](OpId id) { return graph_.ops[id].integer(statistics, joined) != joined; });
+        for (const OpId id : members) {
+            const Op& op = graph_.ops[id];
+            if (const std::int64_t tensor = op.integer(strided_tensor, -1); tensor >= 0)
+                return static_cast<TensorId>(tensor);
+            if (op.kind != OpKind::concat || op.integer("axis", 0) != 1 ||
+                !is_channels_last(graph_, graph_.tensors[op.inputs.back()]))
+                continue;
+            bool wanted = false;
+            each_reader(op.outputs[0], [&](OpId reader) { wanted |= graph_.ops[reader].kind == OpKind::conv; });
+            if (reduces || (id == leader && !wanted)) return op.outputs[0];
+        }
+        return no_tensor;
+    }
+
     /// Returns true if a parameter is an ordinary operand (layer scale, position embedding), which affects type
     /// promotion.
     bool reads_parameter(const Op& op) const {
@@ -298,7 +337,7 @@ class Grouping {
             const OpId producer = source_of(input);
             // Padding has a different iteration space from a kernel that stores its operand.
             if (producer != no_op && graph_.ops[reader].kind == OpKind::pad && stores_operand(producer)) continue;
-            if (producer != no_op && is_stored_concatenation(graph_.ops[producer])) continue;
+            if (producer != no_op && is_stored_concatenation(graph_.ops[producer], readers_[input].size())) continue;
             if (producer == no_op || !may_be_generated(graph_.ops[producer]) || leader_[producer] == leader_[reader] ||
                 !can_wait(producer, reader) || !iterates_alike(producer, reader))
                 continue;
@@ -378,6 +417,10 @@ class Grouping {
             fused.inputs.insert(fused.inputs.end(), again.begin(), again.end());
         }
         if (by_parameter) fused.attributes.push_back({std::string(parameter_operand), std::int64_t{1}});
+        if (const std::int64_t combined = combined_values(leader); combined > 0)
+            fused.attributes.push_back({std::string(reductions), combined});
+        if (const TensorId tensor = read_against_order(leader); tensor != no_tensor)
+            fused.attributes.push_back({std::string(strided_tensor), static_cast<std::int64_t>(tensor)});
         if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
         if (!full.empty()) fused.attributes.push_back({std::string(full_outputs), std::move(full)});
         return fused;
@@ -477,10 +520,26 @@ void write_out_updates(Graph& graph) {
     });
 }
 
+/// Each part of a concatenation of many is copied by a kernel of its own, which serves two concatenations at once where
+/// several read the part, as those of a dense block do. The concatenation's kernel stands for the traffic of all.
+/// Source: torch/_inductor/ir.py, ConcatKernel.create; code that Inductor 2.5 writes for DenseNet-201.
+void write_out_parts(Graph& graph) {
+    const auto has_many_parts = [](const Graph&, const Op& op) {
+        return op.kind == OpKind::concat && op.inputs.size() > most_selected_parts;
+    };
+    write_out(graph, has_many_parts, [](Spelling out) {
+        const Op& op = out.replaced;
+        out.apply(OpKind::concat, op.inputs, op.outputs[0], op.attributes);
+        for (std::size_t part = 2; part < op.inputs.size(); part += 2)
+            out.apply(OpKind::fill, {}, out.tensor(DType::f32, {}));
+    });
+}
+
 void fuse_into_readers(Graph& graph) {
     erase_unread(graph);
     recognise_batched_attention(graph);
     erase_unread(graph);
+    write_out_parts(graph);
     write_out(graph, has_own_statistics, append_statistics);
     Grouping(graph).rewrite();
 }

@@ -129,6 +129,16 @@ TEST_CASE("softmax rows that start between sectors cost more") {
           seconds_of(rows_of(MemoryClass::softmax, 100'000, 768), device, p));
 }
 
+TEST_CASE("elements that are read one by one cost a sector each on top of the traffic") {
+    const auto device = round_device();
+    auto p = initial_parameters();
+    MemoryShape shape = rows_of(MemoryClass::pointwise, 1 << 16, 1024);
+    const double contiguous_s = seconds_of(shape, device, p);
+    shape.strided_elements = shape.elements;
+    const double sectors_s = 32.0 * (1 << 26) / (p.residency.l2_bytes_per_cycle * device.sms * device.boost_clock_hz);
+    CHECK(seconds_of(shape, device, p) - contiguous_s == approx(sectors_s).epsilon(0.01));
+}
+
 TEST_CASE("few long rows wait for memory, each in a block of its own") {
     const auto device = round_device();
     MemoryShape few = rows_of(MemoryClass::group_norm, 4, 1 << 20);
@@ -154,6 +164,9 @@ TEST_CASE("a block waits for the steps of its row, which a floor fitted to whole
     CHECK(waits_of(rows_of(MemoryClass::layer_norm, 1, 1536)) == approx(4.7).epsilon(0.01));
     CHECK(waits_of(rows_of(MemoryClass::softmax, 1, 1000)) > 5);
     CHECK(waits_of(rows_of(MemoryClass::softmax, 1, 1025)) == approx(3).epsilon(0.01));
+    MemoryShape reducing = rows_of(MemoryClass::pointwise, 1, 64);
+    reducing.waits = 4;
+    CHECK(waits_of(reducing) == approx(4).epsilon(0.01));
     CHECK(waits_of(rows_of(MemoryClass::gather, 1, 64)) == approx(1).epsilon(0.01));
     CHECK(waits_of(rows_of(MemoryClass::batch_norm, 4, 64)) == approx(3).epsilon(0.01));
     MemoryShape sum = rows_of(MemoryClass::reduce, 1, 1 << 20);  // blocks share it

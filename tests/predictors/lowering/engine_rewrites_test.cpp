@@ -9,6 +9,7 @@
 #include "ftax/text_graph.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/strides.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -257,7 +258,63 @@ TEST_CASE("few parts are chosen from where they are read, many are joined first"
         return graph.ops.size() - parts;
     };
     CHECK(kernels(8) == 1);
-    CHECK(kernels(9) == 2);
+    CHECK(kernels(9) == 6);  // five kernels copy the parts, two concatenations at a time; relu
+}
+
+TEST_CASE("parts that several kernels read are joined first from the fifth on") {
+    const auto kernels = [](std::size_t parts) {
+        GraphBuilder net("parts");
+        const TensorId x = net.input("x", {"batch", "8", "16", "16"});
+        std::vector<TensorId> convolved;
+        for (std::size_t i = 0; i < parts; ++i) convolved.push_back(net.conv(x, 8));
+        const TensorId joined = net.concat(convolved, 1);
+        Graph graph = net.finish({net.relu(joined), net.pointwise("sigmoid", {joined})});
+        rewrites::fuse_into_readers(graph);
+        return graph.ops.size() - parts;
+    };
+    CHECK(kernels(4) == 1);
+    CHECK(kernels(5) == 3);
+}
+
+TEST_CASE("Inductor before 2.8 reads NHWC parts of a contiguous tensor a sector an element") {
+    const auto device_s = [](int torch, bool convolved) {
+        GraphBuilder net("parts");
+        const TensorId x = net.input("x", {"batch", "64", "56", "56"});
+        const TensorId joined = net.concat({net.conv(x, 64, {3, 1, 1}), net.conv(x, 64, {3, 1, 1})}, 1);
+        Graph graph = net.finish({convolved ? net.conv(joined, 64) : joined});
+        Predictor predictor(graph, device_profile("rtx-4090"), {.framework = "torch-compile"},
+                            {.precision = Precision::fp32, .libraries = {.torch = torch}});
+        return predictor.predict({{"batch", 64}}).device_s;
+    };
+    CHECK(device_s(205, false) > device_s(208, false) + 3e-5);
+    CHECK(device_s(205, true) == approx(device_s(208, true)));  // written in NHWC, as the convolution wants it
+}
+
+TEST_CASE("Inductor before 2.8 reads rows along the width of an NHWC tensor a sector an element") {
+    const auto device_s = [](int torch, int axis) {
+        GraphBuilder net("rows");
+        const TensorId x = net.conv(net.input("x", {"batch", "64", "64", "64"}), 64, {3, 1, 1});
+        Graph graph = net.finish({net.conv(net.softmax(x, axis), 64, {3, 1, 1})});
+        Predictor predictor(graph, device_profile("rtx-4090"), {.framework = "torch-compile"},
+                            {.precision = Precision::fp32, .libraries = {.torch = torch}});
+        return predictor.predict({{"batch", 64}}).device_s;
+    };
+    CHECK(device_s(205, 3) > device_s(208, 3) + 3e-5);
+    CHECK(device_s(205, 1) == approx(device_s(208, 1)));
+}
+
+TEST_CASE("a generated reduction takes longer than an elementwise kernel, partial statistics most") {
+    const auto waits = [](const std::string& shape, const std::string& operation) {
+        Graph graph = parse_text_graph("graph one\ninput %x f32" + shape + "\n%y f32" + shape + " = " + operation +
+                                       "\noutput %y\n");
+        rewrites::fuse_into_readers(graph);
+        std::vector<std::int64_t> values;
+        for (const Op& op : graph.ops) values.push_back(op.integer(rewrites::reductions, 0));
+        return values;
+    };
+    CHECK(waits("[64,512]", "pointwise(%x) {function=\"relu\"}") == std::vector<std::int64_t>{0});
+    CHECK(waits("[64,512]", "softmax(%x) {axis=1}") == std::vector<std::int64_t>{1});
+    CHECK(waits("[1024,512]", "softmax(%x) {axis=0}") == std::vector<std::int64_t>{3, 1, 3, 1, 0});
 }
 
 TEST_CASE("a product leaves its bias to generated kernels where nothing else reads it") {
