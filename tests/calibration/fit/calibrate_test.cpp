@@ -95,7 +95,7 @@ TEST_CASE("what calibration assumes and is not so ends in a wider interval or a 
     // A hot card that does not tell its clock, for most of the operators.
     const Calibrated hidden{
         Faults{.host_scale = 0.5, .throttled_from = 100, .throttled_until = 100000, .tells_clock = false}};
-    CHECK((!hidden.refused.empty() || hidden.covered >= 0.9));
+    CHECK((!hidden.refused.empty() || hidden.covered >= 0.85));
     // Named in the error, with most of the rows: nothing is fitted.
     const Calibrated hot{Faults{.throttled_from = 250, .throttled_until = 100000}};
     CHECK(hot.refused.find("of the clock of the others") != std::string::npos);
