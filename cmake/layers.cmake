@@ -148,16 +148,17 @@ endif()
 
 ftax_sources(bench_sources
     calibration/bench/
-        bench_device.cpp libtorch_plugin.cpp machine.cpp measurement_loop.cpp nvml.cpp
-        operator_cases.cpp python_device.cpp result_file.cpp watched_device.cpp)
+        bench_device.cpp machine.cpp operator_cases.cpp python_device.cpp)
 ftax_sources(cupti_sources
+    calibration/bench/
+        nvml.cpp
     calibration/bench/cuda/
         cupti_trace.cpp)
 ftax_layer(ftax_bench SOURCES ${bench_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 if(FTAX_BUILD_CUDA)
     ftax_layer(ftax_cupti SOURCES ${cupti_sources} LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
-    add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu calibration/bench/nvml.cpp)
+    add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu)
     set_target_properties(ftax_cuda_probe PROPERTIES CUDA_ARCHITECTURES "75;80;90")
     # CMake 3.25 does not know that nvcc 13 has C++20: neither the target's property nor a library's may ask for it.
     set_property(TARGET ftax_cuda_probe PROPERTY CXX_STANDARD)
@@ -172,7 +173,7 @@ if(FTAX_BUILD_TORCH)
     add_library(ftax_libtorch MODULE ${libtorch_sources})
     set_target_properties(ftax_libtorch PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden)
     target_include_directories(ftax_libtorch PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_libtorch PRIVATE ftax_core ftax_bench ftax_torch ftax_options)
+    target_link_libraries(ftax_libtorch PRIVATE ftax_core ftax_torch ftax_options)
     # LibTorch's warnings are not ours; its own copy of fmt must not meet the system's.
     target_compile_options(ftax_libtorch PRIVATE -O1 -Wno-unused-parameter)
 endif()

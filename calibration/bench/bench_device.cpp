@@ -9,9 +9,4 @@ std::string_view name_of(Mode mode) noexcept {
     return names[static_cast<std::size_t>(mode)];
 }
 
-std::string_view name_of(FailureKind kind) noexcept {
-    constexpr std::array<std::string_view, 4> names{"out of memory", "unsupported", "failed", "device lost"};
-    return names[static_cast<std::size_t>(kind)];
-}
-
 }  // namespace ftax::bench

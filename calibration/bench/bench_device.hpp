@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "ftax/graph.hpp"
@@ -25,35 +24,32 @@ enum class Mode : std::uint8_t {
 
 /// One thing to measure.
 struct BenchCase {
-    std::string id;     ///< unique among the cases of a result file; stays the same from run to run
-    std::string model;  ///< zoo name of a whole network; empty for an operator
+    std::string id;                   ///< unique among the cases of a result file; stays the same from run to run
+    std::vector<std::string> labels;  ///< cells of BenchJob::columns
+    std::string model;                ///< zoo name of a whole network; empty for an operator
     std::shared_ptr<const Graph> graph;
     ShapeBindings bindings;
     Mode mode = Mode::device_hot;
-    int warm_ups = 3;
-    int calls = 1;        ///< per sample
+    int warm_ups = 2;     ///< calls before the first sample, beside those that size a sample
     int weight_sets = 1;  ///< weights of consecutive calls, so that they do not stay in a cache
 };
 
-struct Sample {
-    double seconds = 0;                   ///< time of one call
-    std::optional<double> clock_ratio{};  ///< clock over its default; nullopt where it cannot be read
-    std::string slowdown{};               ///< why the device runs below its clock, as Nvml::slowdown() says
-    bool disturbed = false;               ///< another process used the device meanwhile
+/// How long a case is sampled (calibration/bench/python/measuring.py).
+struct StoppingLimits {
+    int min_samples = 10;
+    double min_total_s = 0.5, max_total_s = 15;
+    double relative_stddev = 0.005;  ///< of samples that agree
+    double relative_interval = 0;    ///< half the 95 % interval of a mean that is known well enough; 0: not asked for
 };
 
-enum class FailureKind : std::uint8_t {
-    out_of_memory,
-    unsupported,  ///< this framework or device cannot run the case
-    failed,       ///< it tried and threw
-    device_lost,  ///< nothing runs any more: the worker died, the GPU fell off the bus
-};
-[[nodiscard]] std::string_view name_of(FailureKind kind) noexcept;
-
-/// Why a case has no time; a foreseen outcome, recorded in its row.
-struct Failure {
-    FailureKind kind = FailureKind::failed;
-    std::string message;
+/// Cases whose rows one file gets.
+struct BenchJob {
+    std::string path;
+    std::vector<std::string> columns;  ///< those of the labels; what was measured follows
+    std::vector<BenchCase> cases;
+    StoppingLimits limits;
+    int repetitions = 1;  ///< of each case, each in an order and in processes of its own
+    double budget_s = 0;  ///< time limit; 0: none
 };
 
 /// Source of networks that are run from ftax's own graphs, operator by operator: they make no module calls.
@@ -62,22 +58,24 @@ constexpr std::string_view graph_source = "ftax graph";
 /// What was measured with what: key and value, in the order they are written.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// Runs cases under one framework on one device. Implementations: LibTorch in this process, a Python worker, CUDA; a
-/// fake in the tests.
+/// What is heard of a job while it runs.
+struct BenchEvents {
+    std::function<void(std::size_t done, std::size_t total)> progress;
+    std::function<void(const std::string&)> warn;
+    std::function<bool()> interrupted;
+};
+
+/// Measures under one framework on one device: a Python process; a fake in the tests.
 class BenchDevice {
   public:
     virtual ~BenchDevice() = default;
     [[nodiscard]] virtual Environment environment() const = 0;
-    /// What about this device makes measurements less than they could be (MIG, counters for root only), with advice.
+    /// What about this device makes measurements less than they could be (MIG, clocks that cannot be read), with
+    /// advice.
     [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
-    /// Readies a case, warm-ups included; the case before it is freed first.
-    [[nodiscard]] virtual std::optional<Failure> prepare(const BenchCase& bench_case) = 0;
-    /// Where the prepared network comes from: a library and its version, or graph_source. Empty where it is not known.
-    [[nodiscard]] virtual std::string source() const { return {}; }
-    /// Times the prepared case once.
-    [[nodiscard]] virtual std::variant<Sample, Failure> sample() = 0;
-    /// Brings a lost device back. Returns false where that cannot be done.
-    virtual bool restart() { return false; }
+    /// Appends a row for each case and repetition that the job's file lacks; one with a problem is measured again by
+    /// the next job. Returns false if it was stopped before all was measured; complete rows are kept.
+    [[nodiscard]] virtual bool measure(const BenchJob& job, const BenchEvents& events) = 0;
 };
 
 }  // namespace ftax::bench

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ftax/error.hpp"
+#include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/machine.hpp"
 #include "src/io/number.hpp"
@@ -91,10 +92,19 @@ Environment machine_environment(const std::string& command_line) {
         {"command_line", command_line}};
 }
 
-std::string find_cuda_probe() {
+std::string find_beside_program(const char* file) {
     std::error_code ignored;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "ftax_cuda_probe";
-    return std::filesystem::exists(program, ignored) ? program.string() : std::string();
+    const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+    for (const char* place : {".", "../lib/ftax"}) {
+        if (const auto path = folder / place / file; std::filesystem::exists(path, ignored)) return path.string();
+    }
+    return {};
+}
+
+void write_environment(const std::string& path, const Environment& environment) {
+    nlohmann::ordered_json json{{"schema_version", 1}, {"environment", nlohmann::ordered_json::object()}};
+    for (const auto& [key, value] : environment) json["environment"][key] = value;
+    write_file(path, to_text(json));
 }
 
 std::string run_cuda_probe(const std::string& program) {

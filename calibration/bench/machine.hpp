@@ -21,8 +21,12 @@ namespace ftax::bench {
 /// The machine a measurement ran on, and when: CPU, cores, governor, kernel, load, the program's command line.
 [[nodiscard]] Environment machine_environment(const std::string& command_line);
 
-/// Path of ftax_cuda_probe, next to the program. Empty if it was not built (FTAX_BUILD_CUDA).
-[[nodiscard]] std::string find_cuda_probe();
+/// Writes the environment next to the rows: {"schema_version": 1, "environment": {…}}.
+void write_environment(const std::string& path, const Environment& environment);
+
+/// Path of a file that is built or installed with the program: ftax_cuda_probe (FTAX_BUILD_CUDA), ftax_libtorch.so
+/// (FTAX_BUILD_TORCH). Empty if it was not.
+[[nodiscard]] std::string find_beside_program(const char* file);
 
 /// Runs the probe: what the CUDA runtime itself costs on this machine, as CSV (calibration/bench/cuda/probe.cu).
 /// Throws Error{refused} when it fails; it says why on standard error.

@@ -52,17 +52,6 @@ Nvml::~Nvml() {
     if (library_) ::dlclose(library_);
 }
 
-std::string Nvml::driver() const {
-    std::array<char, 96> text{};
-    const auto get = find<nvmlReturn_t(char*, unsigned)>(library_, "nvmlSystemGetDriverVersion");
-    return device_ && get && get(text.data(), text.size()) == NVML_SUCCESS ? text.data() : "";
-}
-
-std::string Nvml::name() const {
-    std::array<char, 96> text{};
-    return ask("nvmlDeviceGetName", text.data(), static_cast<unsigned>(text.size())) ? text.data() : "";
-}
-
 std::optional<double> Nvml::clock_hz(const char* which) const {
     unsigned mhz = 0;
     return ask(which, NVML_CLOCK_SM, &mhz) ? std::optional(mhz * 1e6) : std::nullopt;

@@ -17,9 +17,6 @@ class Nvml {
     Nvml(const Nvml&) = delete;
     Nvml& operator=(const Nvml&) = delete;
 
-    [[nodiscard]] bool open() const { return device_ != nullptr; }
-    [[nodiscard]] std::string driver() const;
-    [[nodiscard]] std::string name() const;                ///< as CUDA names the GPU; "" where it is not known
     [[nodiscard]] std::optional<double> clock_hz() const;  ///< current SM clock
     [[nodiscard]] std::optional<double> largest_clock_hz() const;
     /// Current reason for a reduced clock: "power cap", "thermal", "hardware", or several; "" for none.

@@ -1,10 +1,10 @@
 #include "calibration/bench/python_device.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "calibration/bench/machine.hpp"
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/core/embedded.hpp"
@@ -28,177 +29,149 @@ using nlohmann::json;
 
 constexpr std::string_view script_folder = "calibration/bench/python/";
 
-/// Writes the embedded scripts into a folder of their own.
-std::string write_scripts() {
-    std::string folder = (std::filesystem::temp_directory_path() / "ftax-worker-XXXXXX").string();
-    if (!::mkdtemp(folder.data())) {
-        throw Error(ErrorCode::usage, fmt::format("cannot create {}: {}", folder, std::strerror(errno)));
+/// A folder with the embedded scripts, which goes with it.
+struct Scripts {
+    std::string folder = (std::filesystem::temp_directory_path() / "ftax-measure-XXXXXX").string();
+
+    Scripts() {
+        if (!::mkdtemp(folder.data()))
+            throw Error(ErrorCode::usage, fmt::format("cannot create {}: {}", folder, std::strerror(errno)));
+        for (const EmbeddedFile& file : embedded_files()) {
+            if (file.path.starts_with(script_folder))
+                write_file(fmt::format("{}/{}", folder, file.path.substr(script_folder.size())), file.content);
+        }
     }
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (!file.path.starts_with(script_folder)) continue;
-        write_file(fmt::format("{}/{}", folder, file.path.substr(script_folder.size())), file.content);
+    ~Scripts() {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder, ignored);
     }
-    return folder;
-}
+    Scripts(const Scripts&) = delete;
+    Scripts& operator=(const Scripts&) = delete;
+};
 
-FailureKind failure_kind(const std::string& name) {
-    if (name == "out_of_memory") return FailureKind::out_of_memory;
-    return name == "unsupported" ? FailureKind::unsupported
-           : name == "lost"      ? FailureKind::device_lost
-                                 : FailureKind::failed;
-}
-
-std::optional<Failure> failure_in(const json& answer) {
-    if (!answer.contains("error")) return std::nullopt;
-    return Failure{failure_kind(answer["error"].get<std::string>()), answer.value("message", "")};
-}
-
-json lost(std::string_view why) {
-    return {{"error", "lost"}, {"message", why}};
+json case_json(const BenchCase& one) {
+    return {{"id", one.id},
+            {"labels", one.labels},
+            {"model", one.model},
+            {"graph", to_text(*one.graph)},
+            {"bindings", one.bindings},
+            {"mode", name_of(one.mode)},
+            {"warm_ups", one.warm_ups},
+            {"weight_sets", one.weight_sets}};
 }
 
 class PythonDevice : public BenchDevice {
   public:
-    explicit PythonDevice(PythonOptions options) : options_(std::move(options)), folder_(write_scripts()) {
-        try {
-            start();
-        } catch (...) {
-            close();
-            throw;
-        }
+    explicit PythonDevice(PythonOptions options) : options_(std::move(options)) {
+        if (options_.framework == "libtorch") library_ = find_beside_program("ftax_libtorch.so");
+        if (options_.framework == "libtorch" && library_.empty())
+            throw Error(ErrorCode::usage,
+                        "this ftax was built without LibTorch (cmake -DFTAX_BUILD_TORCH=ON); --framework "
+                        "pytorch-eager measures through Python");
+        run(json::object(), {}, [&](const json& answer) {
+            for (const auto& [key, value] : answer.at("environment").items()) environment_.emplace_back(key, value);
+            warnings_ = answer.at("warnings").get<std::vector<std::string>>();
+        });
+        if (environment_.empty())
+            throw Error(ErrorCode::refused, fmt::format("{} ended without an answer", options_.python));
     }
-    PythonDevice(const PythonDevice&) = delete;
-    PythonDevice& operator=(const PythonDevice&) = delete;
-    ~PythonDevice() override { close(); }
 
     [[nodiscard]] Environment environment() const override { return environment_; }
-    [[nodiscard]] std::string source() const override { return source_; }
+    [[nodiscard]] std::vector<std::string> warnings() const override { return warnings_; }
 
-    bool restart() override {
-        stop();
-        try {
-            start();
-            return true;
-        } catch (const Error&) {
-            return false;
-        }
-    }
-
-    std::optional<Failure> prepare(const BenchCase& bench_case) override {
-        calls_ = bench_case.calls;
-        const json answer = ask({{"do", "prepare"},
-                                 {"model", bench_case.model},
-                                 {"graph", to_text(*bench_case.graph)},
-                                 {"bindings", bench_case.bindings},
-                                 {"mode", name_of(bench_case.mode)},
-                                 {"warm_ups", bench_case.warm_ups},
-                                 {"weight_sets", bench_case.weight_sets}});
-        source_ = answer.value("note", "");
-        return failure_in(answer);
-    }
-
-    std::variant<Sample, Failure> sample() override {
-        const json answer = ask({{"do", "sample"}, {"calls", calls_}});
-        if (const auto failure = failure_in(answer)) return *failure;
-        Sample sample{answer.value("seconds", 0.0)};
-        if (answer.contains("clock_ratio")) sample.clock_ratio = answer["clock_ratio"].get<double>();
-        sample.disturbed = answer.value("disturbed", false);
-        return sample;
+    bool measure(const BenchJob& job, const BenchEvents& events) override {
+        const StoppingLimits& limits = job.limits;
+        json request{{"file", job.path},
+                     {"columns", job.columns},
+                     {"cases", json::array()},
+                     {"limits",
+                      {limits.min_samples, limits.min_total_s, limits.max_total_s, limits.relative_stddev,
+                       limits.relative_interval}},
+                     {"repetitions", job.repetitions},
+                     {"budget_s", job.budget_s}};
+        for (const BenchCase& one : job.cases) request["cases"].push_back(case_json(one));
+        return run(std::move(request), events.interrupted, [&](const json& answer) {
+            if (answer.contains("warning")) events.warn(answer["warning"].get<std::string>());
+            if (answer.contains("done")) events.progress(answer["done"], answer.at("total"));
+        });
     }
 
   private:
-    void start() {
+    /// Runs job.py. Returns whether it did all; `hear` gets each of its answers but errors, which are thrown.
+    template <class Hear>
+    bool run(json request, const std::function<bool()>& interrupted, const Hear& hear) {
+        request.update({{"device", options_.device},
+                        {"framework", options_.framework},
+                        {"precision", name_of(options_.precision)},
+                        {"threads", options_.threads},
+                        {"library", library_}});
+        const std::string job = scripts_.folder + "/job.json", script = scripts_.folder + "/job.py";
+        write_file(job, request.dump());
         std::array<int, 2> ends{};
-        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-            throw Error(ErrorCode::limit, fmt::format("cannot create a socket: {}", std::strerror(errno)));
+        if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+            throw Error(ErrorCode::limit, fmt::format("cannot create a pipe: {}", std::strerror(errno)));
         posix_spawn_file_actions_t actions;
         ::posix_spawn_file_actions_init(&actions);
-        ::posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
         ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-        // Ctrl-C goes to the whole terminal; the worker must outlive it until the loop has stopped.
+        // Ctrl-C goes to the whole terminal; this process passes it on.
         posix_spawnattr_t attributes;
         ::posix_spawnattr_init(&attributes);
         ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-        const std::string script = folder_ + "/worker.py";
-        const std::array<const char*, 3> arguments{options_.python.c_str(), script.c_str(), nullptr};
-        const int reason = ::posix_spawnp(&process_, options_.python.c_str(), &actions, &attributes,
+        const std::array<const char*, 4> arguments{options_.python.c_str(), script.c_str(), job.c_str(), nullptr};
+        pid_t process = -1;
+        const int reason = ::posix_spawnp(&process, options_.python.c_str(), &actions, &attributes,
                                           const_cast<char* const*>(arguments.data()), environ);
         ::posix_spawnattr_destroy(&attributes);
         ::posix_spawn_file_actions_destroy(&actions);
         ::close(ends[1]);
-        channel_ = ends[0];
+        std::optional<Error> problem;
         if (reason != 0) {
-            process_ = -1;
+            ::close(ends[0]);
             throw Error(ErrorCode::usage, fmt::format("cannot start {}: {}; --python names another", options_.python,
                                                       std::strerror(reason)));
         }
-        const json answer = ask({{"do", "start"},
-                                 {"device", options_.device},
-                                 {"framework", options_.framework},
-                                 {"precision", name_of(options_.precision)},
-                                 {"threads", options_.threads}});
-        if (const auto failure = failure_in(answer)) {
-            throw Error(failure->kind == FailureKind::failed ? ErrorCode::refused : ErrorCode::usage,
-                        fmt::format("{}: {}", options_.python, failure->message));
-        }
-        environment_.clear();
-        for (const auto& [key, value] : answer["environment"].items()) {
-            environment_.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
-        }
-    }
-
-    void stop() {
-        if (channel_ >= 0) ::close(std::exchange(channel_, -1));  // the worker ends at the end of its input
-        unread_.clear();
-        if (process_ <= 0) return;
-        for (int i = 0; i < 50 && ::waitpid(process_, nullptr, WNOHANG) == 0; ++i) {
-            if (i == 40) ::kill(process_, SIGKILL);
-            ::usleep(50'000);
-        }
-        process_ = -1;
-    }
-
-    json ask(const json& request) {
-        const std::string line = request.dump() + "\n";
-        for (std::size_t written = 0; written < line.size();) {
-            const ssize_t count = ::write(channel_, line.data() + written, line.size() - written);
-            if (count < 0 && errno == EINTR) continue;
-            if (count <= 0) return lost("the worker ended");
-            written += static_cast<std::size_t>(count);
-        }
-        for (;;) {
-            const std::size_t end = unread_.find('\n');
-            if (end != std::string::npos) {
-                json answer = json::parse(unread_.substr(0, end), nullptr, false);
-                unread_.erase(0, end + 1);
-                return answer.is_object() ? answer : lost("the worker answered with something else than JSON");
-            }
-            pollfd waiting{channel_, POLLIN, 0};
-            const int ready = ::poll(&waiting, 1, static_cast<int>(options_.answer_limit_s * 1e3));
-            if (ready < 0 && errno == EINTR) continue;
-            if (ready <= 0) return lost("the worker does not answer");
+        bool is_told = false;
+        for (std::string unread;;) {
+            if (interrupted && !is_told && interrupted()) is_told = ::kill(process, SIGINT) == 0;
+            pollfd waiting{ends[0], POLLIN, 0};
+            constexpr int patience_ms = 100;
+            if (::poll(&waiting, 1, patience_ms) <= 0) continue;
             std::array<char, 1 << 16> buffer;
-            const ssize_t count = ::read(channel_, buffer.data(), buffer.size());
+            const ssize_t count = ::read(ends[0], buffer.data(), buffer.size());
             if (count < 0 && errno == EINTR) continue;
-            if (count <= 0) return lost("the worker died");
-            unread_.append(buffer.data(), static_cast<std::size_t>(count));
+            if (count <= 0) break;
+            unread.append(buffer.data(), static_cast<std::size_t>(count));
+            for (std::size_t end; (end = unread.find('\n')) != std::string::npos; unread.erase(0, end + 1)) {
+                try {
+                    const json answer = json::parse(unread.substr(0, end));
+                    if (!answer.contains("error")) {
+                        hear(answer);
+                        continue;
+                    }
+                    const ErrorCode code = answer["error"] == "unusable" ? ErrorCode::usage : ErrorCode::refused;
+                    problem.emplace(code,
+                                    fmt::format("{}: {}", options_.python, answer.at("message").get<std::string>()));
+                } catch (const json::exception&) {
+                    problem.emplace(ErrorCode::refused, fmt::format("{}: not an answer of job.py", options_.python));
+                }
+            }
         }
-    }
-
-    void close() {
-        stop();
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
+        ::close(ends[0]);
+        int status = 0;
+        while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+        }
+        if (problem) throw *problem;
+        if (WIFSIGNALED(status))
+            throw Error(ErrorCode::refused,
+                        fmt::format("{} was ended by signal {}", options_.python, WTERMSIG(status)));
+        return status == 0;
     }
 
     PythonOptions options_;
-    std::string folder_;  ///< folder of the scripts, removed at the end
+    Scripts scripts_;
+    std::string library_;
     Environment environment_;
-    pid_t process_ = -1;
-    int channel_ = -1;  ///< requests go there, answers come from it
-    std::string unread_;
-    std::string source_;  ///< origin of the prepared network
-    int calls_ = 1;
+    std::vector<std::string> warnings_;
 };
 
 }  // namespace

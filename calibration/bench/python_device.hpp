@@ -13,12 +13,12 @@ struct PythonOptions {
     std::string framework = "pytorch-eager";
     Precision precision = Precision::fp32;
     int threads = 1;
-    double answer_limit_s = 300;  ///< a worker that is silent for longer is lost
 };
 
-/// Measures through a Python process, since that is what users run: calibration/bench/python/worker.py, written out
-/// from the program. Whatever kills the process costs one case: restart() starts another. Throws Error{usage} when this
-/// Python or its packages cannot be used, Error{refused} when torch sees no GPU.
+/// Measures through a Python process, since that is what users run: calibration/bench/python/job.py, written out from
+/// the program. LibTorch is a library beside the program, which that process loads without any package.
+/// Throws Error{usage} when this Python or its packages cannot be used or LibTorch was not built, Error{refused} when
+/// the framework sees no GPU.
 [[nodiscard]] std::unique_ptr<BenchDevice> open_python(PythonOptions options);
 
 }  // namespace ftax::bench

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "calibration/bench/bench_device.hpp"
-#include "calibration/bench/measurement_loop.hpp"
 #include "calibration/bench/operator_cases.hpp"
-#include "calibration/bench/result_file.hpp"
 #include "ftax/device.hpp"
 #include "src/cli/options.hpp"
 
@@ -26,17 +24,13 @@ struct BenchArguments {
     int threads = 1;
     bool quick = false;
     bool resume = false;
-    /// Repetitions of dispatch: its cost varies more between processes than within one.
-    int dispatch_processes = 9;
-    double budget_s = 0;            ///< time limit; 0: none
-    std::optional<int> repetition;  ///< run only this repetition of dispatch
+    int dispatch_processes = 9;  ///< repetitions of dispatch, whose cost varies more between processes than within one
+    double budget_s = 0;         ///< time limit; 0: none
 };
 
-/// Returns the arguments (without the program) that measure one repetition of dispatch in a separate process.
-[[nodiscard]] std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition);
 void add_bench_options(Verb verb, BenchArguments& arguments);
 
-/// A folder of result files for one device and framework. Ctrl-C stops measuring between two samples.
+/// A folder of result files for one device and framework. Ctrl-C stops measuring.
 class BenchSession {
   public:
     /// Creates the folder. Throws what opening the device throws.
@@ -60,11 +54,7 @@ class BenchSession {
     void measure_runtime();
 
   private:
-    [[nodiscard]] bool measure_dispatch_in_processes();
-    [[nodiscard]] bool is_over() const;
-    [[nodiscard]] bool run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
-                           const std::vector<std::string>& columns, const std::string& file,
-                           bench::LoopOptions options);
+    [[nodiscard]] bool run(const std::string& file, bench::BenchJob job);
 
     BenchArguments arguments_;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

@@ -46,7 +46,7 @@ int list_operators(const BenchArguments& arguments, bench::Mode mode) {
 int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
     if (arguments.list) return list_operators(arguments.bench, mode);
     BenchSession session(arguments.bench);
-    if (!arguments.bench.repetition) session.measure_runtime();
+    session.measure_runtime();
     return session.measure_operators(operators_for(arguments.bench, mode, session.spec().sms), mode) ? 0 : interrupted;
 }
 
@@ -78,7 +78,6 @@ void setup_measure(Verb app, Action& action) {
     });
 
     add_bench_options(dispatch, arguments->bench);
-    dispatch.add_option("--repetition", arguments->bench.repetition, "run only this repetition of nine").range(0, 8);
     dispatch.callback([arguments, &action] {
         action = [arguments] { return measure_kernels(*arguments, bench::Mode::host_dispatch); };
     });

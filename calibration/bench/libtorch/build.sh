@@ -9,7 +9,6 @@ cd "$(dirname "$0")/../../.."
 g++ -std=c++20 -O1 -DNDEBUG -DFMT_HEADER_ONLY -w -shared -fPIC -fvisibility=hidden -I. -Iinclude \
     -isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/include" -include fmt/ranges.h \
     calibration/bench/libtorch/*.cpp \
-    calibration/bench/bench_device.cpp \
     src/core/{expression,expression_parser,graph,near_names,operands,precision,strides,text_graph,types,work}.cpp \
     -L"$torch/lib" -ltorch_cpu -lc10 -Wl,-z,defs -Wl,--allow-shlib-undefined -s -o "$output.new"
 mv "$output.new" "$output"

@@ -9,12 +9,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "calibration/bench/libtorch/network.hpp"
-#include "calibration/bench/libtorch_plugin.hpp"
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "ftax/text_graph.hpp"
@@ -63,64 +64,44 @@ void sleep_on_stream(double seconds) {
 }
 
 /// Measures LibTorch's operators in this process, on the CPU or on this machine's GPU.
-class LibtorchDevice : public BenchDevice {
+class LibtorchDevice {
   public:
     /// Throws Error{refused} when LibTorch sees no GPU.
-    LibtorchDevice(const std::string& name, Precision precision, int threads)
-        : device_(open(name)), precision_(precision), threads_(threads) {
+    LibtorchDevice(const std::string& name, int threads) : device_(open(name)), threads_(threads) {
         at::set_num_threads(threads);
         constexpr std::int64_t flush_bytes = 128 << 20;  // twice the largest L2 of a GPU (H100, A100: 50 MB)
         flush_ = at::zeros({flush_bytes}, at::TensorOptions().dtype(at::kChar).device(device_));
     }
 
-    [[nodiscard]] Environment environment() const override {
-        return {{"framework_version", TORCH_VERSION}, {"threads", std::to_string(at::get_num_threads())}};
-    }
-
-    [[nodiscard]] std::string source() const override { return std::string(graph_source); }
-
-    [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override {
+    /// Readies a graph; the one before it is freed first. `mode`: a name of bench::Mode. Throws Error{usage} for what
+    /// cannot be run.
+    void prepare(Graph graph, const ShapeBindings& bindings, Precision precision, std::string mode, int weight_sets,
+                 bool is_network) {
         const c10::InferenceMode inference;
         network_.reset();
-        graph_ = bench_case.graph;
-        mode_ = bench_case.mode;
-        calls_ = bench_case.calls;
+        graph_ = std::move(graph);
+        mode_ = std::move(mode);
         queueing_s_ = 2e-4;
-        if (precision_spec(precision_).autocast)
-            return Failure{FailureKind::unsupported, "amp is measured through Python (--framework pytorch-eager)"};
+        if (precision_spec(precision).autocast)
+            throw Error(ErrorCode::usage, "amp is measured through Python (--framework pytorch-eager)");
         // Networks run with PyTorch's defaults (convolutions in TF32), operators in exactly the precision they name.
-        const bool tf32 = precision_ == Precision::tf32;
+        const bool tf32 = precision == Precision::tf32;
         at::globalContext().setAllowTF32CuBLAS(tf32);
-        at::globalContext().setAllowTF32CuDNN(tf32 || (!bench_case.model.empty() && precision_ == Precision::fp32));
-        try {
-            network_ =
-                std::make_unique<Network>(*graph_, bench_case.bindings, precision_, device_, bench_case.weight_sets);
-            if (!bench_case.model.empty()) network_->settle();
-            for (int i = 0; i < bench_case.warm_ups; ++i) network_->run();
-            synchronize();
-        } catch (const Error& error) {
-            return Failure{FailureKind::unsupported, error.what()};
-        } catch (const c10::OutOfMemoryError& error) {
-            return Failure{FailureKind::out_of_memory, first_line(error.what_without_backtrace())};
-        } catch (const c10::Error& error) {
-            const std::string message = first_line(error.what_without_backtrace());
-            const bool memory = message.find("allocate memory") != std::string::npos;
-            return Failure{memory ? FailureKind::out_of_memory : FailureKind::failed, message};
-        } catch (const std::bad_alloc&) {
-            return Failure{FailureKind::out_of_memory, "not enough memory"};
-        }
-        return std::nullopt;
+        at::globalContext().setAllowTF32CuDNN(tf32 || (is_network && precision == Precision::fp32));
+        network_ = std::make_unique<Network>(graph_, bindings, precision, device_, weight_sets);
+        if (is_network) network_->settle();
     }
 
-    [[nodiscard]] std::variant<Sample, Failure> sample() override {
+    /// Seconds of one of so many calls.
+    double sample(int calls) {
         const c10::InferenceMode inference;
-        try {
-            return Sample{measure()};
-        } catch (const c10::OutOfMemoryError& error) {
-            return Failure{FailureKind::out_of_memory, first_line(error.what_without_backtrace())};
-        } catch (const c10::Error& error) {
-            return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
+        if (mode_ == "end_to_end") return host_time(1, true);
+        if (mode_ == "host_dispatch") return host_time(std::min(calls, queue_calls), false);
+        if (mode_ == "device_cold") {
+            flush_.add_(1);
+            calls = 1;
         }
+        return cuda() ? device_time(calls) : host_time(calls, true);
     }
 
   private:
@@ -156,43 +137,28 @@ class LibtorchDevice : public BenchDevice {
         return begin.elapsedTime(end) * 1e-3 / count;
     }
 
-    double measure() {
-        switch (mode_) {
-            case Mode::end_to_end:
-                return host_time(1, true);
-            case Mode::host_dispatch:
-                return host_time(std::min(calls_, queue_calls), false);
-            case Mode::device_cold:
-                flush_.add_(1);
-                return cuda() ? device_time(1) : host_time(1, true);
-            case Mode::device_hot:
-                break;
-        }
-        return cuda() ? device_time(calls_) : host_time(calls_, true);
-    }
-
     c10::Device device_;
-    Precision precision_;
     int threads_;
-    std::shared_ptr<const Graph> graph_;  ///< graph of the prepared network, which refers to it
+    Graph graph_;  ///< graph of the prepared network, which refers to it
     std::unique_ptr<Network> network_;
-    Mode mode_ = Mode::end_to_end;
-    int calls_ = 1;
+    std::string mode_;
     at::Tensor flush_;
     double queueing_s_ = 2e-4;  ///< host time of the last device sample of this network
 };
 
-// The rest is for a machine that has neither ftax nor Debian's packages, only a Python with torch: campaign.sh builds
-// this library with LibTorch's headers (fmt among them), libtorch.py calls it. One network at a time; a function that
-// can fail returns why, or nullptr.
-
 std::unique_ptr<LibtorchDevice> opened;
 std::string problem;
 
+/// Returns why an action failed, or nullptr.
 template <class Action>
 const char* reason_why_not(Action action) {
+    problem.clear();
     try {
-        problem = action();
+        action();
+    } catch (const Error& error) {
+        problem = (error.code() == ErrorCode::usage ? "unsupported: " : "") + std::string(error.what());
+    } catch (const c10::Error& error) {
+        problem = first_line(error.what_without_backtrace());
     } catch (const std::exception& error) {
         problem = error.what();
     }
@@ -202,44 +168,37 @@ const char* reason_why_not(Action action) {
 }  // namespace
 }  // namespace ftax::bench
 
+// What calibration/bench/python/libtorch.py calls, one network at a time; a function that can fail returns why, or
+// nullptr. campaign.sh builds this library with LibTorch's headers (fmt among them) where ftax is not.
+
 using namespace ftax;
 using namespace ftax::bench;
 
-BenchDevice* ftax_open_libtorch(const char* device, Precision precision, int threads) {
-    return new LibtorchDevice(device, precision, threads);
-}
-
 #define FTAX_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// Opens "cpu" or "cuda"; an operator's tensors get this precision.
-FTAX_EXPORT const char* ftax_open(const char* name, const char* precision) {
+FTAX_EXPORT const char* ftax_version() {
+    return TORCH_VERSION;
+}
+
+/// Opens "cpu" or "cuda".
+FTAX_EXPORT const char* ftax_open(const char* name, int threads) {
+    return reason_why_not([&] { opened = std::make_unique<LibtorchDevice>(name, threads); });
+}
+
+/// Readies a text graph with `count` symbols for samples in one mode.
+FTAX_EXPORT const char* ftax_prepare(const char* graph, const char* precision, const char* mode, int count,
+                                     const char* const* symbols, const std::int64_t* values, int weight_sets,
+                                     int is_network) {
     return reason_why_not([&] {
         const auto known = precision_from_name(precision);
-        if (!known) return "unknown precision " + std::string(precision);
-        opened = std::make_unique<LibtorchDevice>(name, *known, 1);
-        return std::string();
+        if (!known) throw Error(ErrorCode::usage, "unknown precision " + std::string(precision));
+        ShapeBindings bindings;
+        for (int i = 0; i < count; ++i) bindings.emplace(symbols[i], values[i]);
+        opened->prepare(parse_text_graph(graph, "graph"), bindings, *known, mode, weight_sets, is_network != 0);
     });
 }
 
-/// Readies a text graph without symbols for host_dispatch samples of `calls` calls each.
-FTAX_EXPORT const char* ftax_prepare(const char* graph, int calls) {
-    return reason_why_not([&] {
-        const auto failure =
-            opened->prepare({.id = "operator",
-                             .graph = std::make_shared<const Graph>(parse_text_graph(graph, "operator")),
-                             .mode = Mode::host_dispatch,
-                             .warm_ups = 5,
-                             .calls = calls});
-        return failure ? std::string(name_of(failure->kind)) + ": " + failure->message : std::string();
-    });
-}
-
-/// Takes one sample: host seconds of a call.
-FTAX_EXPORT const char* ftax_sample(double* seconds) {
-    return reason_why_not([&] {
-        const auto outcome = opened->sample();
-        if (const auto* failure = std::get_if<Failure>(&outcome)) return failure->message;
-        *seconds = std::get<Sample>(outcome).seconds;
-        return std::string();
-    });
+/// Takes one sample of `calls` calls: seconds of each.
+FTAX_EXPORT const char* ftax_sample(int calls, double* seconds) {
+    return reason_why_not([&] { *seconds = opened->sample(calls); });
 }

@@ -50,23 +50,25 @@ def supervise(work, start_limit_s, call_end):
     os.close(writing)
     begun, text, status, killed = {"begin": None, "limit_s": start_limit_s}, b"", None, ""
     since = time.monotonic()
-    while status is None and not killed:
-        is_told = select.select([reading], [], [], 0.05)[0] and (part := os.read(reading, 65536))
-        if is_told:
-            *lines, text = (text + part).split(b"\n")
-            begun, since = json.loads(lines[-1]) if lines else begun, time.monotonic()
-            continue
-        time.sleep(0.01)
-        ended, code = os.waitpid(process, os.WNOHANG)
-        if ended:
-            status = code
-        elif time.monotonic() > min(since + begun["limit_s"], call_end):
-            killed = f"no answer within {begun['limit_s']:.0f} s" if time.monotonic() < call_end else CALL_IS_OVER
-    os.close(reading)
     try:
-        os.killpg(process, signal.SIGKILL)  # Inductor's compilers, too
-    except ProcessLookupError:
-        pass
+        while status is None and not killed:
+            is_told = select.select([reading], [], [], 0.05)[0] and (part := os.read(reading, 65536))
+            if is_told:
+                *lines, text = (text + part).split(b"\n")
+                begun, since = json.loads(lines[-1]) if lines else begun, time.monotonic()
+                continue
+            time.sleep(0.01)
+            ended, code = os.waitpid(process, os.WNOHANG)
+            if ended:
+                status = code
+            elif time.monotonic() > min(since + begun["limit_s"], call_end):
+                killed = f"no answer within {begun['limit_s']:.0f} s" if time.monotonic() < call_end else CALL_IS_OVER
+    finally:
+        os.close(reading)
+        try:
+            os.killpg(process, signal.SIGKILL)  # Inductor's compilers, too
+        except ProcessLookupError:
+            pass
     if status is None:
         status = os.waitpid(process, 0)[1]
     return Outcome(os.waitstatus_to_exitcode(status), begun["begin"], killed)

@@ -1,45 +1,51 @@
-"""LibTorch's own dispatch, without Python around each operator: a library that calibration/campaign.sh builds
-(calibration/bench/libtorch/build.sh)."""
+"""LibTorch's own dispatch, without Python around each operator: a library built with ftax (ftax_libtorch.so) or by
+calibration/campaign.sh (calibration/bench/libtorch/build.sh). Neither needs a torch of this Python; a carried one finds the
+libraries of one that was imported before."""
 
 import ctypes
+import time
+
+from recording import Unsupported
+
+UNSUPPORTED = "unsupported: "
 
 
 class LibtorchTimer:
-    """A timer of host_dispatch samples; what it times is the network prepared last."""
+    """A timer of what it prepared last."""
     clock_mhz = 0
 
-    def __init__(self, path, device):
-        import torch  # noqa: F401  its libraries must be loaded first
+    def __init__(self, path, device, threads=1):
         self.library = ctypes.CDLL(path)
-        for name in ("ftax_open", "ftax_prepare", "ftax_sample"):
+        self.clock = time.process_time if device == "cpu" and threads == 1 else time.monotonic
+        for name in ("ftax_version", "ftax_open", "ftax_prepare", "ftax_sample"):
             getattr(self.library, name).restype = ctypes.c_char_p
-        self.device = device
-        self.precision = None
+        self._do("ftax_open", device.encode(), threads)
+
+    def version(self):
+        return self.library.ftax_version().decode()
 
     def _do(self, name, *arguments):
         problem = getattr(self.library, name)(*arguments)
         if problem:
-            raise RuntimeError("LibTorch: " + problem.decode().split("\n")[0])
+            text = problem.decode().split("\n")[0]
+            raise Unsupported(text.removeprefix(UNSUPPORTED)) if text.startswith(UNSUPPORTED) else RuntimeError("LibTorch: " + text)
 
-    def prepare(self, text, precision):
-        if precision != self.precision:
-            self._do("ftax_open", self.device.encode(), precision.encode())
-            self.precision = precision
-        self.text = text
-        self.calls = None
+    def prepare(self, text, precision, mode, bindings=None, weight_sets=1, is_network=False):
+        names, values = list(bindings or {}), list((bindings or {}).values())
+        self.mode = mode
+        self._do("ftax_prepare", text.encode(), precision.encode(), mode.encode(), len(names),
+                 (ctypes.c_char_p * len(names))(*(name.encode() for name in names)), (ctypes.c_int64 * len(names))(*values),
+                 weight_sets, is_network)
 
     def run(self):
-        pass  # warmed up by ftax_prepare
+        self.sample(None, self.mode, 1)
 
     def synchronize(self):
-        pass
+        pass  # each sample ends synchronised
 
     def sample(self, run, mode, calls):
-        if mode != "host_dispatch":
-            raise ValueError(f"LibTorch: {mode}")
-        if calls != self.calls:
-            self._do("ftax_prepare", self.text.encode(), calls)
-            self.calls = calls
+        if mode != self.mode:
+            raise ValueError(f"LibTorch: prepared for {self.mode}, not {mode}")
         seconds = ctypes.c_double()
-        self._do("ftax_sample", ctypes.byref(seconds))
+        self._do("ftax_sample", calls, ctypes.byref(seconds))
         return seconds.value

@@ -2,11 +2,23 @@
 
 import statistics
 import time
+from typing import NamedTuple
 
 from nvml import FAULTS
 from recording import DISTURBED, SLOWED
 
 TIMES = ["latency_ms", "min_ms", "samples", "calls", "discarded", "relative_stddev", "clock_mhz", "slowdown", "problem"]
+
+
+class Limits(NamedTuple):
+    """How long a case is sampled: at least this often and for so many seconds, at most for so many; between, until the samples
+    agree (nvbench's stdrel criterion) or the 95 % interval of their mean is as narrow, relative to it (0: is not asked for)."""
+    min_samples: int
+    min_s: float
+    max_s: float
+    relative_stddev: float = 0.005
+    relative_interval: float = 0
+
 
 # Of the largest clock: a power-limited card runs big matrix products at 0.7 of it in steady state, small cards (T4) below.
 # What stays under the limit after pauses is how the card runs, and the row says at which clock.
@@ -21,9 +33,9 @@ def reason(error):
 
 
 def measure(timer, run, mode, power, limits, operators=1):
-    """Samples until they agree (0.5 %), their noise has settled, or the limit; those under a throttled clock do not
-    count. The rule of ftax (calibration/bench/measurement_loop.hpp) in few lines. `operators`: of one call."""
-    min_samples, min_s, max_s = limits
+    """Samples until they agree, their noise has settled (more will not lower it), or the limit; those under a throttled clock
+    do not count. `operators`: of one call."""
+    limits = Limits(*limits)
     for _ in range(3):
         run()
     timer.synchronize()
@@ -35,28 +47,33 @@ def measure(timer, run, mode, power, limits, operators=1):
         calls = max(1, min(calls, QUEUED_OPERATORS // operators))
     largest = power.read("largest_clock_mhz")
     timer.sample(run, mode, calls)  # how long queueing takes is known from here on
-    samples, clocks, discarded, begin = [], [], 0, time.monotonic()
+    now = getattr(timer, "clock", time.monotonic)  # of one thread: what it computed, whatever else runs on the machine
+    samples, clocks, discarded, begin = [], [], 0, now()
     while True:
         seconds = timer.sample(run, mode, calls)
         clock = timer.clock_mhz or power.read("clock_mhz")
         slowdown = power.read("slowdown")
         fault = any(name in slowdown for name in FAULTS)
         slow = largest and clock and mode != "host_dispatch" and clock < LOWEST_CLOCK * largest
-        if (fault or slow) and discarded < MOST_DISCARDED:
+        stepped = not 0 < seconds < float("inf")
+        if (fault or slow or stepped) and discarded < MOST_DISCARDED:
             discarded += 1
             time.sleep(0.02 if fault else 0)
             continue
+        if stepped:
+            raise RuntimeError("the clock stepped")
         if fault:
             raise RuntimeError(f"{SLOWED}: {slowdown}")
         samples.append(seconds)
         clocks.append(clock)
-        elapsed = time.monotonic() - begin
-        if elapsed > max_s and samples:
+        elapsed = now() - begin
+        if elapsed > limits.max_s and samples:
             break
-        if len(samples) >= min_samples and elapsed > min_s:
+        if len(samples) >= limits.min_samples and elapsed > limits.min_s:
             noise = statistics.stdev(samples) / statistics.mean(samples)
             before = statistics.stdev(samples[:-4]) / statistics.mean(samples[:-4]) if len(samples) > 5 else 1
-            if noise < 0.005 or abs(noise - before) < 0.05 * noise:
+            known = 1.96 * noise / len(samples) ** 0.5 < limits.relative_interval
+            if known or noise < limits.relative_stddev or abs(noise - before) < 0.05 * noise:
                 break
     if power.disturbed():
         raise RuntimeError(DISTURBED)
@@ -64,4 +81,5 @@ def measure(timer, run, mode, power, limits, operators=1):
     return {"latency_ms": f"{1e3 * statistics.median(samples):.6g}", "min_ms": f"{1e3 * min(samples):.6g}",
             "samples": len(samples), "calls": calls, "discarded": discarded,
             "relative_stddev": f"{statistics.stdev(samples) / statistics.mean(samples):.3g}" if len(samples) > 1 else 0,
-            "clock_mhz": round(statistics.median(known)) if known else "", "slowdown": slowdown}
+            "clock_mhz": round(statistics.median(known)) if known else "", "slowdown": slowdown,
+            "samples_ms": " ".join(f"{1e3 * seconds:.5g}" for seconds in samples)}

@@ -2,10 +2,8 @@
 
 import importlib
 
+from recording import GRAPH_SOURCE
 from text_graph import Network
-
-# What a row says of a network that this interpreter ran: it makes no module calls (src/scenario/machine_rows.cpp).
-GRAPH_SOURCE = "ftax graph"
 
 # Names of the zoo → torchvision's.
 TORCHVISION = {"alexnet": "alexnet", "densenet": "densenet161", "googlenet": "googlenet", "mnasnet": "mnasnet1_0",
@@ -146,8 +144,12 @@ _unlike = {}  # zoo name → whether the installed library's network is another 
 
 def build(request, arguments):
     """Returns module, inputs and where the module comes from: the library where its network has the kernels of the zoo's."""
+    import torch
     precision, device = arguments["precision"], arguments["device"]
     bindings, model = request["bindings"], request.get("model")
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    # Networks run with PyTorch's defaults (convolutions in TF32), operators in exactly the precision they name.
+    torch.backends.cudnn.allow_tf32 = precision == "tf32" or (bool(model) and precision == "fp32")
 
     def from_graph():
         network = Network(request["graph"], bindings, precision, device, request.get("weight_sets", 1)).eval()

@@ -57,9 +57,10 @@ class Nvml:
                 return " and ".join(name for bits, name in _SLOWDOWNS if now.value & bits)
             if what == "power_limit_w":
                 return round(self._number("nvmlDeviceGetEnforcedPowerLimit") / 1000, 1)
-            if what == "driver":
-                text = ctypes.create_string_buffer(80)
-                self._do("nvmlSystemGetDriverVersion", text, ctypes.c_uint(80))
+            if what in ("driver", "name"):
+                text = ctypes.create_string_buffer(96)
+                of = () if what == "driver" else (self.handle,)
+                self._do("nvmlDeviceGetName" if of else "nvmlSystemGetDriverVersion", *of, text, ctypes.c_uint(96))
                 return text.value.decode()
             if what == "mig":
                 now, pending = ctypes.c_uint(0), ctypes.c_uint(0)

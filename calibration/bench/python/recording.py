@@ -1,6 +1,7 @@
 """Files of a campaign that are only appended to: what a killed process had completed stays and is not repeated."""
 
 import csv
+import fcntl
 import io
 import os
 
@@ -8,6 +9,12 @@ DISTURBED = "another process uses the GPU"
 NO_LIBRARY = "no LibTorch library"
 SLOWED = "the GPU slows itself down"
 PASSING = (DISTURBED, NO_LIBRARY, SLOWED)  # problems that the next call may not have
+# What a row says of a network that was run from ftax's own graph: it makes no module calls (src/scenario/machine_rows.cpp).
+GRAPH_SOURCE = "ftax graph"
+
+
+class Unsupported(Exception):
+    """What this framework, device or interpreter of graphs cannot run."""
 
 
 class Rows:
@@ -49,6 +56,10 @@ class Rows:
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         if not self.file:
             self.file = open(self.path, "a", newline="")
+            try:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OSError(f"{self.path}: another process is writing to it") from None
         if self.file.tell() == 0:
             writer.writeheader()
         for row in rows or [row]:

@@ -11,7 +11,7 @@ import warnings
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import design  # noqa: E402
-from measuring import measure, reason  # noqa: E402
+from measuring import Limits, measure, reason  # noqa: E402
 from nvml import Nvml  # noqa: E402
 from recording import NO_LIBRARY  # noqa: E402
 
@@ -54,7 +54,7 @@ class Campaign:
         self.end = time.monotonic() + left_s
         self.reporter = Reporter(report_to)
         self.gpu = torch.cuda.get_device_name(0) if self.device != "cpu" else "cpu"
-        self.limits = (3, 0, 0.01) if arguments.smoke else (10, 0.03, 0.25)
+        self.limits = Limits(3, 0, 0.01) if arguments.smoke else Limits(10, 0.03, 0.25)
         self.options = design.Options(self.device, smoke)
 
     def path(self, name):
@@ -71,9 +71,6 @@ class Campaign:
 
     def network(self, text, bindings, precision, model="", weight_sets=1):
         import networks
-        self.torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-        # Networks run with PyTorch's defaults (convolutions in TF32), operator rows state their precision exactly.
-        self.torch.backends.cudnn.allow_tf32 = precision == "tf32" or (bool(model) and precision == "fp32")
         request = {"graph": text, "bindings": bindings, "model": model, "weight_sets": weight_sets}
         return networks.build(request, {"precision": precision, "device": self.device})
 
@@ -191,7 +188,7 @@ class Campaign:
                     if not libtorch_timer:
                         raise RuntimeError(f"{NO_LIBRARY}: {why_not}")
                     timer = libtorch_timer
-                    timer.prepare(case["graph"], case["precision"])
+                    timer.prepare(case["graph"], case["precision"], "host_dispatch")
                     run = timer.run
                 else:
                     network, inputs, _ = self.network(case["graph"], {}, case["precision"])

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 
+from recording import Unsupported
+
 DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
           "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
           "bool": torch.bool}
 PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16,
               "amp": torch.float32}
-
-
-class Unsupported(Exception):
-    """An operator or a statement this reader cannot run."""
 
 
 def float_type(precision):

@@ -1,12 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
@@ -17,25 +15,25 @@
 
 using namespace ftax;
 using bench::Mode;
-using bench::test::FakeDevice;
 using test::TemporaryFolder;
 
 namespace {
 
 const std::vector<Mode> modes{Mode::end_to_end, Mode::host_dispatch, Mode::device_hot};
 
-/// A GPU that takes a second end to end, a third of it for its kernels.
-std::unique_ptr<FakeDevice> gpu() {
-    auto device = std::make_unique<FakeDevice>();
-    device->about = {{"device", "Tesla T4"}};
-    auto mode = std::make_shared<Mode>();
-    device->on_prepare = [mode](const bench::BenchCase& c) -> std::optional<bench::Failure> {
-        *mode = c.mode;
-        return std::nullopt;
-    };
-    device->on_sample = [mode] { return bench::Sample{*mode == Mode::end_to_end ? 1.0 : 0.25, 0.99, "power cap"}; };
-    return device;
-}
+/// A GPU that takes a second end to end, a quarter of it for its kernels.
+class Gpu : public bench::test::SampledDevice {
+  public:
+    bench::Environment about{{"device", "Tesla T4"}};
+    [[nodiscard]] bench::Environment environment() const override { return about; }
+    [[nodiscard]] std::string prepare(const bench::BenchCase& c) override { return mode_ = c.mode, ""; }
+    [[nodiscard]] bench::test::Sample sample() override {
+        return {mode_ == Mode::end_to_end ? 1.0 : 0.25, 0.99, "power cap"};
+    }
+
+  private:
+    Mode mode_{};
+};
 
 cli::BenchArguments arguments(const TemporaryFolder& folder) {
     cli::BenchArguments arguments;
@@ -52,18 +50,12 @@ std::map<std::string, std::string> row_of(const CsvTable& table, std::size_t row
     return cells;
 }
 
-/// Python that answers like a worker; its third network interrupts the program as Ctrl-C does.
-std::string fake_python(const TemporaryFolder& folder, const std::string& at_third) {
-    const std::string path =
-        folder.write("python",
-                     "#!/bin/sh\nnetworks=0\nwhile read -r line; do\n  case $line in\n"
-                     "    *'\"do\":\"start\"'*) echo '{\"environment\": {\"framework_version\": \"1\"}}' ;;\n"
-                     "    *'\"do\":\"prepare\"'*) networks=$((networks + 1))\n"
-                     "      [ $networks -eq 3 ] && " +
-                         at_third +
-                         "\n"
-                         "      echo '{\"note\": \"\"}' ;;\n"
-                         "    *) echo '{\"seconds\": 0.5}' ;;\n  esac\ndone\n");
+/// A shell script in place of Python and job.py: says what the machine is, then does what a test says.
+std::string fake_python(const TemporaryFolder& folder, const std::string& measures) {
+    const std::string path = folder.write(
+        "python",
+        "#!/bin/sh\nif grep -q '\"cases\"' \"$2\"; then\n" + measures +
+            "\nelse echo '{\"environment\": {\"framework_version\": \"1\"}, \"warnings\": [\"half a card\"]}'\nfi\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return path;
 }
@@ -77,7 +69,7 @@ std::string measure_command(const TemporaryFolder& folder, const std::string& py
 
 TEST_CASE("BAD_INPUTS 46: a GPU without a name is refused before anything is measured") {
     const TemporaryFolder folder;
-    auto device = gpu();
+    auto device = std::make_unique<Gpu>();
     device->about = {};
     CHECK_THROWS_WITH_AS(cli::BenchSession(arguments(folder), std::move(device)), doctest::Contains("names this GPU"),
                          Error);
@@ -88,23 +80,46 @@ TEST_CASE("rows of one card are not continued on another, nor under another fram
     auto here = arguments(folder);
     const std::vector<std::string> models{"alexnet"};
     {
-        cli::BenchSession session(here, gpu());
+        cli::BenchSession session(here, std::make_unique<Gpu>());
         CHECK(session.measure_models(models, {1}, {}, {{Mode::end_to_end}}));
+        CHECK_THROWS_WITH_AS(static_cast<void>(session.measure_models(models, {1}, {}, modes)),
+                             doctest::Contains("--resume continues it"), Error);
     }
     here.resume = true;
-    CHECK_NOTHROW(cli::BenchSession(here, gpu()));
-    auto other = gpu();
+    CHECK_NOTHROW(cli::BenchSession(here, std::make_unique<Gpu>()));
+    auto other = std::make_unique<Gpu>();
     other->about = {{"device", "NVIDIA L4"}};
     CHECK_THROWS_WITH_AS(cli::BenchSession(here, std::move(other)),
                          doctest::Contains("device is Tesla T4, now NVIDIA L4"), Error);
     here.framework = "torchscript";
-    CHECK_THROWS_WITH_AS(cli::BenchSession(here, gpu()), doctest::Contains("framework is pytorch-eager"), Error);
+    CHECK_THROWS_WITH_AS(cli::BenchSession(here, std::make_unique<Gpu>()),
+                         doctest::Contains("framework is pytorch-eager"), Error);
+}
+
+TEST_CASE("BAD_INPUTS 46: a file with other columns is not continued") {
+    const TemporaryFolder folder;
+    cli::BenchArguments again = arguments(folder);
+    again.resume = true;
+    cli::BenchSession session(again, std::make_unique<Gpu>());
+    folder.write("measured/models.csv", "gpu,op\nt4,relu\n");
+    CHECK_THROWS_WITH_AS(static_cast<void>(session.measure_models({"resnet18"}, {1}, {}, modes)),
+                         doctest::Contains("models.csv: other columns"), Error);
+    folder.write("measured/models.csv", "gpu,fra");  // torn: job.py cuts it off
+    CHECK(session.measure_models({"resnet18"}, {1}, {}, modes));
+}
+
+TEST_CASE("BAD_INPUTS 47: a folder that cannot be written") {
+    const TemporaryFolder folder;
+    cli::BenchArguments blocked = arguments(folder);
+    blocked.output = folder.write("file", "") + "/measured";
+    CHECK_THROWS_WITH_AS(cli::BenchSession(blocked, std::make_unique<Gpu>()), doctest::Contains("cannot create"),
+                         Error);
 }
 
 TEST_CASE("a network on a GPU is timed end to end, on the host and on the device") {
     const TemporaryFolder folder;
     {
-        cli::BenchSession session(arguments(folder), gpu());
+        cli::BenchSession session(arguments(folder), std::make_unique<Gpu>());
         REQUIRE(session.measure_models({"resnet18"}, {1, 8}, {}, modes));
     }
     const CsvTable rows = read_csv(folder.file("measured/models.csv"));
@@ -127,69 +142,24 @@ TEST_CASE("ten warm-ups come before the runs of a network, which end when its la
     const TemporaryFolder folder;
     cli::BenchArguments thorough = arguments(folder);
     thorough.quick = false;
-    auto device = gpu();
-    int warm_ups = 0;
-    device->on_prepare = [&](const bench::BenchCase& c) -> std::optional<bench::Failure> {
-        warm_ups = c.warm_ups;
-        return std::nullopt;
-    };
-    int runs = 0;
-    device->on_sample = [&] {
-        ++runs;
-        return bench::Sample{0.02};
-    };
+    thorough.budget_s = 1000;
+    auto device = std::make_unique<Gpu>();
+    const Gpu& gpu = *device;
     cli::BenchSession session(thorough, std::move(device));
     REQUIRE(session.measure_models({"resnet18"}, {1}, {}, std::vector{Mode::end_to_end}));
-    CHECK(warm_ups == 10);
-    auto row = row_of(read_csv(session.path("models.csv")), 0);
-    CHECK(row["samples"] == "10");
-    CHECK(std::count(row["samples_ms"].begin(), row["samples_ms"].end(), ' ') == 9);
-    CHECK(runs == 11);  // and one that says how many there shall be
-}
-
-TEST_CASE("--resume measures and appends missing rows; without it nothing is overwritten") {
-    const TemporaryFolder folder;
-    cli::BenchArguments again = arguments(folder);
-    {
-        cli::BenchSession session(again, gpu());
-        REQUIRE(session.measure_models({"resnet18"}, {1}, {}, modes));
-        CHECK_THROWS_WITH_AS(static_cast<void>(session.measure_models({"resnet18"}, {1, 8}, {}, modes)),
-                             doctest::Contains("--resume continues it"), Error);
-    }
-    const std::string before = test::read_text(folder.file("measured/models.csv"));
-    again.resume = true;
-    auto device = gpu();
-    FakeDevice& fake = *device;
-    cli::BenchSession session(again, std::move(device));
-    REQUIRE(session.measure_models({"resnet18"}, {1, 8}, {}, modes));
-    CHECK(fake.prepared.size() == 3);
-    for (const std::string& id : fake.prepared) CHECK(id.find("batch=8") != std::string::npos);
-    const std::string after = test::read_text(folder.file("measured/models.csv"));
-    CHECK(after.starts_with(before));
-    CHECK(read_csv(folder.file("measured/models.csv")).rows() == 6);
+    const bench::BenchJob& job = gpu.jobs.at(0);
+    CHECK(job.cases.at(0).warm_ups == 10);
+    CHECK(job.limits.relative_interval == 0.01);
+    CHECK(job.budget_s > 900);
+    CHECK(job.budget_s < 1000);
 }
 
 TEST_CASE("the expected minimum and maximum time and the end of a measurement are announced first") {
     const TemporaryFolder folder;
-    const auto run = run_program(measure_command(folder, fake_python(folder, "kill -KILL $PPID")) + " --budget 500");
+    const auto run = run_program(measure_command(folder, fake_python(folder, ":")) + " --budget 500");
     CHECK_MESSAGE(run.errors.find("models.csv: 4 cases, 1 to 1 min; --budget ends after 9 min") != std::string::npos,
                   run.errors);
-}
-
-TEST_CASE("a budget stops measuring between two samples and keeps complete rows") {
-    const TemporaryFolder folder;
-    cli::BenchArguments bounded = arguments(folder);
-    bounded.budget_s = 0.2;
-    auto device = gpu();
-    device->on_sample = [] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(30));
-        return bench::Sample{0.15};
-    };
-    cli::BenchSession session(bounded, std::move(device));
-    CHECK_FALSE(session.measure_models({"resnet18"}, {1, 2, 4, 8, 16, 32, 64, 128}, {}, modes));
-    const std::size_t rows = read_csv(session.path("models.csv")).rows();
-    CHECK(rows > 0);
-    CHECK(rows < 8);
+    CHECK(run.errors.find("warning: half a card") != std::string::npos);
 }
 
 TEST_CASE("the copies of a weight exceed the last cache twice in the type that is measured") {
@@ -206,55 +176,62 @@ TEST_CASE("the copies of a weight exceed the last cache twice in the type that i
     CHECK(bench::weight_sets(norm, Precision::fp32, h200) == 64);
 }
 
-TEST_CASE("each repetition of LibTorch's dispatch is a command of its own, and all write one file") {
-    cli::BenchArguments arguments;
-    arguments.precision = "fp16";
-    arguments.quick = true;
-    const auto has = [](const std::vector<std::string>& words, const std::string& word) {
-        return std::find(words.begin(), words.end(), word) != words.end();
-    };
-    const auto first = cli::dispatch_command(arguments, 0), second = cli::dispatch_command(arguments, 1);
-    CHECK(has(first, "fp16"));
-    CHECK(has(first, "--quick"));
-    CHECK_FALSE(has(first, "--resume"));
-    CHECK(has(second, "--resume"));
-    CHECK(second[static_cast<std::size_t>(std::find(second.begin(), second.end(), "--repetition") - second.begin()) +
-                 1] == "1");
-    arguments.resume = true;
-    CHECK(has(cli::dispatch_command(arguments, 0), "--resume"));
-}
-
-TEST_CASE("Ctrl-C keeps complete rows, and --resume measures the rest") {
+TEST_CASE("BAD_INPUTS 46: an answer that is not JSON is an error, not a crash") {
     const TemporaryFolder folder;
-    const auto stopped = run_program(measure_command(folder, fake_python(folder, "kill -INT $PPID")));
+    const auto said = run_program(measure_command(
+        folder,
+        fake_python(folder, "echo '{\"warning\": \"resnet18: out of memory\"}'; echo '{\"done\": 4, \"total\": 4}'")));
+    CHECK(said.exit_code == 0);
+    CHECK(said.errors.find("warning: resnet18: out of memory") != std::string::npos);
+    const auto stopped = run_program(measure_command(folder, fake_python(folder, "exit 1")));
     CHECK(stopped.exit_code == 1);
     CHECK(stopped.errors.find("--resume continues") != std::string::npos);
-    const std::string before = test::read_text(folder.file("measured/models.csv"));
-    CHECK(read_csv(folder.file("measured/models.csv")).rows() == 2);
-    const auto resumed = run_program(measure_command(folder, fake_python(folder, ":")) + " --resume");
-    CHECK_MESSAGE(resumed.exit_code == 0, resumed.errors);
-    CHECK(test::read_text(folder.file("measured/models.csv")).starts_with(before));
-    CHECK(read_csv(folder.file("measured/models.csv")).rows() == 4);
+    const auto refused = run_program(measure_command(
+        folder, fake_python(folder, "echo '{\"error\": \"refused\", \"message\": \"no GPU\"}'; exit 1")));
+    CHECK(refused.exit_code == 5);
+    CHECK(refused.errors.find("no GPU") != std::string::npos);
+    const auto killed = run_program(measure_command(folder, fake_python(folder, "kill -SEGV $$")));
+    CHECK(killed.exit_code == 5);
+    CHECK(killed.errors.find("ended by signal 11") != std::string::npos);
+    const auto babbled = run_program(measure_command(folder, fake_python(folder, "echo Segmentation fault")));
+    CHECK(babbled.exit_code == 5);
 }
 
-TEST_CASE("BAD_INPUTS 46: a program killed in the middle is continued where it was") {
+TEST_CASE("Ctrl-C reaches the process that measures, which keeps what is complete") {
     const TemporaryFolder folder;
-    const auto killed = run_program(measure_command(folder, fake_python(folder, "kill -KILL $PPID")));
-    CHECK(killed.exit_code == 128 + 9);
-    const auto resumed = run_program(measure_command(folder, fake_python(folder, ":")) + " --resume");
-    CHECK_MESSAGE(resumed.exit_code == 0, resumed.errors);
-    CHECK(read_csv(folder.file("measured/models.csv")).rows() == 4);
+    const auto stopped = run_program(
+        measure_command(folder, fake_python(folder, "trap 'echo kept >" + folder.file("kept") +
+                                                        "; exit 1' INT; kill -INT $PPID\n"
+                                                        "for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done; exit 0")));
+    CHECK(stopped.exit_code == 1);
+    CHECK(stopped.errors.find("--resume continues") != std::string::npos);
+    CHECK(test::read_text(folder.file("kept")) == "kept\n");
 }
 
 TEST_CASE("on a terminal the progress says how many are done and how much time is left") {
     const TemporaryFolder folder;
-    const std::string command = FTAX_PROGRAM " " + measure_command(folder, fake_python(folder, ":"));
+    const std::string says = "echo '{\"done\": 2, \"total\": 4}'; sleep 0.3; echo '{\"done\": 4, \"total\": 4}'";
+    const std::string command = FTAX_PROGRAM " " + measure_command(folder, fake_python(folder, says));
     const std::string script = folder.write("script.sh", command + "\n");
     REQUIRE(std::system(("script --quiet --command 'sh " + script + "' '" + folder.file("terminal") + "' >/dev/null")
                             .c_str()) == 0);
     const std::string shown = test::read_text(folder.file("terminal"));
     CHECK(shown.find("models.csv 2/4, 0 min") != std::string::npos);
     CHECK(shown.find("s left") != std::string::npos);
+}
+
+TEST_CASE("BAD_INPUTS 46: a Python that cannot be used, and no GPU, are errors before anything is measured") {
+    const TemporaryFolder folder;
+    const auto absent = run_program(measure_command(folder, "/nowhere/python"));
+    CHECK(absent.exit_code == 2);
+    CHECK(absent.errors.find("--python names another") != std::string::npos);
+    const std::string unusable = folder.write(
+        "unusable", "#!/bin/sh\necho '{\"error\": \"unusable\", \"message\": \"No module named torch\"}'; exit 1\n");
+    std::filesystem::permissions(unusable, std::filesystem::perms::owner_all);
+    const auto without = run_program(measure_command(folder, unusable));
+    CHECK(without.exit_code == 2);
+    CHECK(without.errors.find("No module named torch") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(folder.file("measured")));
 }
 
 #ifdef FTAX_WITH_TORCH
@@ -270,6 +247,6 @@ TEST_CASE("BAD_INPUTS 46: LibTorch without a GPU is refused, and what it cannot 
     CHECK(amp.exit_code == 0);
     auto row = row_of(read_csv(folder.file("amp/models.csv")), 0);
     CHECK(row["latency_ms"].empty());
-    CHECK(row["problem"].starts_with("unsupported: amp"));
+    CHECK(row["problem"].starts_with("Unsupported: amp"));
 }
 #endif

@@ -6,10 +6,10 @@
 #include <random>
 #include <string>
 
-#include "calibration/bench/bench_device.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/work.hpp"
 #include "src/core/operands.hpp"
+#include "tests/calibration/bench/fake_device.hpp"
 
 namespace ftax::bench::test {
 
@@ -26,14 +26,14 @@ struct Faults {
 
 /// A GPU and its host that share no formula with ftax: a roofline with a soft corner, costs by operator of its own, two
 /// clocks of its own.
-class IndependentGpu : public BenchDevice {
+class IndependentGpu : public SampledDevice {
   public:
     explicit IndependentGpu(Faults faults) : faults_(std::move(faults)) {}
 
     [[nodiscard]] Environment environment() const override { return {{"device", "NVIDIA H100 80GB HBM3"}}; }
-    [[nodiscard]] std::optional<Failure> prepare(const BenchCase& c) override {
+    [[nodiscard]] std::string prepare(const BenchCase& c) override {
         if (c.mode == Mode::host_dispatch && !faults_.missing.empty() && c.id.starts_with(faults_.missing))
-            return Failure{FailureKind::failed, "CUDA error: invalid argument"};
+            return "RuntimeError: CUDA error: invalid argument";
         host_ = c.mode != Mode::device_hot;
         device_cases_ += host_ ? 0 : 1;
         const double scale = faults_.host_scale * (c.mode == Mode::host_dispatch ? faults_.dispatch_scale : 1);
@@ -52,9 +52,9 @@ class IndependentGpu : public BenchDevice {
         seconds_ = c.mode == Mode::host_dispatch ? calls_s
                    : c.mode == Mode::device_hot  ? device_s
                                                  : std::max(calls_s, free_s) + 7e-6;
-        return std::nullopt;
+        return "";
     }
-    [[nodiscard]] std::variant<Sample, Failure> sample() override {
+    [[nodiscard]] Sample sample() override {
         const bool hot = !host_ && device_cases_ > faults_.throttled_from && device_cases_ <= faults_.throttled_until;
         const double clock = hot ? 0.6 : 0.97;
         Sample sample{seconds_ * (host_ ? 1 : 0.97 / clock) *
@@ -62,7 +62,6 @@ class IndependentGpu : public BenchDevice {
         if (faults_.tells_clock) sample.clock_ratio = clock + 0.01;
         return sample;
     }
-    bool restart() override { return true; }
 
   private:
     static constexpr double gap_s = 0.9e-6;

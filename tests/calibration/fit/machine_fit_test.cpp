@@ -68,7 +68,7 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
     const bench::test::SimulatedGpu& gpu = *device;
     cli::BenchSession session(arguments.bench, std::move(device));
     CHECK(cli::calibrate(arguments, session) == 0);
-    CHECK(gpu.restarts == 2);  // three repetitions of dispatch, each in a process of its own
+    CHECK(gpu.jobs.at(0).repetitions == 3);  // of dispatch, each in a process of its own
 
     const std::string profile = session.path("profile.json");
     DeviceProfile fitted = device_profile(slug, profile);

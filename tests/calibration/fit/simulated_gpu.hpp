@@ -4,14 +4,14 @@
 #include <random>
 #include <utility>
 
-#include "calibration/bench/bench_device.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "tests/calibration/bench/fake_device.hpp"
 
 namespace ftax::bench::test {
 
 /// A GPU and its host, simulated from hidden profiles with noise on every sample.
-class SimulatedGpu : public BenchDevice {
+class SimulatedGpu : public SampledDevice {
   public:
     SimulatedGpu(DeviceProfile device, FrameworkProfile framework, double noise)
         : device_(std::move(device)),
@@ -20,19 +20,15 @@ class SimulatedGpu : public BenchDevice {
           gap_s_(host_costs(framework_, Precision::fp32).kernel_gap_s) {}
 
     [[nodiscard]] Environment environment() const override { return {{"device", device_.device.name}}; }
-    [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override {
+    [[nodiscard]] std::string prepare(const BenchCase& bench_case) override {
         Predictor predictor(*bench_case.graph, device_, framework_, {.libraries = {.cudnn = 9}, .synchronized = true});
         const Prediction p = predictor.predict(bench_case.bindings);
         seconds_ = bench_case.mode == Mode::host_dispatch ? p.host_s
                    : bench_case.mode == Mode::end_to_end  ? p.latency_s
                                                           : p.device_s + p.kernels * gap_s_;
-        return std::nullopt;
+        return "";
     }
-    [[nodiscard]] std::variant<Sample, Failure> sample() override {
-        return Sample{seconds_ * std::exp(noise_(random_)), 0.95};
-    }
-    bool restart() override { return ++restarts > 0; }
-    int restarts = 0;
+    [[nodiscard]] Sample sample() override { return {seconds_ * std::exp(noise_(random_)), 0.95}; }
 
   private:
     DeviceProfile device_;

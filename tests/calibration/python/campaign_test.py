@@ -87,6 +87,15 @@ class Measuring(unittest.TestCase):
             measure(Timer(), Power(slowdown=lambda: "power cap and hardware"))
         self.assertIn(recording.SLOWED, recording.PASSING)
 
+    def test_a_clock_that_steps_back_never_becomes_a_latency(self):
+        for wrong in (-1.0, 0.0, float("nan"), float("inf")):
+            timer = Timer()
+            timer.seconds = lambda: wrong if timer.samples <= 3 else 1e-3
+            times = measure(timer, Power())
+            self.assertEqual((times["latency_ms"], times["discarded"]), ("1", 2))
+            with self.assertRaisesRegex(RuntimeError, "the clock stepped"):
+                measure(Timer(lambda: wrong), Power())
+
     def test_another_process_on_the_gpu_leaves_no_latency(self):
         counts = iter([1, 1, 1])
         power = Power()
@@ -274,7 +283,7 @@ class Networks(unittest.TestCase):
         self.assertEqual(problems, {"pytorch-eager": {""}, "torchscript": {""}, "libtorch": {
             "RuntimeError: no LibTorch library: OSError: carried.so: undefined symbol: missing_operand"}})
         # The next call finds the library.
-        with mock.patch.dict(sys.modules, libtorch=mock.Mock(LibtorchTimer=lambda *_: mock.Mock(sample=lambda *_: 1e-3, clock_mhz=0))):
+        with mock.patch.dict(sys.modules, libtorch=mock.Mock(LibtorchTimer=lambda *_: mock.Mock(sample=lambda *_: 1e-3, clock_mhz=0, clock=time.monotonic))):
             self.campaign.dispatch()
         self.assertEqual(sum(row["framework"] == "libtorch" and not row["problem"] for row in self.read("dispatch.csv")),
                          sum(row["framework"] == "torchscript" for row in self.read("dispatch.csv")))

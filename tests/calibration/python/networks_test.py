@@ -230,7 +230,7 @@ class Libtorch(unittest.TestCase):
             timer = libtorch.LibtorchTimer(library, "cpu")
             for case in design.read_list("campaign_dispatch.jsonl"):
                 with self.subTest(case["op"] + " " + case["shape"]):
-                    timer.prepare(case["graph"], "fp32")
+                    timer.prepare(case["graph"], "fp32", "host_dispatch")
                     self.assertGreater(timer.sample(None, "host_dispatch", 2), 0)
 
 

@@ -104,11 +104,10 @@ TEST_CASE("BAD_INPUTS 46: CUPTI that is denied says what to do") {
 
 TEST_CASE("BAD_INPUTS 46: without a driver NVML says nothing instead of failing") {
     const Nvml nvml;
-    if (nvml.open()) return;  // a machine with a GPU
-    CHECK_FALSE(nvml.clock_hz());
+    if (nvml.clock_hz()) return;  // a machine with a GPU
     CHECK_FALSE(nvml.mig());
     CHECK_FALSE(nvml.other_processes());
-    CHECK(nvml.driver().empty());
+    CHECK(nvml.slowdown().empty());
 }
 
 TEST_CASE("BAD_INPUTS 46: the probe says that there is no GPU, or that its driver is too old") {

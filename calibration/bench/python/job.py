@@ -1,0 +1,189 @@
+"""Measures for `ftax measure` and `ftax calibrate`, which name a job's JSON file (calibration/bench/python_device.cpp): without
+cases it says what the machine is, with cases it appends a row for each that the job's file lacks. What it has to say stands on
+standard output, a JSON object a line: {"environment", "warnings"}, {"done", "total"}, {"warning"}, {"error", "message"}."""
+
+import ctypes
+import json
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from campaign import CALL_IS_OVER, MOST_FAULTS, START_LIMIT_S, supervise  # noqa: E402
+from measuring import TIMES, Limits, measure, reason  # noqa: E402
+from nvml import Nvml  # noqa: E402
+from recording import GRAPH_SOURCE, Rows  # noqa: E402
+from stages import LOST, Reporter  # noqa: E402
+
+CASE_LIMIT_S = 300  # a case that takes longer is taken for stalled
+OWN_COLUMNS = ["mode", "case", "repetition", *TIMES, "source", "samples_ms"]
+DONE, STOPPED = 0, 1  # exit codes
+
+
+class Bench:
+    """A framework, its timer and what the driver says meanwhile."""
+
+    def __init__(self, job):
+        self.job = job
+        if job["framework"] == "libtorch":
+            import libtorch
+            self.timer = libtorch.LibtorchTimer(job["library"], job["device"], job["threads"])
+        else:
+            import timing
+            import torch
+            torch.set_grad_enabled(False)
+            self.timer = timing.timer(job["device"], job["threads"])
+        self.power = Nvml(job["device"])  # this process is on the GPU by now, others are not ours
+
+    def environment(self):
+        if self.job["framework"] == "libtorch":
+            found = {"framework_version": self.timer.version(), "threads": self.job["threads"], "device": self.power.read("name")}
+        else:
+            import torch
+            found = {"framework_version": torch.__version__, "python": sys.version.split()[0], "threads": torch.get_num_threads()}
+            if self.job["framework"].startswith("onnxruntime"):
+                import onnxruntime
+                found["framework_version"] = onnxruntime.__version__
+            if self.job["device"] != "cpu":
+                properties = torch.cuda.get_device_properties(0)
+                found.update(device=properties.name, cuda=torch.version.cuda, l2_bytes=properties.L2_cache_size,
+                             multiprocessors=properties.multi_processor_count, memory_bytes=properties.total_memory)
+        mig = self.power.read("mig")
+        found.update(driver=self.power.read("driver"), mig={0: "off", 1: "on"}.get(mig, ""))
+        return {name: str(value) for name, value in found.items() if value not in ("", None)}
+
+    def warnings(self):
+        if self.job["device"] == "cpu":
+            return
+        if self.power.read("mig") == 1:
+            yield "MIG is on: this is a slice of the GPU, which its datasheet does not describe (nvidia-smi -mig 0 ends it)"
+        if self.power.read("clock_mhz") == "":
+            yield "NVML does not report the SM clock: throttled samples cannot be detected"
+        if (self.power.read("processes") or 0) > 1:
+            yield "another process uses this GPU"
+
+    def ready(self, case):
+        """Returns what runs a case once, and where its network comes from."""
+        precision = self.job["precision"]
+        if self.job["framework"] == "libtorch":
+            self.timer.prepare(case["graph"], precision, case["mode"], case["bindings"], case["weight_sets"], bool(case["model"]))
+            return self.timer.run, GRAPH_SOURCE
+        import frameworks
+        import networks
+        network, inputs, source = networks.build(case, self.job)
+        return frameworks.wrap(self.job["framework"], network, inputs, precision, self.job["device"]), source
+
+    def times(self, case):
+        try:
+            run, source = self.ready(case)
+            for _ in range(case["warm_ups"]):
+                run()
+            operators = sum(line.startswith("%") for line in case["graph"].splitlines())
+            return {"source": source, **measure(self.timer, run, case["mode"], self.power, Limits(*self.job["limits"]), operators)}
+        except OSError:
+            raise  # the disk is full, not the case at fault
+        except Exception as error:
+            return {"problem": reason(error)}
+
+
+class Job:
+    def __init__(self, job, tell, make_bench=Bench):
+        self.job, self.tell, self.make_bench = job, tell, make_bench
+        self.end = time.monotonic() + (job["budget_s"] or 1e9)
+        self.count = len(job["cases"])
+        self.earlier = self.rows().failed  # of an earlier call: measured again
+
+    def rows(self):
+        return Rows(self.job["file"], [*self.job["columns"], *OWN_COLUMNS], ("case", "repetition"))
+
+    def missing(self, repetition):
+        """Cases to measure, in an order of this repetition's own."""
+        rows = self.rows()
+        cases = [case for case in self.job["cases"]
+                 if (key := (case["id"], str(repetition))) not in rows.done or key in self.earlier]
+        random.Random(repetition).shuffle(cases)
+        return cases
+
+    def keep(self, rows, case, repetition, result):
+        rows.add(**dict(zip(self.job["columns"], case["labels"])), mode=case["mode"], case=case["id"], repetition=repetition, **result)
+        if result.get("problem"):
+            self.tell(warning=f"{case['id']}: {result['problem']}")
+
+    def work(self, repetition, report_to):
+        """One process: measures until all is done, the budget is spent, or no kernel runs any more in it."""
+        try:
+            bench = self.make_bench(self.job)
+        except Exception as error:
+            print(reason(error), file=sys.stderr)
+            return STOPPED
+        rows, reporter = self.rows(), Reporter(report_to)
+        cases = self.missing(repetition)
+        for at, case in enumerate(cases):
+            if time.monotonic() > self.end:
+                return DONE
+            reporter.tell(begin=case["id"], limit_s=CASE_LIMIT_S)
+            result = bench.times(case)
+            self.keep(rows, case, repetition, result)
+            self.tell(done=(repetition + 1) * self.count - len(cases) + at + 1, total=self.job["repetitions"] * self.count)
+            if result.get("problem"):
+                try:
+                    bench.timer.synchronize()
+                except Exception:
+                    return LOST
+        return DONE
+
+    def run(self):
+        """Each repetition in processes of its own: dispatch differs between them, and what kills one costs one case."""
+        for repetition in range(self.job["repetitions"]):
+            faults = 0
+            while (cases := self.missing(repetition)) and time.monotonic() < self.end:
+                outcome = supervise(lambda report_to: self.work(repetition, report_to), START_LIMIT_S, self.end)
+                begun = [case["id"] for case in cases].index(outcome.case) + 1 if outcome.case else 0
+                self.earlier -= {(case["id"], str(repetition)) for case in cases[:begun]}
+                if outcome.code == DONE or outcome.killed == CALL_IS_OVER:
+                    break
+                faults += 1
+                if begun and outcome.code != LOST:
+                    self.keep(self.rows(), cases[begun - 1], repetition, {"problem": outcome.problem()})
+                if not begun or faults == MOST_FAULTS:
+                    raise RuntimeError(f"{self.job['framework']}: {outcome.problem()}")
+            if self.missing(repetition):
+                return STOPPED
+        return DONE
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        job = json.load(file)
+    # Answers go to a copy of standard output; what frameworks print goes to standard error.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def tell(**answer):
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    warnings.simplefilter("ignore")
+    ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG: not without the program that asked
+    try:
+        if "cases" not in job:
+            bench = Bench(job)
+            tell(environment=bench.environment(), warnings=list(bench.warnings()))
+            return DONE
+        if job["framework"] != "libtorch":
+            import torch  # noqa: F401  once, for every process: it opens no GPU
+        return Job(job, tell).run()
+    except KeyboardInterrupt:
+        return STOPPED
+    except ImportError as error:
+        tell(error="unusable", message=str(error))
+    except Exception as error:
+        tell(error="refused", message=str(error))
+    return STOPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
