@@ -31,14 +31,13 @@ std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launch
 }  // namespace
 
 std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindings, std::int64_t largest) {
-    const bool on_host = is_cpu(predictor.device().device);
-    const double gap_s = on_host ? 0 : kernel_gap_s(predictor.framework(), predictor.device().device);
+    const double gap_s = kernel_gap_s(predictor.framework(), predictor.device().device);
     std::vector<LaunchCosts> launches;
     // Behind the host, the device's kernels follow one another with their gaps.
     const auto at = [&](std::int64_t batch) {
         bindings["batch"] = batch;
         TwoSides sides{predictor.predict(bindings, launches).host_s, 0};
-        for (const LaunchCosts& op : launches) sides.device_s += op.device_s + (op.kernels - op.step_launches) * gap_s;
+        for (const LaunchCosts& op : launches) sides.device_s += op.device_s + op.gaps_s(gap_s);
         return sides;
     };
     const auto log_ratio = [&](std::int64_t batch) {

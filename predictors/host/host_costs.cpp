@@ -77,8 +77,9 @@ constexpr double unknown_scale_stddev = 0.5;
 }  // namespace
 
 double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
+    if (is_cpu(device)) return 0;
     const LoweringTraits& traits = model_of(profile).traits;
-    const bool fitted = profile.host != "reference" || traits.engine || traits.serves_sequences || is_cpu(device);
+    const bool fitted = profile.host != "reference" || traits.engine || traits.serves_sequences;
     const bool captured = traits.host_kind == HostKind::graph_node;
     const auto measured_s = fitted ? std::nullopt : captured ? device.chip().graph_gap_s : device.chip().stream_gap_s;
     return measured_s.value_or(host_parameter(profile, "kernel_gap_s"));

@@ -38,7 +38,8 @@ struct HostCosts {
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision);
 
 /// Returns the time between consecutive kernels: that of the device's generation if it was measured, else the
-/// profile's. A measured host, an engine and a server of language models have gaps that were fitted with their kernels.
+/// profile's; 0 on a CPU, which launches none. A measured host, an engine and a server of language models have gaps
+/// that were fitted with their kernels.
 [[nodiscard]] double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device);
 
 /// The costs with the time between kernels on that device.

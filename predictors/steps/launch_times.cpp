@@ -117,7 +117,7 @@ class LaunchTimer {
 void limit_power(double kernel_gap_s, LaunchTimes& times) {
     PassPower pass;
     for (const LaunchCosts& op : times.costs) {
-        pass.add({op.boost_s + (op.kernels - op.step_launches) * kernel_gap_s, op.power_limited_s, op.throttling_s});
+        pass.add({op.boost_s + op.gaps_s(kernel_gap_s), op.power_limited_s, op.throttling_s});
     }
     times.slowdown = pass.slowdown();
     if (times.slowdown == 0) return;

@@ -152,7 +152,7 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     for (const LaunchCosts& op : times.costs) {
         result.host_s += op.host_s;
         result.device_s += op.device_s;
-        gaps_s += (op.kernels - op.step_launches) * timeline.kernel_gap_s;
+        gaps_s += op.gaps_s(costs.kernel_gap_s);
         class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
         if (op.blas_call) calls_s += costs.blas_call_s;
         if (op.host_kind == HostKind::engine_call) calls_s += op.host_s;

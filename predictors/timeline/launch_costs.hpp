@@ -19,6 +19,10 @@ struct LaunchCosts : OpPrediction {
     double throttling_s = 0;              ///< sum of throttling_seconds() over its kernels
     double sm_active_s = 0;               ///< Σ kernel time × share of the SMs that hold a thread block
     double warps_active_s = 0;            ///< Σ kernel time × resident warps / maximum warps
+
+    /// Time between its kernels and those before them on a device that the host keeps busy; the kernels of a
+    /// recurrence's steps have it in their floor.
+    [[nodiscard]] double gaps_s(double kernel_gap_s) const { return (kernels - step_launches) * kernel_gap_s; }
 };
 
 }  // namespace ftax
