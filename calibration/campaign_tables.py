@@ -11,9 +11,9 @@ import argparse
 import concurrent.futures
 import csv
 import io
+import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -153,7 +153,10 @@ def fitted_predictions(arguments, device, measured):
                     continue
                 hosts = {False: host, True: host + ".graph"}  # networks run from ftax's own graphs call no modules
                 with open(host) as file, open(hosts[True], "w") as graph:
-                    graph.write(re.sub(r'("host.module_call",\s*"value": )[^,]+', r"\g<1>1e-12", file.read()))
+                    found = json.load(file)
+                    for parameter in found["parameters"]:
+                        parameter["value"] = 1e-12 if parameter["name"] == "host.module_call" else parameter["value"]
+                    json.dump(found, graph)
                 for curve in curves:
                     if curve[0] == framework:
                         rows += predict(arguments.ftax, device, *curve, sorted(int(k[3]) for k in measured if k[:3] == curve),

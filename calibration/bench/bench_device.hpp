@@ -15,7 +15,6 @@ namespace ftax::bench {
 
 /// What a sample times. Rows of different modes are never compared or averaged.
 enum class Mode : std::uint8_t {
-    device_cold,    ///< stream blocked until everything is queued, caches flushed before each call
     device_hot,     ///< calls back to back, device time of the whole batch
     host_dispatch,  ///< host time of asynchronous calls below the queue depth, synchronised outside
     end_to_end,     ///< one call with its synchronisation, as a user waits for it

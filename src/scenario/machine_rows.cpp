@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -121,12 +120,11 @@ class Collector {
             fill(file.rows[i], found);
             if (!found.is_operator && left_out_.contains(found.name)) continue;
             same_device(file.rows[i].gpu);
-            const auto mhz = parse_number(text(i, "clock_mhz")), ratio = parse_number(text(i, "clock_ratio"));
+            const auto mhz = parse_number(text(i, "clock_mhz"));
             // Host times are independent of the device's clock, and a card at its power limit runs at its usual speed.
-            const bool counts = found.mode == name_of(bench::Mode::device_hot) && (mhz || ratio) &&
+            const bool counts = found.mode == name_of(bench::Mode::device_hot) &&
                                 text(i, "slowdown").find("power cap") == std::string::npos;
-            timed_.push_back({std::move(found), file.rows[i].latency_s, std::size_t{mhz ? 1U : 0U},
-                              counts ? mhz.value_or(ratio.value_or(0)) : std::optional<double>()});
+            timed_.push_back({std::move(found), file.rows[i].latency_s, counts ? mhz : std::nullopt});
         }
     }
 
@@ -134,24 +132,23 @@ class Collector {
     /// limits).
     std::map<Case, double> median_rows() {
         constexpr double lowest = 0.85, usual_share = 0.9, most_dropped = 0.5;
-        std::array<std::vector<double>, 2> clocks;
+        std::vector<double> clocks;
         for (const Timed& row : timed_) {
-            if (row.clock) clocks[row.unit].push_back(*row.clock);
+            if (row.clock) clocks.push_back(*row.clock);
         }
         std::map<Case, std::vector<double>> seconds;
         std::size_t slow = 0;
         for (const Timed& row : timed_) {
-            if (row.clock && *row.clock < lowest * quantile(clocks[row.unit], usual_share)) {
+            if (row.clock && *row.clock < lowest * quantile(clocks, usual_share)) {
                 ++slow;
             } else {
                 seconds[row.found].push_back(row.seconds);
             }
         }
-        const std::size_t clocked = clocks[0].size() + clocks[1].size();
-        if (static_cast<double>(slow) > most_dropped * static_cast<double>(clocked))
+        if (static_cast<double>(slow) > most_dropped * static_cast<double>(clocks.size()))
             throw Error(ErrorCode::refused,
                         fmt::format("{} of {} rows ran below {:.0f} % of the clock of the others: measure again", slow,
-                                    clocked, 100 * lowest));
+                                    clocks.size(), 100 * lowest));
         if (slow > 0) warn_({fmt::format("{} rows at a clock far below that of the others are not fitted", slow)});
         std::map<Case, double> result;
         for (auto& [found, times] : seconds) result.emplace(found, median(times));
@@ -234,8 +231,7 @@ class Collector {
     struct Timed {
         Case found;
         double seconds;
-        std::size_t unit;             ///< unit of its clock: a ratio, or MHz
-        std::optional<double> clock;  ///< set if it decides whether the row is used
+        std::optional<double> clock;  ///< in MHz; set if it decides whether the row is used
     };
     std::vector<Timed> timed_;
     std::map<std::string, Graph> graphs_;

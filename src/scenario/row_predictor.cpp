@@ -95,9 +95,7 @@ Measurement with_own_framework(Measurement row) {
 
 /// Returns true for host-only or device-only times. Only end-to-end rows of `ftax measure model` are predicted.
 bool is_part_of_latency(std::string_view mode) {
-    using bench::Mode;
-    const Mode parts[]{Mode::device_cold, Mode::device_hot, Mode::host_dispatch};
-    return std::any_of(std::begin(parts), std::end(parts), [&](Mode part) { return mode == bench::name_of(part); });
+    return mode == bench::name_of(bench::Mode::device_hot) || mode == bench::name_of(bench::Mode::host_dispatch);
 }
 
 /// Era of KernelBench's exported networks; earlier rows have other shapes under the same names.

@@ -69,8 +69,7 @@ class LibtorchDevice {
     /// Throws Error{refused} when LibTorch sees no GPU.
     LibtorchDevice(const std::string& name, int threads) : device_(open(name)), threads_(threads) {
         at::set_num_threads(threads);
-        constexpr std::int64_t flush_bytes = 128 << 20;  // twice the largest L2 of a GPU (H100, A100: 50 MB)
-        flush_ = at::zeros({flush_bytes}, at::TensorOptions().dtype(at::kChar).device(device_));
+        at::zeros({1}, at::TensorOptions().device(device_));  // from here on this process is on the GPU
     }
 
     /// Readies a graph; the one before it is freed first. `mode`: a name of bench::Mode. Throws Error{usage} for what
@@ -97,10 +96,6 @@ class LibtorchDevice {
         const c10::InferenceMode inference;
         if (mode_ == "end_to_end") return host_time(1, true);
         if (mode_ == "host_dispatch") return host_time(std::min(calls, queue_calls), false);
-        if (mode_ == "device_cold") {
-            flush_.add_(1);
-            calls = 1;
-        }
         return cuda() ? device_time(calls) : host_time(calls, true);
     }
 
@@ -142,7 +137,6 @@ class LibtorchDevice {
     Graph graph_;  ///< graph of the prepared network, which refers to it
     std::unique_ptr<Network> network_;
     std::string mode_;
-    at::Tensor flush_;
     double queueing_s_ = 2e-4;  ///< host time of the last device sample of this network
 };
 

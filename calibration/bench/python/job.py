@@ -14,7 +14,7 @@ import warnings
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from campaign import CALL_IS_OVER, MOST_FAULTS, START_LIMIT_S, supervise  # noqa: E402
-from measuring import TIMES, Limits, measure, reason  # noqa: E402
+from measuring import TIMES, Limits, attempt, measure, reason  # noqa: E402
 from nvml import Nvml  # noqa: E402
 from recording import GRAPH_SOURCE, Rows  # noqa: E402
 from stages import LOST, Reporter  # noqa: E402
@@ -74,20 +74,17 @@ class Bench:
             return self.timer.run, GRAPH_SOURCE
         import frameworks
         import networks
+        if case["model"]:
+            networks.free(self.job["device"])
         network, inputs, source = networks.build(case, self.job)
         return frameworks.wrap(self.job["framework"], network, inputs, precision, self.job["device"]), source
 
     def times(self, case):
-        try:
-            run, source = self.ready(case)
-            for _ in range(case["warm_ups"]):
-                run()
-            operators = sum(line.startswith("%") for line in case["graph"].splitlines())
-            return {"source": source, **measure(self.timer, run, case["mode"], self.power, Limits(*self.job["limits"]), operators)}
-        except OSError:
-            raise  # the disk is full, not the case at fault
-        except Exception as error:
-            return {"problem": reason(error)}
+        run, source = self.ready(case)
+        for _ in range(case["warm_ups"]):
+            run()
+        operators = sum(line.startswith("%") for line in case["graph"].splitlines())
+        return {"source": source, **measure(self.timer, run, case["mode"], self.power, Limits(*self.job["limits"]), operators)}
 
 
 class Job:
@@ -126,7 +123,7 @@ class Job:
             if time.monotonic() > self.end:
                 return DONE
             reporter.tell(begin=case["id"], limit_s=CASE_LIMIT_S)
-            result = bench.times(case)
+            result = attempt(bench.times, case)
             self.keep(rows, case, repetition, result)
             self.tell(done=(repetition + 1) * self.count - len(cases) + at + 1, total=self.job["repetitions"] * self.count)
             if result.get("problem"):

@@ -32,6 +32,16 @@ def reason(error):
     return f"{type(error).__name__}: {error}".split("\n")[0][:160]
 
 
+def attempt(action, *arguments):
+    """What an action gives, or the problem that a row has in its place."""
+    try:
+        return action(*arguments)
+    except OSError:
+        raise  # the disk is full, not the case at fault
+    except Exception as error:
+        return {"problem": reason(error)}
+
+
 def measure(timer, run, mode, power, limits, operators=1):
     """Samples until they agree, their noise has settled (more will not lower it), or the limit; those under a throttled clock
     do not count. `operators`: of one call."""

@@ -103,6 +103,15 @@ LIBRARIES = ((TORCHVISION, _from_images("torchvision", _torchvision_module)), (T
              (TIMM, _from_images("timm", _timm_module)))
 
 
+def free(device):
+    """The memory of networks measured before: cycles hold them, and the allocator what they had."""
+    import gc
+    import torch
+    gc.collect()
+    if device != "cpu":
+        torch.cuda.empty_cache()
+
+
 def finite(outputs):
     """Whether every number in what a network returned is one."""
     import torch

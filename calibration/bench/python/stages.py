@@ -11,7 +11,7 @@ import warnings
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import design  # noqa: E402
-from measuring import Limits, measure, reason  # noqa: E402
+from measuring import Limits, attempt, measure, reason  # noqa: E402
 from nvml import Nvml  # noqa: E402
 from recording import NO_LIBRARY  # noqa: E402
 
@@ -79,12 +79,6 @@ class Campaign:
         if not networks.finite(outputs):
             raise NotFinite("an output is infinite or not a number")
 
-    def free(self):
-        import gc
-        gc.collect()
-        if self.device != "cpu":
-            self.torch.cuda.empty_cache()
-
     def check_alive(self):
         """A kernel that fails takes the process's context with it: every case after it would fail, too."""
         try:
@@ -125,6 +119,7 @@ class Campaign:
 
     def measure_cases(self, stage, run_case):
         """Every case that the file lacks and this process is asked for, until the budget ends."""
+        import networks
         rows = self.rows(stage)
         for at, case in enumerate(design.remaining(stage, self.options, rows)):
             if any(case[key] != value for key, value in self.only.items()):
@@ -137,7 +132,7 @@ class Campaign:
             if problem:
                 self.check_alive()
             if at % 50 == 0 or "model" in case:
-                self.free()
+                networks.free(self.device)
 
     def weight_sets(self, case):
         """Copies of the weights that together exceed the L2 cache twice in the type that is measured, so that a call finds
@@ -153,7 +148,7 @@ class Campaign:
         return min(copies, SMALL_COPIES) if weights < SMALL_BYTES else copies
 
     def operator(self, rows, case):
-        try:
+        def times():
             sets = self.weight_sets(case)
             if "graph" in case:
                 network, inputs, _ = self.network(case["graph"], {}, case["precision"], weight_sets=sets)
@@ -162,11 +157,8 @@ class Campaign:
                 import quantised
                 run = quantised.build(case, self.device, sets)
             self.check_finite(run())
-            result = measure(self.timer, run, "device_hot", self.power, self.limits)
-        except OSError:
-            raise  # the disk is full, not the operator at fault
-        except Exception as error:
-            result = {"problem": reason(error)}
+            return measure(self.timer, run, "device_hot", self.power, self.limits)
+        result = attempt(times)
         rows.add(gpu=self.gpu, **case, **result)
         return result.get("problem")
 
@@ -181,21 +173,21 @@ class Campaign:
             except OSError as error:
                 why_not = reason(error)
 
+        def times(case):
+            timer = self.timer
+            if case["framework"] == "libtorch":
+                if not libtorch_timer:
+                    raise RuntimeError(f"{NO_LIBRARY}: {why_not}")
+                timer = libtorch_timer
+                timer.prepare(case["graph"], case["precision"], "host_dispatch")
+                run = timer.run
+            else:
+                network, inputs, _ = self.network(case["graph"], {}, case["precision"])
+                run = frameworks.wrap(case["framework"], network, inputs, case["precision"], self.device)
+            return measure(timer, run, "host_dispatch", self.power, self.limits, case["graph"].count(" = "))
+
         def one(rows, case):
-            try:
-                timer = self.timer
-                if case["framework"] == "libtorch":
-                    if not libtorch_timer:
-                        raise RuntimeError(f"{NO_LIBRARY}: {why_not}")
-                    timer = libtorch_timer
-                    timer.prepare(case["graph"], case["precision"], "host_dispatch")
-                    run = timer.run
-                else:
-                    network, inputs, _ = self.network(case["graph"], {}, case["precision"])
-                    run = frameworks.wrap(case["framework"], network, inputs, case["precision"], self.device)
-                result = measure(timer, run, "host_dispatch", self.power, self.limits, case["graph"].count(" = "))
-            except Exception as error:
-                result = {"problem": reason(error)}
+            result = attempt(times, case)
             rows.add(gpu=self.gpu, **case, **result)
             return result.get("problem")
         self.measure_cases("dispatch", one)
@@ -237,15 +229,13 @@ class Campaign:
         import tracing
 
         def one(rows, case):
-            problem, kernels = "", []
-            try:
+            def kernels_of():
                 network, inputs, _ = self.network(self.text_of(case["model"]), {"batch": case["batch"], "seq": 128},
                                                   case["precision"], case["model"])
                 network(*inputs)
-                found = tracing.trace(lambda: network(*inputs), self.timer.synchronize)
-                kernels, problem = found["kernels"], found["problem"]
-            except Exception as error:
-                problem = reason(error)
+                return tracing.trace(lambda: network(*inputs), self.timer.synchronize)
+            found = attempt(kernels_of)
+            problem, kernels = found["problem"], found.get("kernels", [])
             rows.add(*({**case, "index": index, "kernel": kernel["name"], "grid": "x".join(map(str, kernel["grid"])),
                         "block": "x".join(map(str, kernel["block"])), "registers": kernel["registers"],
                         "shared_bytes": kernel["shared_bytes"], "start_us": kernel["start_us"],

@@ -1,5 +1,4 @@
-"""Times one call in one of the four modes, which are never mixed:
-device_cold    the stream blocked until everything is queued, caches flushed before each call
+"""Times one call in one of the modes, which are never mixed:
 device_hot     calls back to back, device time of the whole batch
 host_dispatch  host time of asynchronous calls below the queue depth, synchronised outside
 end_to_end     one call with its synchronisation, as a user waits for it
@@ -9,7 +8,6 @@ import time
 
 import torch
 
-MODES = ("device_cold", "device_hot", "host_dispatch", "end_to_end")
 # The launch queue takes 1,024 entries; an operator launches a few kernels.
 QUEUE_CALLS = 64
 # Of torch.cuda._sleep; a GPU clocked higher sleeps a little less, which the margin covers.
@@ -24,15 +22,11 @@ class CpuTimer:
     def __init__(self, threads):
         torch.set_num_threads(threads)
         self.clock = time.process_time if threads == 1 else time.perf_counter
-        self.flush = torch.empty(64 << 18) if threads else None
 
     def synchronize(self):
         pass
 
     def sample(self, run, mode, calls):
-        if mode == "device_cold":
-            self.flush.add_(1.0)
-            calls = 1
         begin = self.clock()
         for _ in range(calls):
             run()
@@ -42,8 +36,6 @@ class CpuTimer:
 class CudaTimer:
     def __init__(self):
         self.asleep, self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
-        l2 = torch.cuda.get_device_properties(0).L2_cache_size or 64 << 20
-        self.flush = torch.empty(2 * l2, dtype=torch.int8, device="cuda")
         self.last, self.clock_mhz = (None, 0.0), 0
         a, end = torch.randn(4096, 4096, device="cuda"), time.perf_counter() + 0.5
         while time.perf_counter() < end:  # an idle card needs a while to raise its clocks
@@ -57,7 +49,7 @@ class CudaTimer:
         self.clock_mhz = 0
         return getattr(self, "_" + mode)(run, calls)
 
-    def _device(self, run, calls):
+    def _device_hot(self, run, calls):
         """Device time of calls that were queued behind a kernel which sleeps for as long as queueing took last time. It
         sleeps by its own clock: how long that takes is the clock that the sample runs at."""
         known_s = self.last[1] if self.last[0] is run else 2e-4
@@ -75,13 +67,6 @@ class CudaTimer:
         self.end.synchronize()
         self.clock_mhz = round(cycles / (1e3 * self.asleep.elapsed_time(self.begin)))
         return self.begin.elapsed_time(self.end) * 1e-3 / calls
-
-    def _device_cold(self, run, calls):
-        self.flush.zero_()
-        return self._device(run, 1)
-
-    def _device_hot(self, run, calls):
-        return self._device(run, calls)
 
     def _host_dispatch(self, run, calls):
         torch.cuda.synchronize()

@@ -17,7 +17,7 @@ namespace ftax::bench::test {
 
 struct Sample {
     double seconds = 0;
-    std::optional<double> clock_ratio{};
+    std::optional<double> clock_mhz{};
     std::string slowdown{};
 };
 
@@ -38,7 +38,7 @@ class SampledDevice : public BenchDevice {
             append_csv_row(line, cells);
             file << line;
         };
-        if (is_new) write(job.columns, {"mode", "latency_ms", "clock_ratio", "slowdown", "problem"});
+        if (is_new) write(job.columns, {"mode", "latency_ms", "clock_mhz", "slowdown", "problem"});
         std::mt19937 order(1);
         for (int repetition = 0; repetition < job.repetitions; ++repetition) {
             std::vector<BenchCase> cases = job.cases;
@@ -53,7 +53,7 @@ class SampledDevice : public BenchDevice {
                 }
                 write(one.labels,
                       {std::string(name_of(one.mode)), problem.empty() ? format_number(median(seconds) * 1e3) : "",
-                       last.clock_ratio ? format_number(*last.clock_ratio) : "", last.slowdown, problem});
+                       last.clock_mhz ? format_number(*last.clock_mhz) : "", last.slowdown, problem});
             }
         }
         return true;

@@ -59,7 +59,7 @@ class IndependentGpu : public SampledDevice {
         const double clock = hot ? 0.6 : 0.97;
         Sample sample{seconds_ * (host_ ? 1 : 0.97 / clock) *
                       std::exp((host_ ? faults_.host_jitter + 0.01 : 0.01) * normal_(random_))};
-        if (faults_.tells_clock) sample.clock_ratio = clock + 0.01;
+        if (faults_.tells_clock) sample.clock_mhz = 1000 * (clock + 0.01);
         return sample;
     }
 

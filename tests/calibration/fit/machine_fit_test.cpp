@@ -276,9 +276,9 @@ TEST_CASE("a slice of the campaign on a hot card leaves the clocks as they are; 
               approx(SyntheticCampaign::value(campaign.device.parameters, parameter)).epsilon(0.05));
     }
     const test::TemporaryFolder folder;
-    std::string rows = "gpu,op,precision,shape,mode,latency_ms,clock_ratio,slowdown\n";
+    std::string rows = "gpu,op,precision,shape,mode,latency_ms,clock_mhz,slowdown\n";
     for (int i = 0; i < 40; ++i)
-        rows += fmt::format("t4,relu,fp32,b=1 h={},device_hot,0.01,{},\n", 128 + i, i < 5 ? 0.95 : 0.7);
+        rows += fmt::format("t4,relu,fp32,b=1 h={},device_hot,0.01,{},\n", 128 + i, i < 5 ? 950 : 700);
     const auto refused = test::run_ftax({"fit", folder.write("rows.csv", rows), "-o", folder.file("profile.json")});
     CHECK(refused.exit_code == 5);
     CHECK(refused.errors.find("35 of 40 rows ran below 85 % of the clock") != std::string::npos);

@@ -28,7 +28,7 @@ class SimulatedGpu : public SampledDevice {
                                                           : p.device_s + p.kernels * gap_s_;
         return "";
     }
-    [[nodiscard]] Sample sample() override { return {seconds_ * std::exp(noise_(random_)), 0.95}; }
+    [[nodiscard]] Sample sample() override { return {seconds_ * std::exp(noise_(random_)), 950}; }
 
   private:
     DeviceProfile device_;

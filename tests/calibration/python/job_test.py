@@ -40,7 +40,9 @@ class Bench:
         if fault == "slow":
             time.sleep(0.5)
         self.timer.is_lost = fault == "lose"
-        return {"problem": "RuntimeError: " + fault} if fault in ("fail", "lose") else {"latency_ms": 1, "source": str(os.getpid())}
+        if fault in ("fail", "lose"):
+            raise RuntimeError(fault)
+        return {"latency_ms": 1, "source": str(os.getpid())}
 
 
 class Jobs(unittest.TestCase):
