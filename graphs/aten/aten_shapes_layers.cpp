@@ -98,6 +98,7 @@ Outputs differences(const Call& c) {
         const auto other = c.has(joined) ? c.tensors(joined) : std::vector<const Tensor*>{};
         if (!other.empty() && axis < other[0]->shape.size()) length = c.pool().add(length, other[0]->shape[axis]);
     }
+    if (const auto known = c.pool().constant_value(length); known && *known < 0) length = c.constant(0);
     Shape shape = x.shape;
     shape[axis] = length;
     return {{x.dtype, std::move(shape)}};

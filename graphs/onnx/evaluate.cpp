@@ -100,7 +100,10 @@ void evaluate_elementwise(Node& n) {
     std::vector<Scalar> operands(n.inputs.size());
     fill(n, 0, *sizes, [&](const Sizes& index) {
         for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = element(n, i, index, input_sizes[i]);
-        return n.math().apply(n.function, operands, integral);
+        const Scalar result = n.math().apply(n.function, operands, integral);
+        // 1 / 0.2 is 5 in f32 and a little less in f64.
+        const bool rounds = result.kind == Scalar::Kind::real && n.outputs[0].dtype == DType::f32;
+        return rounds ? n.math().from(static_cast<double>(static_cast<float>(result.real))) : result;
     });
 }
 
@@ -235,12 +238,17 @@ void evaluate_split(Node& n) {
 }
 
 void evaluate_cumulative(Node& n) {
-    const bool plain = n.integer("exclusive", 0) == 0 && n.integer("reverse", 0) == 0 && n.function == "sum";
-    if (n.rank(0) != 1 || !plain) return;
+    if (n.rank(0) != 1 || n.function != "sum") return;
+    const bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
     Scalars result = *n.value(0);
-    for (std::size_t i = 1; i < result.size(); ++i) {
-        result[i] = n.math().apply("add", {result[i - 1], result[i]}, !is_float(n.dtype(0)));
+    if (reverse) std::reverse(result.begin(), result.end());
+    Scalar sum = n.math().integer(0);
+    for (Scalar& scalar : result) {
+        const Scalar before = sum;
+        sum = n.math().apply("add", {sum, scalar}, !is_float(n.dtype(0)));
+        scalar = exclusive ? before : sum;
     }
+    if (reverse) std::reverse(result.begin(), result.end());
     n.outputs[0].value = std::move(result);
 }
 

@@ -155,7 +155,7 @@ Expression sliced(ShapeMath& math, Expression dim, Expression start, Expression 
         // INT_MIN as the end means "through element 0"
         const auto value = math.constant_value(end);
         const bool through = value && (size ? *value < -*size : *value <= -open_end);
-        length = math.subtract(clamp(start, -1, -1), through ? math.constant(-1) : clamp(end, -1, -1));
+        length = math.subtract(clamp(start, size == 0 ? -1 : 0, -1), through ? math.constant(-1) : clamp(end, -1, -1));
         step = -step;
     }
     const Expression count = math.ceil_divide(length, math.constant(step));

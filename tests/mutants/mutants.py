@@ -1,6 +1,6 @@
 """Faults planted beside a build: which of them do the tests notice?
 
-    mutants.py BUILD [--pick N] [--seed S] [--only WORD] [--quick]
+    mutants.py BUILD [--pick N] [--seed S] [--only WORD] [--quick] [--table FILE]
     mutants.py propose N [--seed S]                   # rows for the table: N random faults of the usual kinds
 
 A row of table.tsv has a file, a text that occurs in it once, the text that replaces it and what the fault does, between tabs. Texts
@@ -36,9 +36,9 @@ constexpr bool ftax_mutant(int number) { return !std::is_constant_evaluated() &&
 """
 
 
-def table():
+def table(path=TABLE):
     """(number, file, old, new, fault) of each row; the number is the row's line."""
-    lines = enumerate(TABLE.read_text().splitlines(), 1)
+    lines = enumerate(path.read_text().splitlines(), 1)
     return [(number, *line.split("\t")) for number, line in lines if line and not line.startswith("#")]
 
 
@@ -80,7 +80,7 @@ def plant(build, rows, jobs):
             texts[file] = text.replace(old, switched(number, old, new))
             found.append(row)
         else:
-            print(f"table.tsv:{number}: not once in {file}, left out: {old}")
+            print(f"line {number}: not once in {file}, left out: {old}")
     objects = build / "mutants" / "objects"
     for copy in [p for p in planted.rglob("*") if p.is_file() and str(p.relative_to(planted)) not in texts]:
         copy.unlink()
@@ -177,8 +177,8 @@ def killer(mutant, tests, seconds, quick=False):
     return None
 
 
-def run(build, pick, seed, only, jobs, quick):
-    rows = [row for row in table() if any(only in cell for cell in row[1:])]
+def run(build, pick, seed, only, jobs, quick, path):
+    rows = [row for row in table(path) if any(only in cell for cell in row[1:])]
     if pick:
         print(f"seed {seed}")
         rows = random.Random(seed).sample([row for row in rows if row[1].endswith(".cpp")], pick)
@@ -247,9 +247,10 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--only", default="")
     parser.add_argument("--quick", action="store_true", help="only tests of the fault's folders, and those of whole reports")
+    parser.add_argument("--table", type=Path, default=TABLE, help="other faults, as a reviewer writes them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     given = parser.parse_args()
     if given.build == "propose":
         propose(given.count, given.seed)
     else:
-        sys.exit(not run(Path(given.build).resolve(), given.pick, given.seed, given.only, given.jobs, given.quick))
+        sys.exit(not run(Path(given.build).resolve(), given.pick, given.seed, given.only, given.jobs, given.quick, given.table))

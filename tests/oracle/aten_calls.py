@@ -217,7 +217,33 @@ def read_rows():
     return draw.choice([(aten.embedding.default, [tensor([5, 3]), where]), (aten.index_select.default, [x, axis(x), where.flatten()])])
 
 
+def few_models():
+    """Operators that few models call, mostly with what PyTorch assumes where an argument is left out."""
+    x, n = any_tensor(), draw.randint(1, 5)
+    pair = tensor([2, 3, n]), tensor([2, 4, n])
+    image = tensor([2, 4, 6, 7])
+    whole = (x * 1).to(draw.choice([torch.int64, torch.int32, torch.bool, torch.float32, torch.float16]))
+    return draw.choice([
+        (aten.cosine_similarity.default, [pair[0], pair[0], draw.choice([1, 1, -1, 2])]), (aten.histc.default, [x, draw.choice([100, 100, 7])]),
+        (aten.softmax.int, [x, axis(x)]), (aten.cumsum.default, [whole, axis(x)]), (aten.sort.default, [x, draw.choice([-1, axis(x)])]),
+        (aten.argsort.default, [x, draw.choice([-1, axis(x)])]), (aten.diff.default, [x, draw.choice([1, 1, 2]), draw.choice([-1, axis(x)])]),
+        (aten.flip.default, [x, axes(x)]), (aten.eye.m, [n, draw.randint(1, 5)]), (aten.cdist.default, [*pair]),
+        (aten.outer.default, [tensor([n]), tensor([3])]), (aten.fft_rfft.default, [x, draw.choice([None, n]), draw.choice([-1, axis(x)])]),
+        (aten.fft_irfft.default, [x.to(torch.complex64), draw.choice([None, n]), draw.choice([-1, axis(x)])]),
+        (aten.max_pool2d.default, [image, [2, 3], draw.choice([[], [1, 2]]), [draw.randint(0, 1), 1], 1, yes()]),
+        (aten.avg_pool2d.default, [image, [3, 2], draw.choice([[], [2, 1]]), [draw.randint(0, 1), 1], yes()]),
+        (aten.conv2d.default, [image, tensor([6, 2, 3, 2]), None, [draw.randint(1, 2), 1], [draw.randint(0, 1), 0], [1, draw.randint(1, 2)], 2]),
+        (aten.adaptive_avg_pool2d.default, [image, [n, 3]]), (aten.glu.default, [tensor([2, 4, 6]), draw.choice([-1, 1])]),
+        (aten.sum.default, [whole]), (aten.prod.default, [whole]), (aten.sum.dim_IntList, [whole, axes(x), yes()]),
+        (aten.all.dim, [x, axis(x), yes()]), (aten.var_mean.correction, [x, axes(x)]), (aten.tril.default, [tensor([n, 3]), draw.randint(-1, 1)]),
+        (aten.where.self, [tensor(x.shape, torch.bool), whole, x]), (aten.clamp.default, [whole, 0]), (aten.pow.Tensor_Scalar, [whole, 2]),
+        (aten.unsqueeze.default, [whole, axis(x, 1)]), (aten.index_select.default, [x, axis(x), tensor([n], torch.int64) * 0]),
+        (aten.tensordot.default, [tensor([2, 3, n]), tensor([n, 3, 4]), [2, 1], [0, 1]]), (aten.roll.default, [x, [1], [axis(x)]]),
+        (aten.floor_divide.default, [whole, whole]), (aten.bitwise_and.Tensor, [tensor([n], torch.bool), tensor([n], torch.bool)])])
+
+
 SPECS = [
+    *[few_models] * 12,
     *[lambda op=op: reduction(op) for op in (aten.mean.dim, aten.sum.dim_IntList, aten.amax.default, aten.logsumexp.default)],
     *[lambda op=op: one_axis(op) for op in (aten.argmax.default, aten.prod.dim_int, aten.max.dim, aten.min.dim, aten.any.dim)],
     *[lambda op=op: binary(op) for op in (aten.add.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.maximum.default, aten.eq.Tensor,
@@ -238,7 +264,7 @@ def written(value):
 
 def main():
     seen, calls = set(), 0
-    while calls < 900:
+    while calls < 1300:
         op, arguments = SPECS[calls % len(SPECS)]()
         try:
             result = op(*arguments)
@@ -247,7 +273,9 @@ def main():
         if isinstance(result, torch.Tensor):
             result = [result]
         names = [a.name for a in op._schema.arguments]
-        texts = [f"{name}={written(value)}" for name, value in zip(names, arguments) if value is not None and name != "params"]
+        left_out = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value() and not isinstance(a.default_value, list) and yes()}
+        texts = [f"{name}={written(value)}" for name, value in zip(names, arguments) if value is not None and name != "params"
+                 and not (name in left_out and value == left_out[name])]
         calls += 1
         line = "\t".join(["aten::" + op._schema.name.split("::")[1], " ".join(texts), " ".join(map(written, result))])
         if line not in seen:
