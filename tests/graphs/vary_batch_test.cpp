@@ -117,3 +117,38 @@ TEST_CASE("an operator that mixes the batch into something else is named") {
     Graph two = parse_text_graph("graph g\ninput %x f32[2,3]\ninput %y f32[4,3]\noutput %x\n");
     CHECK_THROWS_AS(vary_batch(two, two.expressions.symbol("batch")), Error);
 }
+
+TEST_CASE("each operator leaves the batch where its semantics put it, whatever was exported") {
+    // The batch in rows or columns of a product, behind an axis that is looked up, selected or reduced, as a table's
+    // index.
+    const std::vector<std::string> steps{
+        "weight %w f32[3,8,5]\n%1 f32[3,B,5] = matmul(%x, %w)",
+        "weight %w f32[3,4,8]\n%0 f32[8,B]{1,8} = transpose(%x) {perm=[1,0]}\n%1 f32[3,4,B] = matmul(%w, %0)",
+        "weight %w f32[6,8]\n%1 f32[B,6] = matmul(%x, %w) {transpose_b=1}",
+        "weight %w f32[7,B,8]\nweight %i i64[2,3]\n%0 f32[7,B,8] = pointwise(%x, %w) {function=\"add\"}\n"
+        "%1 f32[2,3,B,8] = gather(%0, %i) {axis=0}",
+        "weight %i i64[2,3]\n%1 f32[B,2,3] = gather(%x, %i) {axis=1}",
+        "weight %w f32[7,B,8]\n%0 f32[7,B,8] = pointwise(%x, %w) {function=\"add\"}\n"
+        "%1 f32[B,8]{8,1} = slice(%0) {axis=0 axes=[0]}",
+        "weight %w f32[7,B,8]\n%0 f32[7,B,8] = pointwise(%x, %w) {function=\"add\"}\n"
+        "%1 f32[B] = reduce(%0) {function=\"sum\" axes=[0,2] keepdims=0}",
+        "weight %w f32[7,B,8]\n%0 f32[7,B,8] = pointwise(%x, %w) {function=\"add\"}\n"
+        "%1 f32[1,B,8] = reduce(%0) {function=\"sum\" axes=[0] keepdims=1}",
+        "weight %w f32[7,B,8]\n%0 f32[7,B,8] = pointwise(%x, %w) {function=\"add\"}\n"
+        "%1 f32[7,B,16] = concat(%0, %0) {axis=2}",
+    };
+    for (const std::string& step : steps) {
+        CAPTURE(step);
+        const auto of_batch = [&](const std::string& b) {
+            std::string text = "graph one\ninput %x f32[B,8]\n" + step + "\noutput %1\n";
+            for (std::size_t at = text.find('B'); at != std::string::npos; at = text.find('B')) text.replace(at, 1, b);
+            return parse_text_graph(text);
+        };
+        for (const char* held : {"1", "3"}) {
+            if (step.find("weight %w f32[7,B") != std::string::npos && held[0] == '1') continue;  // one for all items
+            Graph graph = of_batch(held);
+            vary_batch(graph, graph.expressions.symbol("batch"));
+            CHECK(to_text(graph) == to_text(of_batch("batch")));
+        }
+    }
+}

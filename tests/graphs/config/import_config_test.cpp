@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
@@ -419,5 +420,69 @@ TEST_CASE("a vocabulary that cards cannot share evenly is cut into parts of one 
                 rows = bound[tensor.shape[0]];
         }
         CHECK(rows == part);
+    }
+}
+
+TEST_CASE("layers see all tokens where transformers' layer_types says full_attention") {
+    // What layer_types of Qwen2Config, Gemma3TextConfig and Cohere2Config are for these fields in transformers 4.57.
+    const auto all_seen = [](const std::string& type, const std::string& fields, std::int64_t layers) {
+        const Graph graph =
+            import(fmt::format(R"({{"model_type":"{}","hidden_size":64,"num_hidden_layers":{},"num_attention_heads":4,
+        "num_key_value_heads":2,"head_dim":16,"intermediate_size":96,"vocab_size":100,"sliding_window":10,{}}})",
+                               type, layers, fields));
+        const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", 1}, {"past", 50}});
+        std::vector<std::int64_t> full;
+        for (std::int64_t layer = 0; layer < layers; ++layer) {
+            const TensorId keys = graph.inputs.at(static_cast<std::size_t>(1 + 2 * layer));
+            const std::int64_t held = bound_type(graph.tensors[keys], bound).shape[2];
+            if (held == 50) full.push_back(layer);
+            CHECK((held == 50 || held == 9));
+        }
+        return full;
+    };
+    using Layers = std::vector<std::int64_t>;
+    CHECK(all_seen("qwen2", R"("use_sliding_window":true,"max_window_layers":2)", 5) == Layers{0, 1});
+    CHECK(all_seen("qwen2", R"("use_sliding_window":false,"max_window_layers":2)", 3) == Layers{0, 1, 2});
+    CHECK(all_seen("gemma3_text", R"("sliding_window_pattern":3)", 7) == Layers{2, 5});
+    CHECK(all_seen("cohere2", R"("sliding_window_pattern":3)", 7) == Layers{2, 5});
+    CHECK(all_seen("cohere2", R"("logit_scale":0.25)", 5) == Layers{3});
+}
+
+TEST_CASE("positions turn the leading part of a head that the file names, the rest passes") {
+    for (const std::int64_t turned : {8, 16, 24}) {
+        const Graph graph = import(fmt::format(
+            R"({{"model_type":"stablelm","hidden_size":128,"num_hidden_layers":1,"num_attention_heads":4,
+        "intermediate_size":96,"vocab_size":100,"partial_rotary_factor":{}}})",
+            static_cast<double>(turned) / 32));
+        std::set<std::int64_t> parts;  // widths that heads of 32 are cut into
+        for (const Op& op : graph.ops) {
+            if (op.kind != OpKind::slice || graph.tensors[op.inputs[0]].shape.size() != 4) continue;
+            const auto from = graph.expressions.constant_value(graph.tensors[op.inputs[0]].shape[3]);
+            if (from == 32)
+                parts.insert(graph.expressions.constant_value(graph.tensors[op.outputs[0]].shape[3]).value());
+        }
+        CHECK(parts == std::set<std::int64_t>{turned, 32 - turned});
+    }
+}
+
+TEST_CASE("the router takes as many experts as the file says, and each of their rows is multiplied once") {
+    for (const std::int64_t taken : {1, 3}) {
+        const Graph graph = import(fmt::format(
+            R"({{"model_type":"mixtral","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,
+        "intermediate_size":96,"vocab_size":100,"num_local_experts":8,"num_experts_per_tok":{}}})",
+            taken));
+        const BoundShapes bound = bind(graph, {{"batch", 5}, {"seq", 7}, {"past", 0}});
+        int routers = 0;
+        std::int64_t flops = 0;
+        for (const Op& op : graph.ops) {
+            const bool router = op.kind == OpKind::sort && op.text("function") == "topk";
+            if (router) CHECK(bound_type(graph.tensors[op.outputs[0]], bound).shape.back() == taken);
+            routers += router;
+            if (op.source == "aten::_grouped_mm") flops += work_of(graph, op, bound).flops;
+        }
+        CHECK(routers == 1);
+        const double rows = static_cast<double>(flops) / (2 * 3 * 64 * 96);
+        CHECK(rows >= 5 * 7 * taken);  // each expert has as many rows as the one with most
+        CHECK(rows < 5 * 7 * taken + 8);
     }
 }

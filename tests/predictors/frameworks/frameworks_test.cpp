@@ -76,7 +76,18 @@ TEST_CASE("each file of host costs is of the framework and host that its name sa
     CHECK(profiles >= 20);
 }
 
-TEST_CASE("a model with half-precision weights predicted in fp32 has a warning") {
+TEST_CASE("a model with half-precision weights predicted in fp32 has a warning, which names the type to ask for") {
+    for (const std::string type : {"f16", "bf16"}) {
+        const Graph graph = parse_text_graph("graph half\ninput %x " + type + "[8,64]\nweight %w " + type +
+                                             "[64,64]\n%y " + type + "[8,64] = linear(%x,%w)\noutput %y\n");
+        const auto warnings = predict(graph, "pytorch-eager", "a100-pcie-40gb", {}).warnings;
+        REQUIRE(warnings.size() == 1);
+        CHECK(warnings[0].find("weights are " + type) != std::string::npos);
+        const std::string asked = type == "f16" ? "fp16" : "bf16";
+        CHECK(warnings[0].find("use precision " + asked) != std::string::npos);
+        CHECK(predict(graph, "pytorch-eager", "a100-pcie-40gb", {}, {.precision = precision_from_name(asked).value()})
+                  .warnings.empty());
+    }
     const Graph graph = parse_text_graph(R"(graph half
 input %x f16[8,64]
 weight %w f16[64,64]
@@ -374,4 +385,41 @@ TEST_CASE("an engine that TorchScript calls costs its call, one that runs alone 
         for (std::size_t i = 1; i < explanation.launches.size(); ++i)
             CHECK(explanation.launches[i].host_kind == HostKind::engine);
     }
+}
+
+TEST_CASE("with copies a run takes as much longer as its inputs and outputs take, its cache stays on the device") {
+    // Bytes of x and y over the 3 GB/s of pageable memory, within a factor of 1.4.
+    Graph graph = parse_text_graph(R"(graph step
+input %x f16[64,1024]
+input %past f32[64,65536]
+%0 f16[64,65536] = cast(%past)
+%1 f16[64,66560] = concat(%x, %0) {axis=1}
+%y f32[64,10] = linear(%1, %w)
+weight %w f16[10,66560]
+output %y
+)");
+    graph.tensors[graph.inputs[1]].name = "past_key_values.0.key";
+    const Prediction alone = predict(graph, "pytorch-eager", "t4", {}, {.precision = Precision::fp16});
+    const Prediction copied = predict(graph, "pytorch-eager", "t4", {}, {.precision = Precision::fp16, .copies = true});
+    const double seconds = (2.0 * 64 * 1024 + 4 * 64 * 10) / 3e9;
+    CHECK(copied.copies_s == approx(seconds));
+    CHECK(copied.latency_s - alone.latency_s == approx(seconds));
+    CHECK(copied.low_s - alone.low_s == approx(seconds / 1.4));
+    CHECK(copied.high_s - alone.high_s == approx(seconds * 1.4));
+}
+
+TEST_CASE("a power of any exponent takes at least as long as a product, whatever the card") {
+    const auto seconds = [](const char* function, const char* device) {
+        return predict(parse_text_graph(std::string("graph one\ninput %x f32[4096,4096]\n%y f32[4096,4096] = "
+                                                    "pointwise(%x) {function=\"") +
+                                        function + "\"}\noutput %y\n"),
+                       "pytorch-eager", device, {})
+            .device_s;
+    };
+    double slowest = 0;
+    for (const char* device : {"p4", "t4", "v100-pcie-32gb", "a100-pcie-40gb", "l40s"}) {
+        CHECK(seconds("pow", device) >= seconds("relu", device));
+        slowest = std::max(slowest, seconds("pow", device) / seconds("relu", device));
+    }
+    CHECK(slowest > 1.02);
 }

@@ -37,7 +37,8 @@ input %x f32[batch,8,4]
 %a f32[batch,8,4] = identity(%x) "aten::dropout"
 %b f32[batch,8,4] = slice(%a) {axes=[1] step=[1]} "aten::slice"
 %c f32[batch,8,4] = copy(%b) "aten::contiguous"
-%d f32[batch,8,4] = copy(%c) "aten::flip"
+%k f32[batch,8,4] = copy(%c) "aten::clone"
+%d f32[batch,8,4] = copy(%k) "aten::flip"
 %e f32[batch,8,4] = concat(%d) {axis=1} "aten::cat"
 %y f32[batch,2,4] = slice(%e) {axes=[1] step=[1]} "aten::slice"
 output %y

@@ -278,6 +278,13 @@ TEST_CASE("an architecture that does not parse is a usage error saying what was 
     CHECK(error_code(nas::space("nasbench201"), "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|") == 0);
     CHECK(error_code(nas::space("ofa"), R"({"ks":[7],"e":[6],"d":[2],"r":204})") == 2);
     CHECK(error_code(nas::space("ofa"), "{}") == 2);
+    for (const int side : {31, 32, 1024, 1025}) {
+        const int code = side < 32 || side > 1024 ? 2 : 0;
+        const std::string bottlenecks =
+            R"({"d":[0,0,0,0,0],"e":[0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2],)"
+            R"("w":[0,0,0,0,0,0],"r":)";
+        CHECK(error_code(nas::space("ofa-resnet"), bottlenecks + std::to_string(side) + "}") == code);
+    }
     CHECK(error_code(nas::space("ofa-resnet"), R"({"d":[0,0,0,0,3],"e":[],"w":[],"r":224})") == 2);
     CHECK_THROWS_AS(static_cast<void>(nas::space("darts")), Error);
 }
