@@ -150,6 +150,30 @@ TEST_CASE("LayerNorm and RMSNorm are one operator with their parameters") {
     }
 }
 
+TEST_CASE("an inverse root in any spelling is that of a norm; what only looks like a norm stays as it is") {
+    // x · f, f one of 1/√v, √v⁻¹ and others; v is mean(xᵖ) + ε.
+    const auto operators = [](float power, float numerator, bool adds) {
+        Program p;
+        p.model.weight("gamma", {64}).weight("beta", {64});
+        const std::string mean = p.mean(p.apply("Pow", {"x", p.scalar(power)}));
+        const std::string root = p.apply("Sqrt", {p.apply("Add", {mean, p.scalar(1e-5F)})});
+        const std::string scaled = p.apply("Mul", {"x", p.apply("Div", {p.scalar(numerator), root})});
+        std::string y = p.apply("Mul", {scaled, "gamma"});
+        if (adds) y = p.apply("Add", {y, "beta"});
+        Graph graph = p.finish(y);
+        canonicalize(graph, SpelledOut::recognise);
+        return graph;
+    };
+    CHECK(only_op(operators(2, 1, false)).kind == OpKind::rms_norm);
+    const Graph added = operators(2, 1, true);  // an RMS norm has no bias: the sum is a kernel of its own
+    REQUIRE(added.ops.size() == 2);
+    CHECK(added.ops[0].kind == OpKind::rms_norm);
+    CHECK(added.ops[0].inputs.size() == 2);
+    for (const Graph& other : {operators(3, 1, false), operators(2, 2, false)}) {
+        for (const Op& op : other.ops) CHECK(op.kind != OpKind::rms_norm);
+    }
+}
+
 TEST_CASE("a group norm that the exporter wrote as an instance norm of its groups is one operator") {
     for (const bool affine : {true, false}) {
         Program p;

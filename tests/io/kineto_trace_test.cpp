@@ -63,6 +63,19 @@ TEST_CASE("a trace is read with its times, threads and correlations") {
     CHECK(operation.thread != kernel.thread);
 }
 
+TEST_CASE("a trace is of the first GPU that it lists, and events that take no time count") {
+    std::string text = ten_operators().text();
+    const std::size_t gpu = text.find('}', text.find("Tesla T4"));
+    REQUIRE(gpu != std::string::npos);
+    text.insert(gpu + 1, R"(,{"id":1,"name":"Tesla P4"})");
+    CHECK(read(text).gpu == "Tesla T4");
+    const std::size_t events = text.find('[', text.find("traceEvents")) + 1;
+    text.insert(events, R"({"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":7,"ts":5,"dur":0},)");
+    const KinetoTrace trace = read(text);
+    CHECK(trace.damage.untimed == 0);
+    CHECK(count(trace, TraceEventKind::kernel) == 11);
+}
+
 TEST_CASE("what torch 2.11 writes on a CPU is read, and so are the categories of torch 1.8 and a bare list") {
     const KinetoTrace real =
         read_kineto_trace(std::string(FTAX_SOURCE_DIR) + "/tests/fuzz/seeds/kineto_trace/torch-2.11-cpu.json");

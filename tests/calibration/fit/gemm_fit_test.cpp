@@ -95,6 +95,12 @@ TEST_CASE("rows measured under other conditions are detected") {
     CHECK(conditions_of("linear", "t4", "train", 10) == Conditions::usual);
     CHECK(conditions_of("ln", "p4", "train", 849) == Conditions::campaign_start);
     CHECK(conditions_of("ln", "p4", "train", 850) == Conditions::usual);
+    // The first 600 batched products and 1,500 others of the A100 ran before it had its clock; of the P4 none and 850.
+    CHECK(conditions_of("bmm", "a100-pcie-40gb", "train", 599) == Conditions::campaign_start);
+    CHECK(conditions_of("bmm", "a100-pcie-40gb", "train", 600) == Conditions::usual);
+    CHECK(conditions_of("ln", "a100-pcie-40gb", "train", 1499) == Conditions::campaign_start);
+    CHECK(conditions_of("ln", "a100-pcie-40gb", "train", 1500) == Conditions::usual);
+    CHECK(conditions_of("bmm", "p4", "train", 0) == Conditions::usual);
     CHECK(conditions_of("bmm", "t4", "", 0) == Conditions::usual);  // a file that names no campaign
 }
 
@@ -151,4 +157,14 @@ TEST_CASE("a row is fitted as the kernel that ran") {
     const auto of_volta = [&](const char* name) { return value_of(report.parameters, name, "volta"); };
     // Latencies take part of it; the prior expects 0.92.
     CHECK(of_volta("gemm.narrow_efficiency") / of_volta("gemm.wide_efficiency") < 0.75);
+    // It is scored as the kernel that the model would choose: its errors include that of the choice.
+    double error = 0;
+    for (const OperatorRow& row : rows) {
+        const auto& shape = std::get<kernels::GemmShape>(row.shape);
+        const auto chosen = kernels::gemm::choose_kernel(shape, v100.chip(), v100.sms);
+        const double seconds = 40e-6 + kernels::gemm::plan_choice(shape, chosen, rates, p).seconds;
+        error += std::abs(seconds / row.latency_s - 1) / static_cast<double>(rows.size());
+    }
+    REQUIRE(error > 0.01);
+    CHECK(report.folds.front().mean == approx(error).epsilon(0.5));
 }

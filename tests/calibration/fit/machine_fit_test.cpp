@@ -284,19 +284,6 @@ TEST_CASE("a slice of the campaign on a hot card leaves the clocks as they are; 
     CHECK(refused.errors.find("35 of 40 rows ran below 85 % of the clock") != std::string::npos);
 }
 
-TEST_CASE("rows of the CUDA runtime: a graph has its own gap, and what was measured stays within its bounds") {
-    const FrameworkModel &eager = framework_model("pytorch-eager"), &graph = framework_model("cuda-graph");
-    CHECK_FALSE(fit::kernel_gap_s({}, eager));
-    const fit::RuntimeQuantities both{{"kernel_gap", 2e-6}, {"graph_gap", 0.9e-6}};
-    CHECK(*fit::kernel_gap_s(both, eager) == 2e-6);
-    CHECK(*fit::kernel_gap_s(both, graph) == 0.9e-6);
-    CHECK(fit::runtime_parameters({}, eager).empty());
-    const auto bounded = fit::runtime_parameters({{"launch_latency", 1.0}, {"kernel_gap", 1e-9}}, eager);
-    REQUIRE(bounded.size() == 2);
-    CHECK(bounded[0].value < 1e-3);
-    CHECK(bounded[1].value >= 1e-7);
-}
-
 TEST_CASE("a card that its power limit holds back gets an energy per operation of its own, another one keeps it") {
     const auto fitted_scale = [](std::string_view card, double energy_scale) {
         const DeviceSpec device = device_spec(card);

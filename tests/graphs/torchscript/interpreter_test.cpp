@@ -217,7 +217,12 @@ TEST_CASE("a numeric TorchScript parameter requires a value, and the error expla
     ImportOptions options;
     options.input_shapes = {{"", {"batch", "8"}, DType::f32}, {"", {}, DType::i64, "5"}};
     CHECK(repeated().interpret(options).ops.size() == 5);
-    options.input_shapes[1] = {"", {"5"}, DType::i64};
+    // Shapes by name leave the others in order; a truth value is true, false, 1 or 0.
+    options.input_shapes = {{"x", {"batch", "8"}, DType::f32}, {"", {}, DType::i64, "5"}};
+    CHECK(test::failure_of([&] { return repeated().interpret(options); }));
+    options.input_shapes = {{"n", {}, DType::i64, "5"}, {"", {"batch", "8"}, DType::f32}};
+    CHECK(repeated().interpret(options).ops.size() == 5);
+    options.input_shapes = {{"", {"batch", "8"}, DType::f32}, {"", {"5"}, DType::i64}};
     const test::Failure shape = test::failure_of([&] { return repeated().interpret(options); });
     CHECK(shape.code == ErrorCode::usage);
     CHECK(shape.says("long=5"));
