@@ -37,7 +37,8 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
     std::vector<report::ComparisonRow> rows;
     for (const auto batch : batches) {
         report::PredictionRow predicted = predicted_row(*predictor, dimension_bindings(arguments.model), batch);
-        const Prediction& p = row.prediction.emplace(std::move(predicted.prediction));
+        Prediction& p = row.prediction.emplace(std::move(predicted.prediction));
+        p.power_w *= static_cast<double>(one.cards);
         row.batch = batch;
         row.memory = predicted.memory;
         row.fits = row.memory->fits();
@@ -47,7 +48,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
         row.high = p.high_s / p.latency_s;
         const auto items = static_cast<double>(batch ? *batch : fixed_batch(graph).value_or(1));
         row.items_per_s = items / p.latency_s;
-        row.energy_per_item_j = static_cast<double>(one.cards) * p.power_w * p.latency_s / items;
+        row.energy_per_item_j = p.power_w * p.latency_s / items;
         hold_to(level, row);
         for (const auto& more : {predictor->framework().warnings, predictor->device().warnings}) {
             row.prediction->warnings.insert(row.prediction->warnings.begin(), more.begin(), more.end());

@@ -8,6 +8,8 @@ number is the ratio to the figure before.
 import csv
 import io
 import json
+import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -185,6 +187,104 @@ def wrong_sums():
         yield "memory that does not fit goes without a warning"
 
 
+def errors_of(command):
+    return subprocess.run([FTAX, *command.split()], capture_output=True, text=True, cwd=FOLDER).stderr
+
+
+def table(command):
+    return subprocess.run([FTAX, *command.split()], capture_output=True, text=True, cwd=FOLDER).stdout
+
+
+def numbers(text, before, after):
+    """The numbers of a report's sentence between two texts, those of an interval included."""
+    found = re.search(re.escape(before) + r"([^;,]*?)" + re.escape(after), text)
+    return [float(n) for n in re.findall(r"\d+(?:\.\d+)?", found.group(1))] if found else []
+
+
+def near(what, got, right):
+    """Figures of a sentence have three digits."""
+    if len(got) != len(right) or any(abs(a - b) > 6e-3 * b for a, b in zip(got, right)):
+        yield f"{what}: {got}, recomputed {right}"
+
+
+CARDS = "compare llama-3-8b --device h100-sxm5-80gb,l40s --framework vllm --batch 4 --dim seq=64 --dim past=0 --tp 1,2 --price 3,1"
+PRICES = {"h100-sxm5-80gb": 3, "l40s": 1}
+
+
+def wrong_choices():
+    """Figures by which combinations are ranked, and the sentence that names the best, from the rows."""
+    per_s = {"compare": lambda r: 4 / r["latency_s"], "generate": lambda r: 8 * 64 / r["total_s"]}
+    for command in (CARDS, LLM.replace("h100-sxm5-80gb", "h100-sxm5-80gb,l40s") + " --tp 1,2 --price 3,1"):
+        verb = command.split()[0]
+        rows, time = ("rows", "latency_s") if verb == "compare" else ("predictions", "total_s")
+        by_cost, by_energy = report(command), report(command + " --sort energy")
+        for row in by_cost[rows]:
+            dollars = PRICES[row["device"]] * row["cards"] / 3600 / per_s[verb](row) * 1e6
+            yield from differs(f"{verb}: dollars_per_million", row["dollars_per_million"], dollars)
+            yield from differs(f"{verb}: energy_j", row["energy_j"], row["power_w"] * row[time])
+            if row["cards"] == 2 and not 1.4 < row["power_w"] / next(
+                    r["power_w"] for r in by_cost[rows] if r["device"] == row["device"] and r["cards"] == 1) < 2.1:
+                yield f"{verb}: two cards draw {row['power_w']} W"
+        if [r["dollars_per_million"] for r in by_cost[rows]] != sorted(r["dollars_per_million"] for r in by_cost[rows]):
+            yield f"{verb}: rows are not in order of their cost"
+        per_item = [r["energy_j"] / (4 if verb == "compare" else 8 * 64) for r in by_energy[rows]]
+        if per_item != sorted(per_item):
+            yield f"{verb}: rows are not in order of their energy: {per_item}"
+        best, following = by_energy[rows][:2]
+        bounds = [[row["low_s"] / row[time], row["high_s"] / row[time]] for row in (best, following)]
+        unit = "J/item" if verb == "compare" else "J/token"
+        yield from near(f"{verb}: energy of the best", numbers(by_energy["verdict"], "1 card: ", " " + unit),
+                        [per_item[0], per_item[0] * bounds[0][0], per_item[0] * bounds[0][1]])
+        ratio = per_item[1] / per_item[0]
+        # Errors are independent: logarithms add in quadrature.
+        low = ratio * math.exp(-math.hypot(math.log(bounds[0][1]), math.log(bounds[1][0])))
+        high = ratio * math.exp(math.hypot(math.log(bounds[0][0]), math.log(bounds[1][1])))
+        yield from near(f"{verb}: the lead", numbers(by_energy["verdict"], "2 cards at ", ")"), [ratio, low, high])
+    served = report(SERVE + " --price 2 --slo ttft=48ms")["rows"][0]
+    yield from differs("serve: goodput", served["goodput_per_s"], served["kept_share"] * served["requests_per_s"])
+    yield from differs("serve: power", served["power_w"], served["energy_per_item_j"] * served["tokens_per_s"])
+    yield from differs("serve: dollars", served["dollars_per_million"], 2 / 3600 / served["tokens_per_s"] * 1e6)
+    if not 0.02 < served["kept_share"] < 0.98:
+        yield f"serve: {served['kept_share']} of the first tokens are within 48 ms, the median is {served['ttft_p50_s']}"
+    one = report(LLM)["predictions"][0]
+    for limit, keeps, surely in ((1.01 * one["high_s"], True, True), (0.99 * one["high_s"], True, False), (0.99 * one["total_s"], False, False)):
+        kept = report(f"{LLM} --slo latency={limit * 1e3:.3f}ms")
+        if kept["predictions"][0]["keeps_level"] != keeps or ("which may miss the SLO" in kept["verdict"]) != (keeps and not surely):
+            yield f"a limit of {limit} s for {one['total_s']} (up to {one['high_s']}): {kept['verdict']}"
+    for tp, warned in ((8, False), (16, True)):
+        if ("links between machines" in errors_of(f"{LLM} --tp {tp}")) != warned:
+            yield f"--tp {tp}: links between machines"
+
+
+def wrong_texts(folder):
+    """What tables and sentences say, from the figures of the JSON."""
+    one = report(NET)["predictions"][0]
+    for factor, inside, unit in ((0.999 * one["low_s"] / one["latency_s"], False, False), (1.01, True, False),
+                                 (1.01 * one["high_s"] / one["latency_s"], False, False), (1e3, False, True), (1e-3, False, True),
+                                 (400.0, False, False), (2600.0, False, False), (10.0, False, False)):
+        text = report(f"{NET} --measured {factor * one['latency_s'] * 1e6:.4f}us")["measured"]
+        if (", inside the" in text) != inside or ("is the unit right" in text) != unit:
+            yield f"a measurement of {factor} times the prediction: {text}"
+    rows = Path(folder) / "measured.csv"
+    rows.write_text("gpu,framework,precision,model,batch,input,latency_ms,kernel_ms\n"
+                    "a100-sxm4-40gb,pytorch-eager,fp16,bert,8,128,20,15\na100-sxm4-40gb,pytorch-eager,fp16,bert,8,256,40,30\n")
+    one = report(f"{BERT} --measured {rows}")["predictions"][0]
+    yield from differs("a measured latency", one["measured_latency_s"], 0.02)
+    yield from differs("a measured device time", one["measured_device_s"], 0.015)
+    found = report("crossover bert --device l4 --dim seq=64 --precision fp16")
+    sides = [row["batch"] for row in found["predictions"]]
+    if sides != [int(found["crossover"]["batch"]), int(found["crossover"]["batch"]) + 1]:
+        yield f"a crossover at {found['crossover']['batch']} has rows of batch {sides}"
+    if "within 20 % more" not in table(HEAD + " --budget 20%"):
+        yield "headroom does not say its budget in percent"
+    sweep = BERT.replace("--batch 8", "--batch 1,2,4,64,128")
+    causes = [row["widest_component"]["name"] for row in report(sweep)["predictions"]]
+    line = next((line for line in table(sweep).splitlines() if line.startswith("interval: ")), "")
+    runs = 1 + sum(a != b for a, b in zip(causes, causes[1:]))
+    if line.count(" (± ") != runs or not all(line.count(cause) == 1 for cause in set(causes)):
+        yield f"causes {causes} of the interval are listed as {line}"
+
+
 def quantile(values, share):
     values, at = sorted(values), share * (len(values) - 1)
     low = int(at)
@@ -247,7 +347,7 @@ def wrong_rows(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        wrong = [*wrong_changes(), *wrong_sums(), *wrong_scores(folder), *wrong_rows(folder)]
+        wrong = [*wrong_changes(), *wrong_sums(), *wrong_choices(), *wrong_texts(folder), *wrong_scores(folder), *wrong_rows(folder)]
     if wrong:
         print("\n".join(wrong))
     return bool(wrong)
