@@ -272,3 +272,15 @@ TEST_CASE("BAD_INPUTS 42: a profile newer than the program is refused with both 
     CHECK(failure_of_change("/schema_version", 0) == "p.json: schema_version: must be a positive number");
     CHECK(failure_of_change("/schema_version", "1") == "p.json: schema_version: must be a positive number");
 }
+
+TEST_CASE("a card that nothing was measured on says which cards the profile is of, or how many") {
+    DeviceProfileFile file = example();
+    const auto warning = [&] { return compose(file, device_spec("l4")).warnings.at(0); };
+    file.fitted_on = {"a40", "t4", "v100-pcie-32gb"};
+    CHECK(warning().find("but of a40, t4, v100-pcie-32gb") != std::string::npos);
+    file.fitted_on.emplace_back("p4");
+    CHECK(warning().find("but of 4 others") != std::string::npos);
+    file.fitted_on.clear();
+    CHECK(warning().find("nor of any other") != std::string::npos);
+    CHECK(compose(file, device_spec("t4")).warnings.empty());
+}
