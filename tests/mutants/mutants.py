@@ -150,7 +150,7 @@ def tests_of(build):
         command = [programs.get(word, word) for word in test.get("command", [])]
         if label in ("unit", "process") and folder not in ("tests", "tests/calibration/bench/cuda"):  # tests reads the sources
             tests.append((folder.removeprefix("tests").lstrip("/"), label, command + ["--abort-after=1"]))
-        elif test["name"] in ("options", "cases", "quoted_figures", "regression"):
+        elif test["name"] in ("options", "cases", "quoted_figures", "regression", "agents"):
             tests.append(("", "process", command))
     return tests
 
@@ -172,7 +172,7 @@ def killer(mutant, tests, seconds, quick=False):
                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most))).returncode
         if number == 0:
             seconds[str(test[2])] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        if ended != 0:
+        if ended not in (0, 77):  # 77: skipped
             return f"{test[1]}:{test[0] or Path(test[2][-2]).name}"
     return None
 
