@@ -322,3 +322,17 @@ TEST_CASE("addmm of a bias vector is a linear layer, of a matrix a product and a
     CHECK(kind({8}) == OpKind::linear);
     CHECK(kind({5, 8}) != OpKind::linear);
 }
+
+TEST_CASE("a dimension that a call leaves out is that of PyTorch's schema, the last or the first") {
+    const auto axis = [](const char* target, const std::vector<std::int64_t>& result) {
+        return OneCall(target, {{"self", {6, 4, 8}}}, result).append().integer("axis", -9);
+    };
+    CHECK(axis("aten::sort", {6, 4, 8}) == 2);
+    CHECK(axis("aten::argsort", {6, 4, 8}) == 2);
+    CHECK(OneCall("aten::topk", {{"self", {6, 4, 8}}}, {6, 4, 3}).integers("k", {3}).append().integer("axis", -9) == 2);
+    CHECK(
+        OneCall("aten::chunk", {{"self", {6, 4, 8}}}, {3, 4, 8}).integers("chunks", {2}).append().integer("axis", -9) ==
+        0);
+    CHECK(axis("aten::unbind", {4, 8}) == 0);
+    CHECK(axis("aten::cat", {6, 4, 8}) == 0);
+}
