@@ -124,6 +124,7 @@ TEST_CASE("each operator leaves the batch where its semantics put it, whatever w
     const std::vector<std::string> steps{
         "weight %w f32[3,8,5]\n%1 f32[3,B,5] = matmul(%x, %w)",
         "weight %w f32[3,4,8]\n%0 f32[8,B]{1,8} = transpose(%x) {perm=[1,0]}\n%1 f32[3,4,B] = matmul(%w, %0)",
+        "weight %w f32[3,4,8]\n%1 f32[3,4,B] = matmul(%w, %x) {transpose_b=1}",
         "weight %w f32[6,8]\n%1 f32[B,6] = matmul(%x, %w) {transpose_b=1}",
         "weight %w f32[7,B,8]\nweight %i i64[2,3]\n%0 f32[7,B,8] = pointwise(%x, %w) {function=\"add\"}\n"
         "%1 f32[2,3,B,8] = gather(%0, %i) {axis=0}",

@@ -243,7 +243,7 @@ def few_models():
 
 
 SPECS = [
-    *[few_models] * 12,
+    *[few_models] * 40,
     *[lambda op=op: reduction(op) for op in (aten.mean.dim, aten.sum.dim_IntList, aten.amax.default, aten.logsumexp.default)],
     *[lambda op=op: one_axis(op) for op in (aten.argmax.default, aten.prod.dim_int, aten.max.dim, aten.min.dim, aten.any.dim)],
     *[lambda op=op: binary(op) for op in (aten.add.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.maximum.default, aten.eq.Tensor,
@@ -264,7 +264,7 @@ def written(value):
 
 def main():
     seen, calls = set(), 0
-    while calls < 1300:
+    while calls < 2200:
         op, arguments = SPECS[calls % len(SPECS)]()
         try:
             result = op(*arguments)

@@ -37,9 +37,9 @@ class Program:
     def pick(self, dtype="int64", least_rank=0, most_rank=3):
         # The latest values come first, so that most steps read the one before.
         fitting = [v for v in self.values if v[1].dtype == np.dtype(dtype) and least_rank <= v[1].ndim <= most_rank and 0 < v[1].size <= 24]
-        if not fitting or (draw.random() < 0.15 and dtype == "int64"):
+        if not fitting or draw.random() < (0.15 if dtype == "int64" else 0.5):
             shape = [draw.randint(1, 3) for _ in range(draw.randint(least_rank, most_rank))]
-            name = self.constant(np.array([draw.randint(0, 6) for _ in range(int(np.prod(shape)))]).reshape(shape), dtype)
+            name = self.constant(np.array([draw.randint(0, 1 if dtype == "bool" else 6) for _ in range(int(np.prod(shape)))]).reshape(shape), dtype)
             return self.values[-1]
         return fitting[-1] if draw.random() < 0.7 else draw.choice(fitting[-4:])
 
@@ -69,7 +69,7 @@ def axis_of(rank):
 
 def step(p):
     kind = draw.choice(["binary", "binary", "float", "compare", "logic", "slice", "slice", "gather", "gather", "concat", "transpose", "expand",
-                        "tile", "split", "reduce", "cumulative", "nonzero", "range", "scatter", "squeeze", "shape", "size", "reshape", "where"])
+                        "tile", "split", "reduce", "cumulative", "empty", "nonzero", "range", "scatter", "squeeze", "shape", "size", "reshape", "where"])
     ints = [draw.randint(0, 6) for _ in range(3)]
     if kind == "binary":
         a, b = p.pick(), p.pick()
@@ -134,6 +134,9 @@ def step(p):
     elif kind == "cumulative":
         x = p.pick(least_rank=1, most_rank=1)
         p.node("CumSum", [x[0], p.constant(0)], f"exclusive = {draw.choice([0, 0, 1])}, reverse = {draw.choice([0, 0, 1])}")
+    elif kind == "empty":  # a sum or product over nothing
+        x = p.node("Slice", [p.pick(least_rank=1, most_rank=1)[0], p.constant([9]), p.constant([9])])
+        p.node(draw.choice(["ReduceSum", "ReduceProd"]), [x], f"keepdims = {draw.randint(0, 1)}")
     elif kind == "nonzero":
         p.node("NonZero", [p.pick(least_rank=1)[0]])
     elif kind == "range":

@@ -1,6 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <tuple>
+
+#include "ftax/text_graph.hpp"
 #include "src/report/trace_comparison.hpp"
+#include "tests/approx.hpp"
 #include "tests/golden.hpp"
 
 using namespace ftax;
@@ -39,6 +43,83 @@ TEST_CASE("an alignment wraps around, and skips what either side lacks") {
     CHECK(align_cyclically(model, {"aten::empty", "aten::to"}) == Found{std::nullopt, std::nullopt});
     CHECK(align_cyclically({}, {"aten::empty"}) == Found{std::nullopt});
     CHECK(align_cyclically(model, {}).empty());
+}
+
+TEST_CASE("a comparison finds the times that a trace was made with") {
+    // Times in microseconds: two passes a millisecond apart and a third that the trace cuts off behind its first
+    // operator. Kernels of conv2d: one starts 10 after its launch, a short one on another stream runs beside it, the
+    // next is queued and starts 1 behind. relu waits for a copy, linear for the stream.
+    KinetoTrace trace;
+    std::uint64_t correlation = 0;
+    const auto add = [&](TraceEventKind kind, const char* name, double start, double end, int thread = 1,
+                         std::uint64_t joined = 0) {
+        trace.events.push_back({.kind = kind,
+                                .name = name,
+                                .start_s = start * 1e-6,
+                                .end_s = end * 1e-6,
+                                .thread = thread,
+                                .correlation = joined});
+    };
+    using enum TraceEventKind;
+    const auto launch = [&](double start, double end, double begins, double ends) {
+        add(runtime, "cudaLaunchKernel", start, end, 1, ++correlation);
+        add(kernel, "k", begins, ends, 7, correlation);
+    };
+    add(operation, "ProfilerStep#1", 900, 4000);
+    for (const double at : {1000.0, 2000.0, 3000.0}) {
+        add(operation, "aten::convolution", at, at + 40);  // written before the operator that calls it
+        add(operation, "aten::conv2d", at, at + 90);
+        launch(at + 20, at + 25, at + 35, at + 65);
+        launch(at + 33, at + 34, at + 40, at + 45);
+        launch(at + 30, at + 32, at + 66, at + 86);
+        if (at == 3000) break;
+        add(operation, "aten::relu", at + 100, at + 150);
+        add(runtime, "cudaMemcpy", at + 110, at + 130);
+        add(operation, "aten::linear", at + 200, at + 260);
+        launch(at + 210, at + 212, at + 224, at + 230);
+        add(runtime, "cudaStreamSynchronize", at + 230, at + 250);
+        add(operation, "aten::copy_", at + 300, at + 330);
+    }
+    add(operation, "aten::relu", 1500, 1900, 2);
+    const Graph graph = parse_text_graph(R"(graph three
+input %x f32[1,4,8,8]
+weight %w f32[4,4,1,1]
+weight %v f32[8,8]
+%0 f32[1,4,8,8] = conv(%x, %w) {stride=[1,1] pad_begin=[0,0] pad_end=[0,0] dilation=[1,1] groups=1} "aten::conv2d"
+%1 f32[1,4,8,8] = pointwise(%0) {function="relu"} "aten::relu"
+%2 f32[1,4,8,8] = linear(%1, %v) "aten::linear"
+output %2
+)");
+    Explanation explanation;
+    for (const auto& [id, kind, host_s] : {std::tuple{OpId{0}, HostKind::conv, 70e-6},
+                                           {OpId{1}, HostKind::elementwise, 50e-6},
+                                           {OpId{2}, HostKind::elementwise, 30e-6}}) {
+        OpPrediction& predicted = explanation.launches.emplace_back();
+        predicted.op = id;
+        predicted.host_kind = kind;
+        predicted.host_s = host_s;
+        predicted.kernels = 1;
+    }
+    const TraceComparison found = compare_with_trace(trace, device_spec("t4"), graph, explanation);
+    CHECK(found.passes == 2);
+    REQUIRE(found.operators.size() == 3);
+    const auto times = [&](std::size_t i) { return found.operators[i].measured.value(); };
+    CHECK(times(0).host_s == approx(100e-6));  // until the next operator
+    CHECK(times(0).device_s == approx(55e-6));
+    CHECK(times(0).kernels == 3);
+    CHECK(times(1).host_s == approx(80e-6));
+    CHECK(times(2).host_s == approx(40e-6));  // the last one: what it takes itself
+    CHECK(times(2).device_s == approx(6e-6));
+    CHECK(found.measured_latency_s.value() == approx(260e-6));
+    REQUIRE(found.unpredicted.size() == 1);
+    CHECK(found.unpredicted[0].calls == approx(2.0 / 3));
+    CHECK(found.unpredicted[0].measured.host_s == approx(20e-6));
+    CHECK(found.launch_latency_s.value() == approx(10e-6));
+    CHECK(found.kernel_gap_s.value() == approx(1e-6));
+    REQUIRE(found.host_kinds.size() == 2);
+    CHECK(found.host_kinds[1].operators == 2);
+    CHECK(found.host_kinds[1].measured_s == approx(60e-6));
+    CHECK(found.host_kinds[1].predicted_s == approx(40e-6));
 }
 
 TEST_CASE("the comparison with a trace prints as expected") {

@@ -121,3 +121,18 @@ TEST_CASE("a Loop may leave out its condition and what it carries") {
     graph.add_output()->set_name("r");
     CHECK(shape(model) == "[3,4]");
 }
+
+TEST_CASE(
+    "a recurrence without hidden_size has that of its weights: four gates of an LSTM, three of a GRU, one of an RNN") {
+    for (const auto& kind : {std::pair<const char*, std::int64_t>{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}}) {
+        OnnxModel model;
+        model.input("x", {"5", "2", "7"})
+            .output("y")
+            .weight("w", {1, 12 * kind.second, 7})
+            .weight("r", {1, 12 * kind.second, 12});
+        model.node(kind.first, {"x", "w", "r"}, {"y"});
+        const Graph graph = model.import();
+        CHECK(bound_type(graph.tensors[graph.outputs.at(0)], bind(graph, {})).shape ==
+              std::vector<std::int64_t>{5, 1, 2, 12});
+    }
+}

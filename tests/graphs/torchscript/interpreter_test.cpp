@@ -230,6 +230,24 @@ TEST_CASE("a numeric TorchScript parameter requires a value, and the error expla
     CHECK(test::failure_of([&] { return repeated().interpret(options); }).says("n (a number)"));
 }
 
+TEST_CASE("a truth value given for a TorchScript parameter is true, false, 1 or 0 and takes its branch") {
+    const auto operators = [](const std::string& text) {
+        Writer w;
+        Function& forward = w.program.functions[0];
+        forward.parameters = {"self", "x", "deep"};
+        forward.types = {ValueType::other, ValueType::tensor, ValueType::boolean};
+        forward.defaults = {Unknown{}, Unknown{}, Unknown{}};
+        forward.body.inputs.push_back(w.value());
+        w.body().outputs = {w.node(w.body(), "prim::If", {forward.body.inputs[2]}, {relus(w, 3, 1), relus(w, 1, 1)})};
+        ImportOptions options;
+        options.input_shapes = {{"", {"4"}, DType::f32}, {"", {}, DType::boolean, text}};
+        return w.interpret(options).ops.size();
+    };
+    for (const char* yes : {"true", "1"}) CHECK(operators(yes) == 3);
+    for (const char* no : {"false", "0"}) CHECK(operators(no) == 1);
+    CHECK(test::failure_of([&] { return operators("2"); }).code == ErrorCode::usage);
+}
+
 TEST_CASE("BAD_INPUTS 27: TorchScript functions that call each other for ever are named") {
     Writer w;
     const std::uint32_t other = w.function("other");
