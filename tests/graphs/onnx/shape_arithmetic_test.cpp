@@ -192,3 +192,31 @@ TEST_CASE("module paths come from node names and become module calls") {
     CHECK(paths ==
           std::vector<std::string>{"", "layer1", "layer1.0", "layer1.0.relu", "blocks.0", "blocks.0.act", "head"});
 }
+
+TEST_CASE("dimensions are named by what files call them, where that is one thing") {
+    const auto shapes = [](const std::vector<std::vector<std::string>>& inputs, const char* name = "in") {
+        OnnxModel model;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            model.input(name + std::to_string(i), inputs[i]).output("y" + std::to_string(i));
+            model.node("Relu", {name + std::to_string(i)}, {"y" + std::to_string(i)});
+        }
+        const Graph graph = model.import();
+        std::string text;
+        for (std::size_t i = 0; i < inputs.size(); ++i) text += (i > 0 ? " " : "") + shape_of(graph, i);
+        return std::pair(text, graph.warnings.size());
+    };
+    // An encoder's and a decoder's length are two; one of either kind is seq.
+    CHECK(shapes({{"N", "seq_len", "8"}, {"N", "text_length", "8"}}).first == "batch,seq_len,8 batch,text_length,8");
+    CHECK(shapes({{"N", "seq_len", "8"}, {"N", "seq_len", "8"}}).first == "batch,seq,8 batch,seq,8");
+    // Unnamed leading dimensions of all inputs are the batch; names that differ are not.
+    CHECK(shapes({{"?", "8"}, {"None", "8"}}).first == "batch,8 batch,8");
+    CHECK(shapes({{"???", "8"}}).first == "batch,8");
+    CHECK(shapes({{"rows", "8"}, {"columns", "8"}}).first == "rows,8 columns,8");
+    // Earlier tokens, by name or as the third dimension of a cache.
+    const auto past = shapes({{"batch", "4", "past_sequence_length", "8"}});
+    CHECK(past.first == "batch,4,past,8");
+    CHECK(past.second == 0);
+    CHECK(shapes({{"s0", "4", "s1", "8"}}, "cache.key").first == "batch,4,past,8");
+    CHECK(shapes({{"s0", "4", "s1", "8"}}, "past_key").first == "batch,4,past,8");
+    CHECK(shapes({{"s0", "4", "s1", "8"}}, "image").first.find("past") == std::string::npos);
+}
