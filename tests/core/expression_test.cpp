@@ -2,10 +2,99 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <random>
+#include <utility>
+
 #include "ftax/error.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
+
+namespace {
+
+constexpr std::array<std::array<std::int64_t, 3>, 6> sizes{
+    {{1, 1, 1}, {2, 3, 5}, {7, 1, 4}, {1, 6, 2}, {12, 8, 6}, {5, 5, 9}}};
+
+/// An expression over a, b and c with the values that it has for each of `sizes`, computed beside the pool.
+struct Computed {
+    Expression e;
+    std::array<std::int64_t, sizes.size()> values{};
+};
+
+/// A random expression of at most this depth; divisors are sizes or numbers, hence positive.
+Computed random_expression(ExpressionPool& pool, std::mt19937& random, int depth) {
+    const auto draw = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    Computed result;
+    const auto leaf = [&](bool positive) {
+        Computed of;
+        if (const int which = draw(5); which < 3) {
+            of.e = pool.symbol(std::string(1, static_cast<char>('a' + which)));
+            for (std::size_t i = 0; i < sizes.size(); ++i) of.values[i] = sizes[i][static_cast<std::size_t>(which)];
+        } else {
+            const std::int64_t number = draw(6) + (positive ? 1 : -2);
+            of.e = pool.constant(number);
+            of.values.fill(number);
+        }
+        return of;
+    };
+    if (depth == 0) return leaf(false);
+    const int kind = draw(8);
+    const Computed x = random_expression(pool, random, depth - 1);
+    const bool divides = kind >= 3 && kind < 6;
+    const Computed y = divides ? leaf(true) : random_expression(pool, random, depth - 1);
+    const auto floor_of = [](std::int64_t p, std::int64_t q) { return (p - ((p % q + q) % q)) / q; };
+    const auto of = [&](std::int64_t p, std::int64_t q) {
+        switch (kind) {
+            case 0:
+                return p + q;
+            case 1:
+                return p - q;
+            case 2:
+                return p * q;
+            case 3:
+                return floor_of(p, q);
+            case 4:
+                return -floor_of(-p, q);
+            case 5:
+                return p - q * floor_of(p, q);
+            case 6:
+                return std::min(p, q);
+            default:
+                return std::max(p, q);
+        }
+    };
+    using Make = Expression (ExpressionPool::*)(Expression, Expression);
+    constexpr std::array<Make, 8> make{&ExpressionPool::add,         &ExpressionPool::subtract,
+                                       &ExpressionPool::multiply,    &ExpressionPool::floor_divide,
+                                       &ExpressionPool::ceil_divide, &ExpressionPool::modulo,
+                                       &ExpressionPool::minimum,     &ExpressionPool::maximum};
+    result.e = (pool.*make[static_cast<std::size_t>(kind)])(x.e, y.e);
+    for (std::size_t i = 0; i < sizes.size(); ++i) result.values[i] = of(x.values[i], y.values[i]);
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "3,000 random expressions have the values of their operations however they are simplified, and print as such") {
+    std::mt19937 random(1);
+    for (int round = 0; round < 300; ++round) {
+        ExpressionPool pool;
+        for (const char* name : {"a", "b", "c"}) static_cast<void>(pool.symbol(name));
+        std::vector<Computed> made;
+        for (int i = 0; i < 10; ++i) made.push_back(random_expression(pool, random, 1 + i % 4));
+        for (const Computed& one : made)
+            CHECK_MESSAGE(pool.parse(pool.to_string(one.e)) == one.e, pool.to_string(one.e));
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            std::vector<std::int64_t> values;
+            pool.evaluate(sizes[i], values);
+            for (const Computed& one : made)
+                CHECK_MESSAGE(values[one.e.id] == one.values[i], pool.to_string(one.e), " for ", sizes[i][0], ", ",
+                              sizes[i][1], " and ", sizes[i][2]);
+        }
+    }
+}
 
 TEST_CASE("equal expressions have equal handles however they are written") {
     ExpressionPool pool;
