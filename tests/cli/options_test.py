@@ -256,6 +256,27 @@ def wrong_choices():
             yield f"--tp {tp}: links between machines"
 
 
+CROWD = "serve llama-3-8b --device h100-sxm5-80gb --framework vllm@0.11 --concurrency 600 --prompt 64 --new-tokens 128 --count 1200"
+
+
+def wrong_servers():
+    """Defaults of vLLM's scheduler by version and card, contexts and drafts."""
+    for change, most in (("--top 1", 1024), ("--framework vllm@0.8", 256), ("--device a100-sxm4-80gb", 256)):
+        row = report(replaced(CROWD, change))["rows"][0]
+        if not most / 2.2 < row["mean_sequences"] <= most:
+            yield f"{change}: {row['mean_sequences']} sequences run of at most {most}"
+    for spread, same in ((0.2, True), (0, False)):
+        if (report(CLOSED)["rows"] == report(f"{CLOSED} --spread {spread}")["rows"]) != same:
+            yield f"closed loops draw lengths with another spread than 0.2 ({spread})"
+    for tokens, fits in ((192, True), (193, False)):
+        refused = "longer than the context" in errors_of(f"serve llama-3-8b --device h100-sxm5-80gb --rate 1 --prompt 8000 --new-tokens {tokens} "
+                                                         "--framework vllm@0.11 --count 5")
+        if refused == fits:
+            yield f"8000 + {tokens} tokens in a context of 8192"
+    alone, drafted = (report(SERVE + more)["rows"][0]["memory"]["weights_bytes"] for more in ("", " --draft llama-3-8b --draft-tokens 2"))
+    yield from differs("weights with a draft of the same size", drafted, 2 * alone)
+
+
 def wrong_texts(folder):
     """What tables and sentences say, from the figures of the JSON."""
     one = report(NET)["predictions"][0]
@@ -332,6 +353,18 @@ def wrong_rows(folder):
         right = report(BERT.replace("--batch 8", f"--batch {batch} --framework pytorch-eager@2.5"))["predictions"][0]["latency_s"] * 1e3
         if abs(milliseconds / right - 1) > 1e-3:
             yield f"a row of batch {batch} takes {milliseconds} ms, predict says {right}"
+    # Columns that change how a row ran: layout, version as a number, torch.compile as an option.
+    header = "gpu,framework,version,precision,model,batch,latency_ms,layout,option"
+    variants = [f"a100-sxm4-40gb,pytorch-eager,{version},fp16,resnet50,32,10,{layout},{option}" for version, layout, option in (
+        ("2.4", "", ""), ("240", "", ""), ("2.4.1", "nchw", ""), ("2.4", "nhwc", ""), ("2.4", "", "fusion"))]
+    plain, number, nchw, nhwc, fused = predictions(folder, "variants", header, variants)
+    eager = NET + " --precision fp16 --framework pytorch-eager@2.4"
+    for what, got, options in (("2.4", plain, eager), ("240", number, eager), ("nchw", nchw, eager), ("nhwc", nhwc, eager + " --channels-last"),
+                               ("fusion", fused, eager.replace("pytorch-eager", "torch-compile"))):
+        right = report(options)["predictions"][0]["latency_s"] * 1e3
+        if abs(got / right - 1) > 1e-3:
+            yield f"a row of {what} takes {got} ms, predict says {right}"
+    header = "gpu,framework,version,precision,model,batch,input,latency_ms"
     anchor = Path(folder) / "anchor.csv"
     anchor.write_text(f"{header}\na100-sxm4-40gb,pytorch-eager,2.5,fp16,resnet18,1,224,{3 * 2.6}\n")
     if not predictions(folder, "networks", header, rows, f"--anchor {anchor}")[0] > 1.3 * alone[0]:
@@ -347,7 +380,7 @@ def wrong_rows(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        wrong = [*wrong_changes(), *wrong_sums(), *wrong_choices(), *wrong_texts(folder), *wrong_scores(folder), *wrong_rows(folder)]
+        wrong = [*wrong_changes(), *wrong_sums(), *wrong_choices(), *wrong_servers(), *wrong_texts(folder), *wrong_scores(folder), *wrong_rows(folder)]
     if wrong:
         print("\n".join(wrong))
     return bool(wrong)

@@ -82,3 +82,26 @@ TEST_CASE("attention without keys takes the floor") {
     shape.kv_length = 0;
     CHECK(plan(shape, round_device(), initial_parameters(), {}).seconds == round_device().floor_s);
 }
+
+TEST_CASE("attention by two products reads and writes what its kernels do, and heads without a kernel are padded") {
+    // arXiv 2205.14135, section 3: products write and read the scores, a softmax does both in between; PyTorch scales
+    // queries and keys in passes of their own, llama.cpp has f32 scores beside products of f16: 24 bytes each in all.
+    const auto p = initial_parameters();
+    const DeviceRates device = round_device();
+    AttentionShape shape{2, 4, 512, 512, 64, 2, false, AttentionPath::math};
+    const double scores = 2 * 4 * 512.0 * 512, tensors_bytes = 4 * 2 * 4 * 512.0 * 64 * 2;
+    const KernelPlan math = plan(shape, device, p, {});
+    CHECK(math.floor_s == approx(3 * device.floor_s));
+    CHECK(math.compute_s == approx(4 * scores * 64 / (device.flops_per_s * p.math_efficiency)));
+    CHECK(math.memory_s == approx((3 * tensors_bytes + 4 * scores * 2) / device.bandwidth_bytes_per_s));
+    CHECK(math.seconds == approx(math.floor_s + math.compute_s + math.memory_s));
+    shape.path = AttentionPath::products;
+    CHECK(plan(shape, device, p, {}).memory_s == approx((tensors_bytes + 24 * scores) / device.bandwidth_bytes_per_s));
+    shape = long_sequence();
+    const auto compute_s = [&](std::int64_t head) {
+        shape.head_dim = head;
+        return plan(shape, device, p, {}).compute_s;
+    };
+    for (const std::int64_t head : {65, 80, 95}) CHECK(compute_s(head) == approx(compute_s(96)));
+    CHECK(compute_s(64) < compute_s(65));
+}

@@ -82,3 +82,27 @@ TEST_CASE("a CPU's attention is arithmetic, its softmax traffic, a convolution b
     CHECK(conv.memory_s > 0);
     CHECK(conv.compute_s + conv.memory_s == approx(conv.seconds));
 }
+
+TEST_CASE("a CPU skips masked scores, takes weights from memory and runs grouped convolutions as dense ones") {
+    auto cpu = test::reference_cpu();
+    AttentionShape attention{
+        .batch = 1, .heads = 8, .q_length = 2048, .kv_length = 2048, .head_dim = 64, .element_bytes = 4};
+    const double whole_s = cpu.seconds(attention);
+    attention.causal = true;
+    CHECK(cpu.seconds(attention) < 0.6 * whole_s);
+    GemmShape product{.m = 1, .n = 1024, .k = 1024};
+    const double activations_s = cpu.seconds(product);
+    product.linear = true;
+    const double bytes = 4.0 * 1024 * 1024, moved = 4.0 * 2048;
+    CHECK(cpu.seconds(product) - activations_s ==
+          approx(bytes / cpu.parameters.weight_bytes_per_s - bytes * cpu.seconds_per_byte(bytes + moved)));
+    ConvShape grouped{.in_channels = 64, .out_channels = 64, .groups = 4, .kernel_h = 3, .kernel_w = 3};
+    grouped.in_height = grouped.in_width = grouped.out_height = grouped.out_width = 28;
+    const double before_s = cpu.seconds(grouped);
+    cpu.parameters.depthwise_flops_per_s *= 10;
+    CHECK(cpu.seconds(grouped) == before_s);
+    grouped.groups = 64;
+    const double depthwise_s = cpu.seconds(grouped);
+    cpu.parameters.depthwise_flops_per_s *= 10;
+    CHECK(cpu.seconds(grouped) < depthwise_s);
+}
