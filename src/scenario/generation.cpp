@@ -52,7 +52,7 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     constexpr std::int64_t cards_of_machine = 8;
     if (all > cards_of_machine) {
         graph.warnings.push_back(
-            fmt::format("--tp {}: most machines hold {} cards; links between machines are not modelled, all cards are "
+            fmt::format("{} cards: most machines hold {}; links between machines are not modelled, all cards are "
                         "taken as joined like those of one",
                         all, cards_of_machine));
     }

@@ -129,7 +129,7 @@ TEST_CASE("ftax generate rejects invalid requests and models that do not generat
     const auto racks = run_ftax({"generate", "llama-3-70b", "--device", "h100-sxm5-80gb", "--framework", "vllm",
                                  "--prompt", "8", "--new-tokens", "8", "--tp", "16", "--json", "-"});
     CHECK(racks.exit_code == 0);
-    CHECK(racks.output.find("--tp 16: most machines hold 8 cards") != std::string::npos);
+    CHECK(racks.output.find("16 cards: most machines hold 8") != std::string::npos);
     const auto beyond = run_ftax(command(model, {"--prompt", "4096", "--new-tokens", "8"}));
     CHECK(beyond.exit_code == 0);
     CHECK(beyond.errors.find("4096") != std::string::npos);

@@ -251,9 +251,21 @@ def wrong_choices():
         kept = report(f"{LLM} --slo latency={limit * 1e3:.3f}ms")
         if kept["predictions"][0]["keeps_level"] != keeps or ("which may miss the SLO" in kept["verdict"]) != (keeps and not surely):
             yield f"a limit of {limit} s for {one['total_s']} (up to {one['high_s']}): {kept['verdict']}"
-    for tp, warned in ((8, False), (16, True)):
-        if ("links between machines" in errors_of(f"{LLM} --tp {tp}")) != warned:
-            yield f"--tp {tp}: links between machines"
+    served = SERVE.replace("llama-3-8b", "qwen3-30b-a3b")
+    for command, cards, warned in ((f"{LLM} --tp 8", 8, False), (f"{LLM} --tp 16", 16, True), (f"{served} --tp 4 --dp 2", 8, False),
+                                   (f"{served} --tp 8 --dp 2", 16, True)):
+        errors = errors_of(command)
+        if ("links between machines" in errors) != warned or (warned and f"{cards} cards" not in errors):
+            yield f"{command}: links between machines: {errors.strip()}"
+    for precision, share in (("fp8", 0.5), ("nvfp4", 0.5), ("w4a16", 1)):
+        b200 = LLM.replace("h100-sxm5-80gb", "b200").replace("vllm", "vllm@0.11")
+        cache = [report(f"{b200} --precision {p}")["predictions"][0]["memory"]["cache_bytes"] for p in ("bf16", precision)]
+        yield from differs(f"cache beside {precision}", cache[1], share * cache[0])
+    compared = "compare bert --device t4 --framework pytorch-eager,torch-compile-max-autotune --batch 1 --dim seq=64"
+    without = {row["framework"]: row.get("rules_without_rows_of") for row in report(compared)["rows"]}
+    lines = [line for line in table(compared).splitlines() if "not validated on" in line]
+    if lines != [f"{name}: not validated on {family}s" for name, family in without.items() if family] or len(lines) != 1:
+        yield f"rules without rows {without} are listed as {lines}"
 
 
 CROWD = "serve llama-3-8b --device h100-sxm5-80gb --framework vllm@0.11 --concurrency 600 --prompt 64 --new-tokens 128 --count 1200"
@@ -296,6 +308,11 @@ def wrong_texts(folder):
     sides = [row["batch"] for row in found["predictions"]]
     if sides != [int(found["crossover"]["batch"]), int(found["crossover"]["batch"]) + 1]:
         yield f"a crossover at {found['crossover']['batch']} has rows of batch {sides}"
+    growth = {row["property"]: f"{row['to'] / row['from']:.2f}x" for row in report(HEAD)["headroom"] if not row.get("skipped")}
+    for name, text in growth.items():
+        words = next(line.split() for line in table(HEAD).splitlines() if line.startswith(name))
+        if words[3 if "more" not in words else 5] != text:
+            yield f"growth of {name} is {words}, recomputed {text}"
     if "within 20 % more" not in table(HEAD + " --budget 20%"):
         yield "headroom does not say its budget in percent"
     sweep = BERT.replace("--batch 8", "--batch 1,2,4,64,128")
