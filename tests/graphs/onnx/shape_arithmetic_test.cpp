@@ -211,6 +211,7 @@ TEST_CASE("dimensions are named by what files call them, where that is one thing
     // Unnamed leading dimensions of all inputs are the batch; names that differ are not.
     CHECK(shapes({{"?", "8"}, {"None", "8"}}).first == "batch,8 batch,8");
     CHECK(shapes({{"???", "8"}}).first == "batch,8");
+    CHECK(shapes({{"batch", "???"}, {"batch", "???"}}).first == "batch,in0_1 batch,in1_1");  // sizes of their own
     CHECK(shapes({{"rows", "8"}, {"columns", "8"}}).first == "rows,8 columns,8");
     // Earlier tokens, by name or as the third dimension of a cache.
     const auto past = shapes({{"batch", "4", "past_sequence_length", "8"}});
