@@ -8,6 +8,7 @@
 #include "predictors/operator_model.hpp"
 #include "tests/approx.hpp"
 #include "tests/card_models.hpp"
+#include "tests/start_values.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
@@ -103,4 +104,20 @@ TEST_CASE("groups without tensor cores are a batch of equal products") {
     const GemmShape batch{.batch = 8, .m = 13, .n = 512, .k = 256, .element_bytes = 4};
     CHECK(as_batch(s) == batch);
     CHECK(models.plan(s, MathPath::fp32).seconds == models.plan(batch, MathPath::fp32).seconds);
+}
+
+TEST_CASE("a mixture has the blocks of both its products, and weights out of the L2 take longer") {
+    auto p = start_values<TensorGemmParameters>();
+    auto q = start_values<MixtureParameters>();
+    const DeviceProfile profile = device_profile("h100-sxm5-80gb");
+    const KernelModels models(profile.device, kernel_parameters(profile));
+    const DeviceRates& device = models.at(MathPath::fp16_tensor);
+    const MixtureShape shape{.tokens = 4096, .hidden = 1024, .width = 512, .per_token = 2, .experts = 8};
+    const GroupedGemmShape up{.experts = 8, .per_token = 2, .rows = 8192, .n = 2 * 512, .k = 1024};
+    const GroupedGemmShape down{.experts = 8, .per_token = 2, .rows = 8192, .n = 1024, .k = 512};
+    CHECK(plan(shape, device, p, q).blocks == plan(up, device, p, q).blocks + plan(down, device, p, q).blocks);
+    GroupedGemmShape small{.experts = 8, .per_token = 2, .rows = 64, .n = 256, .k = 256, .weight_reuse_bytes = 0};
+    const double kept_s = plan(small, device, p, q).memory_s;
+    small.weight_reuse_bytes = 1e18;
+    CHECK(plan(small, device, p, q).memory_s > 1.2 * kept_s);
 }
