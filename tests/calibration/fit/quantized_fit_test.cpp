@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,6 +79,25 @@ TEST_CASE("a fit recovers the ratios of quantised products, each generation's ow
         CAPTURE(devices[d].slug);
         CHECK(error < 0.02);
     }
+    // A generation without rows is expected between those that have some, and is less certain.
+    std::map<std::string, std::map<std::string, Parameter>> by_name;
+    for (const ScopedParameter& p : reports[0].parameters) {
+        if (p.scope == ParameterScope::architecture) by_name[p.parameter.name][p.key] = p.parameter;
+    }
+    REQUIRE_FALSE(by_name.empty());
+    double furthest = 1;
+    for (const auto& named : by_name) {
+        CAPTURE(named.first);
+        const Parameter &hopper = named.second.at("hopper"), &blackwell = named.second.at("blackwell"),
+                        &ada = named.second.at("ada");
+        CHECK(ada.value >= std::min(hopper.value, blackwell.value) * 0.999);
+        CHECK(ada.value <= std::max(hopper.value, blackwell.value) * 1.001);
+        CHECK(ada.source.starts_with("median of fp8"));
+        if (hopper.source.starts_with("fitted") && blackwell.source.starts_with("fitted"))
+            CHECK(ada.relative_stddev > 1.05 * std::min(hopper.relative_stddev, blackwell.relative_stddev));
+        furthest = std::max(furthest, blackwell.value / hopper.value);
+    }
+    CHECK(furthest > 1.5);  // one writes its results three times as slowly
 }
 
 TEST_CASE("a fit excludes rows of other operators and precisions, and those that a card cannot run") {
