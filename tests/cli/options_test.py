@@ -174,7 +174,7 @@ def wrong_sums():
     rows = report("compare bert --device t4,l4,a100-sxm4-40gb --batch 1 --dim seq=64")["rows"]
     for row in rows:
         yield from differs("ratio_to_best", row["ratio_to_best"], row["latency_s"] / min(r["latency_s"] for r in rows))
-    for command in ("bert --device l4 --dim seq=64 --precision fp16", "resnet18 --device t4 --precision fp16"):
+    for command in ("bert --device l4 --dim seq=64 --precision fp16", "resnet50 --device t4 --precision fp16"):
         one = report("crossover " + command)["crossover"]
         yield from differs("the interval of a crossover", one["low"] * one["high"], one["batch"] ** 2)
         if not one["low"] < one["batch"] < one["high"]:
