@@ -102,7 +102,7 @@ TEST_CASE("what calibration assumes and is not so ends in a wider interval or a 
     // Somebody else used the CPU while dispatch was measured.
     const Calibrated shared{Faults{.dispatch_scale = 1.4}};
     CHECK(shared.half_width > usual);
-    CHECK(shared.covered >= 0.9);
+    CHECK(shared.covered >= 0.85);
     const Calibrated crowded{Faults{.host_scale = 3, .dispatch_scale = 3}};
     CHECK(crowded.refused.find("no profile is written") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(crowded.folder.file("calibrated/profile.json")));
