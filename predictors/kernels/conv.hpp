@@ -291,17 +291,13 @@ inline bool converts_filters(const ConvShape& s, const ConvCounts& c) {
     return !s.older_library && !s.transposed && c.taps > 1 && s.library != ConvLibrary::tensorrt;
 }
 
-/// Layouts are converted in tiles of 32 channels by 32 pixels or taps; returns the share by which these are padded.
-/// Source: grids and times of cuDNN's nchwToNhwcKernel on an H200 (exported_kernels.csv.xz): 3.3 to 3.9 TB/s of padded
-/// tensors whatever their size, 1.6 to 2.4 µs at least.
-inline double layout_padding(double pixels) {
-    return round_up(pixels, 32) / pixels;
+/// cuDNN 9 converts layouts in tiles of 32 channels by 32 pixels or taps; returns the share by which these are padded.
+/// Source: grids and times of nchwToNhwcKernel on an H200 (exported_kernels.csv.xz): 3.3 to 3.9 TB/s of padded tensors
+/// whatever their size, 1.6 to 2.4 µs at least.
+inline double layout_padding(double pixels, const ConvShape& s) {
+    return s.older_library ? 1 : round_up(pixels, 32) / pixels;
 }
 
-/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes. NCHW activations are copied to NHWC and back unless
-/// the convolution is a plain matrix product; TF32 kernels write NCHW directly, except for transposed convolutions.
-/// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
-/// …_tf32f32_…_nhwckrsc_nchw; framework_tax.csv, RTX A6000 fp32: CNNs fit to 4 % with one copy, 8 % with two.
 inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                    const ConvParameters& p) {
     const double align = 16.0 / s.element_bytes;
@@ -318,9 +314,10 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     // Ampere's.
     const bool full_rate = is_by_tap(s) || engine || (s.channels_last && merged * c.columns >= 128);
     const double share = full_rate ? 1 : rates.chip->conv_share;
-    const auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
-                                    p.tensor_efficiency * share, p, p.tensor_narrow_efficiency,
-                                    s.older_library || is_by_tap(s) ? most_parts(s) : cudnn9_parts);
+    const auto plan =
+        cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
+                      p.tensor_efficiency * share, p, p.tensor_narrow_efficiency,
+                      s.older_library || is_by_tap(s) ? most_parts(s) : std::max(most_parts(s), cudnn9_parts));
     const double in_bytes = c.in_bytes * padding;
     const double memory_s = operands_seconds(in_bytes + c.out_bytes, c.weight_bytes * padding, s, rates, p);
     if (is_laid_out(s, c, rates.path)) {
@@ -328,12 +325,12 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     }
     const bool writes_nchw = rates.path == MathPath::tf32 && !s.transposed;
     const auto pixels = [](std::int64_t d, std::int64_t h, std::int64_t w) { return static_cast<double>(d * h * w); };
-    double bytes = (c.in_bytes + in_bytes) * layout_padding(pixels(s.in_depth, s.in_height, s.in_width));
-    if (!writes_nchw) bytes += 2 * c.out_bytes * layout_padding(pixels(s.out_depth, s.out_height, s.out_width));
+    double bytes = (c.in_bytes + in_bytes) * layout_padding(pixels(s.in_depth, s.in_height, s.in_width), s);
+    if (!writes_nchw) bytes += 2 * c.out_bytes * layout_padding(pixels(s.out_depth, s.out_height, s.out_width), s);
     double layout_s = activations_seconds(bytes, rates, p);
     int copies = writes_nchw ? 1 : 2;
     if (converts_filters(s, c)) {
-        layout_s += activations_seconds(2 * c.weight_bytes * layout_padding(c.taps), rates, p);
+        layout_s += activations_seconds(2 * c.weight_bytes * layout_padding(c.taps, s), rates, p);
         ++copies;
     }
     layout_s = layout_s / p.layout_bandwidth + copies * beyond_measured_floor_s(2, rates);
