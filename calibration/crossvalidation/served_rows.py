@@ -23,7 +23,8 @@ import tempfile
 
 EVERY, APART_EVERY = 5, 3
 MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepseek-v3",
-          "DeepSeek-R1-NVFP4": "deepseek-v3", "DeepSeek-V3.1-NVFP4": "deepseek-v3", "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
+          "DeepSeek-R1-NVFP4": "deepseek-v3", "DeepSeek-V3.1-NVFP4": "deepseek-v3", "DeepSeek-V3.1": "deepseek-v3",
+          "Qwen3-235B-A22B-Instruct-2507-FP8": "qwen3-235b-a22b", "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "b200_sxm": "b200"}
 ENGINES = {"trtllm": "tensorrt-llm@1.2", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
 PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
@@ -79,22 +80,23 @@ def ml_energy_requests(folder, row):
 
 
 def series(row):
-    return tuple(row[c] for c in ("gpu", "tp", "model", "task"))
+    return tuple(row[c] for c in ("gpu", "gpus", "model", "task"))
 
 
 def serving(rows, folder):
     """Apart are series whose client or API server is at its limit: with the fewest sequences, where fewer than 3 % of the steps have
-    a prompt, one gap in 20 is 1.3 times as long as half of them are."""
-    rows = [row for row in rows if row["gpus"] == row["tp"]]
+    a prompt, one gap in 20 is 1.3 times as long as half of them are. Runs with --enable-expert-parallel have ep for tp: vLLM
+    ran with --tensor-parallel-size all cards (mlenergy/llm/benchmark.py), attention split between them as well."""
     fewest = {}
     for row in rows:
         fewest.setdefault(series(row), row)
     for row in rows:
         model, first = model_of(row["model"]), fewest[series(row)]
-        kind = ", client at its limit" if float(first["itl_p95_ms"]) > 1.3 * float(first["itl_p50_ms"]) else ""
+        kind = (", client at its limit" if float(first["itl_p95_ms"]) > 1.3 * float(first["itl_p50_ms"]) else
+                ", experts apart" if int(row["ep"]) > 1 else "")
         yield (row["framework"], row["gpu"], model, [
-            model, "--device", row["gpu"], "--framework", row["framework"], *precision_of(row, model), "--tp", row["tp"],
-            "--max-num-seqs", row["max_batch"], "--gpu-memory-utilization", 0.95, *ml_energy_requests(folder, row)],
+            model, "--device", row["gpu"], "--framework", row["framework"], *precision_of(row, model), "--tp", row["gpus"],
+            "--ep", row["ep"], "--max-num-seqs", row["max_batch"], "--gpu-memory-utilization", 0.95, *ml_energy_requests(folder, row)],
             {"between tokens, p50" + kind: ("itl_p50_s", float(row["itl_p50_ms"]) * 1e-3),
              "between tokens, p90" + kind: ("itl_p90_s", float(row["itl_p90_ms"]) * 1e-3),
              "between tokens, p99" + kind: ("itl_p99_s", float(row["itl_p99_ms"]) * 1e-3),

@@ -74,13 +74,10 @@ class Arrivals {
             if (request.arrival_s < last_s) fail("arrives before the one above it; sort the requests by arrival_s");
             if (request.prompt < 1 || request.output < 1) fail("needs at least one token of prompt and output");
             last_s = request.arrival_s;
-            times_.push_back({.arrival_s = request.arrival_s, .prompt = request.prompt, .output = request.output});
+            times_.push_back({is_closed_ ? 0 : request.arrival_s, 0, 0, 0, request.prompt, request.output});
         }
         open_ = is_closed_ ? std::min<std::size_t>(requests.size(), static_cast<std::size_t>(concurrency))
                            : requests.size();
-        if (is_closed_) {
-            for (RequestTimes& time : times_) time.arrival_s = 0;
-        }
     }
 
     /// The next request, where it has arrived by then.
@@ -181,18 +178,12 @@ class Record {
         serving_.mean_sequences = sequence_s_ / busy_s_;
         serving_.mean_outstanding = outstanding_s / (end_s - first_s);
         const auto seconds_of = [&](ServingBound bound) { return bound_s_[static_cast<std::size_t>(bound)]; };
-        if (serving_.utilisation < 0.5) {
-            serving_.bound = ServingBound::load;
-        } else if (seconds_of(ServingBound::cache) > busy_s_ / 2) {
-            serving_.bound = ServingBound::cache;
-        } else if (seconds_of(ServingBound::queue) > busy_s_ / 2) {
-            serving_.bound = ServingBound::queue;
-        } else {
-            serving_.bound = ServingBound::host;
-            for (const ServingBound bound : {ServingBound::compute, ServingBound::memory}) {
-                if (seconds_of(bound) > seconds_of(serving_.bound)) serving_.bound = bound;
-            }
-        }
+        serving_.bound = ServingBound::host;
+        for (const ServingBound bound : {ServingBound::compute, ServingBound::memory})
+            if (seconds_of(bound) > seconds_of(serving_.bound)) serving_.bound = bound;
+        for (const ServingBound bound : {ServingBound::queue, ServingBound::cache})
+            if (seconds_of(bound) > busy_s_ / 2) serving_.bound = bound;
+        if (serving_.utilisation < 0.5) serving_.bound = ServingBound::load;
         serving_.requests = std::move(requests);
         return std::move(serving_);
     }
@@ -231,6 +222,8 @@ struct Sequence {
 /// tokens until then, and go from its last on. Source: vLLM, vllm/v1/core/block_pool.py.
 class FreePages {
   public:
+    static constexpr std::size_t no_request = std::numeric_limits<std::size_t>::max();
+
     explicit FreePages(std::int64_t pages) : count_(pages), stretches_{{no_request, pages}} {}
 
     [[nodiscard]] std::int64_t count() const { return count_; }
@@ -264,7 +257,6 @@ class FreePages {
     }
 
   private:
-    static constexpr std::size_t no_request = std::numeric_limits<std::size_t>::max();
     struct Stretch {
         std::size_t request;
         std::int64_t pages;
@@ -462,11 +454,7 @@ class Scheduler {
     void evict_youngest() {
         Sequence sequence = running_.back();
         running_.pop_back();
-        if (options_.caches_prefixes) {
-            free_.give(sequence.pages, sequence.request);
-        } else {
-            free_.give(sequence.pages);
-        }
+        free_.give(sequence.pages, options_.caches_prefixes ? sequence.request : FreePages::no_request);
         sequence.pages = sequence.taken = 0;
         sequence.computed = shared(arrivals_[sequence.request].prompt);
         waiting_.push_front(sequence);

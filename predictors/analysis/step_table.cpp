@@ -105,7 +105,12 @@ StepTable::StepTable(Generator& generator, const StepOptions& options)
       options_(options),
       prompts_([this](std::int64_t tokens, std::int64_t keys) { return prompts(tokens, static_cast<double>(keys)); }),
       decoding_([this](std::int64_t sequences, std::int64_t context) { return decoding(sequences, context); }),
-      sequence_s_(decoding(2, 0).host_s - decoding(1, 0).host_s) {}
+      sequence_s_(decoding(2, 0).host_s - decoding(1, 0).host_s) {
+    Predictor& predictor = generator.predictor();
+    for (const OpPrediction& launch : predictor.explain(generator.pass({}, 1, 2, 0)).launches)
+        if (launch.op == no_op || predictor.graph().ops[launch.op].kind == OpKind::attention)
+            pieces_s_ += launch.host_s;
+}
 
 StepCost StepTable::prompts(std::int64_t tokens, double keys) {
     tokens = std::max<std::int64_t>(1, tokens);
@@ -166,6 +171,10 @@ StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Dec
     const std::int64_t tokens = load.prompt_tokens + decoded;
     const double keys = load.prompt_keys * static_cast<double>(load.prompt_tokens) / static_cast<double>(tokens);
     StepCost cost = load.prompt_tokens == 0 ? decoding(load.sequences, load.context) : prompts(tokens, keys);
+    if (load.prompt_tokens > 0 && tokens <= options_.captured_tokens) {
+        cost.latency_s += std::max(0.0, pieces_s_ - cost.device_s) - std::max(0.0, cost.host_s - cost.device_s);
+        cost.host_s = pieces_s_;
+    }
     if (load.prompt_tokens > 0 && load.sequences > 0) {
         const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0);
         const double host_s = static_cast<double>(load.sequences) * sequence_s_;

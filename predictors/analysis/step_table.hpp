@@ -46,10 +46,11 @@ class BendingTable {
 
 /// What a step takes beside the pass over its tokens.
 struct StepOptions {
-    bool schedules_ahead = true;    ///< host and device of successive steps run side by side
-    double sampling_s = 0;          ///< of the sampler's kernels, for each token
-    std::int64_t draft_tokens = 0;  ///< that are verified for each sequence
-    Generator* draft = nullptr;     ///< what predicts them, one pass for each; null: nothing that takes time
+    bool schedules_ahead = true;       ///< host and device of successive steps run side by side
+    double sampling_s = 0;             ///< of the sampler's kernels, for each token
+    std::int64_t captured_tokens = 0;  ///< of the largest step with prompts that is CUDA graphs between attentions
+    std::int64_t draft_tokens = 0;     ///< that are verified for each sequence
+    Generator* draft = nullptr;        ///< what predicts them, one pass for each; null: nothing that takes time
 };
 
 /// Costs the steps of an engine that serves a language model, by exact predictions of passes and a table of them.
@@ -74,7 +75,8 @@ class StepTable {
     Generator& generator_;
     StepOptions options_;
     BendingTable prompts_, decoding_;
-    double sequence_s_;  ///< of the host, for each sequence of a step
+    double sequence_s_;    ///< of the host, for each sequence of a step
+    double pieces_s_ = 0;  ///< of the host, for a step of which it launches the attention operators alone
 };
 
 }  // namespace ftax

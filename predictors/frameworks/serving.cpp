@@ -29,13 +29,13 @@ constexpr LoweringTraits serving{
 
 constexpr LoweringTraits vllm_eager_traits = [] {
     LoweringTraits traits = serving;
-    traits.most_captured_sequences = 256;  // Source: vLLM, _BATCH_SIZES_TO_CAPTURE
     traits.evicts_sequences = true;  // Source: vLLM, preemption by recomputation; TensorRT-LLM: GUARANTEED_NO_EVICT
     traits.module_calls = true;
     return traits;
 }();
 constexpr LoweringTraits vllm_traits = [] {
     LoweringTraits traits = vllm_eager_traits;
+    traits.most_captured_sequences = 512;  // Source: vLLM, _set_cudagraph_sizes; before 0.8 256, as many as ran
     // Source: vLLM, pull request 1926 (0.2.6, December 2023) and csrc/custom_all_reduce.cuh (0.3).
     traits.captures_decoding_from = 3;
     traits.sums_by_itself_from = 3;
@@ -43,6 +43,7 @@ constexpr LoweringTraits vllm_traits = [] {
     // Source: vLLM's release notes, V1 (0.8) and --async-scheduling (0.11, the default from 0.14 on).
     traits.mixes_phases_from = 8;
     traits.chunks_prompts_from = 8;
+    traits.captures_pieces_from = 8;
     traits.schedules_ahead_from = 11;
     // Source: vLLM, v1/sample/ops/topk_topp_sampler.py, apply_top_k_top_p; FlashInfer's kernels later (pull request
     // 40376).

@@ -54,6 +54,8 @@ struct LoweringTraits {
     /// Version (LibraryVersions::engine) from which decoding steps of one token per sequence are one CUDA graph;
     /// nullopt: kernels are launched individually.
     std::optional<int> captures_decoding_from{};
+    /// Version from which small steps with prompts are CUDA graphs between one attention operator and the next.
+    std::optional<int> captures_pieces_from{};
     int sums_by_itself_from = 0;  ///< version from which the engine's own all-reduce kernels replace NCCL
     /// Version from which the host schedules step n + 1 while the device computes step n.
     std::optional<int> schedules_ahead_from{};

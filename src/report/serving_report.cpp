@@ -42,10 +42,6 @@ constexpr std::string_view row_keys =
     "tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s latency_p50_s "
     "latency_p90_s latency_p99_s tpot_low_s tpot_high_s latency_low_s latency_high_s";
 
-std::string seconds_text(double seconds) {
-    return std::isfinite(seconds) ? duration(seconds) : "any";
-}
-
 std::string level_text(const ServingReport& report) {
     const ServiceLevel& level = report.level;
     std::string text;
@@ -53,7 +49,7 @@ std::string level_text(const ServingReport& report) {
                               {"per token", level.tpot_s},
                               {"end to end", level.latency_s}}) {
         if (std::isfinite(limit.second))
-            text += fmt::format("{}{} within {}", text.empty() ? "" : ", ", limit.first, seconds_text(limit.second));
+            text += fmt::format("{}{} within {}", text.empty() ? "" : ", ", limit.first, duration(limit.second));
     }
     return fmt::format("{} for {} of the requests", text, percent(level.share));
 }
@@ -149,18 +145,17 @@ Columns<Row> serving_columns(const ServingReport& report) {
                   return row.runs() ? &row.serving : nullptr;
               }).including(memory_columns(), [](const Row& row) { return row.runs() ? &row.memory : nullptr; });
     // Of the time that steps take; queues move by more.
-    for (const bool high : {false, true}) {
-        const char* bound = high ? "high" : "low";
-        const auto share = high ? &Row::high : &Row::low;
-        columns.add({fmt::format("tpot_{}_s", bound), fmt::format("per token {}", bound), Unit::milliseconds,
-                     [share](const Row& row) {
-                         const double mean_s = row.serving.tpot_s.mean;
-                         return row.runs() && mean_s > 0 ? Value(mean_s * row.*share) : Value();
-                     }});
-        columns.add({fmt::format("latency_{}_s", bound), fmt::format("end to end {}", bound), Unit::milliseconds,
-                     [share](const Row& row) {
-                         return row.runs() ? Value(row.serving.latency_s.mean * row.*share) : Value();
-                     }});
+    for (const auto& [bound, share] : {std::pair("low", &Row::low), {"high", &Row::high}}) {
+        const auto add = [&columns, bound, share = share](std::string_view key, std::string_view title,
+                                                          Percentiles Serving::*of) {
+            columns.add({fmt::format("{}_{}_s", key, bound), fmt::format("{} {}", title, bound), Unit::milliseconds,
+                         [=](const Row& row) {
+                             const double mean_s = (row.serving.*of).mean;
+                             return row.runs() && mean_s > 0 ? Value(mean_s * row.*share) : Value();
+                         }});
+        };
+        add("tpot", "per token", &Serving::tpot_s);
+        add("latency", "end to end", &Serving::latency_s);
     }
     add_percentiles(columns, "ttft", "first token", &Serving::ttft_s);
     add_percentiles(columns, "tpot", "per token", &Serving::tpot_s);

@@ -18,6 +18,7 @@
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
+#include "src/report/quantities.hpp"
 #include "src/scenario/generation.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -50,11 +51,11 @@ void check(const ServingArguments& a) {
     constexpr std::int64_t most_drafts = 32;
     require(a.draft_tokens >= 0 && a.draft_tokens <= most_drafts,
             fmt::format("--draft-tokens {} is not from 0 to {}", a.draft_tokens, most_drafts));
-    require(a.acceptance >= 0 && a.acceptance <= 1, fmt::format("--acceptance {} is not a share", a.acceptance));
     require(a.draft.empty() || a.draft_tokens > 0, "--draft needs a number of --draft-tokens");
     require(a.poll_steps >= 1, fmt::format("--scheduler-recv-interval {} is not from 1 on", a.poll_steps));
-    require(a.memory_share >= 0 && a.memory_share <= 1,
-            fmt::format("--gpu-memory-utilization {} is not a share", a.memory_share));
+    for (const auto& [name, share] :
+         {std::pair("acceptance", a.acceptance), {"gpu-memory-utilization", a.memory_share}})
+        require(share >= 0 && share <= 1, fmt::format("--{} {} is not a share", name, share));
     require(std::isfinite(a.transfer_bytes_per_s) && a.transfer_bytes_per_s >= 0,
             fmt::format("--transfer-bandwidth {} is not a number of bytes per second", a.transfer_bytes_per_s));
     require(std::isfinite(a.spread), fmt::format("--spread {} is not a number from 0 on", a.spread));
@@ -97,7 +98,6 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
 SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
                                    const LibraryVersions& libraries, const LoweringTraits& traits) {
     constexpr double large_card_bytes = 70.0 * (1 << 30);
-    // Source: vLLM, arg_utils.py (get_batch_defaults).
     const bool large =
         generator.device().memory_bytes >= large_card_bytes && !generator.device().slug.starts_with("a100");
     SchedulerOptions options;
@@ -300,8 +300,11 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     const std::int64_t together = arguments.concurrency > 0 ? arguments.concurrency : typical_sequences;
     describe(row, generator.predictor(),
              generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
+    // Source: vLLM, config/vllm.py (_set_cudagraph_sizes).
+    const std::int64_t captured_tokens = std::min<std::int64_t>(2 * options.max_sequences, 512);
     const StepOptions step{.schedules_ahead = options.schedules_ahead,
                            .sampling_s = sampling_s(graph, generator.device(), libraries, traits),
+                           .captured_tokens = has(libraries, traits.captures_pieces_from) ? captured_tokens : 0,
                            .draft_tokens = options.draft_tokens,
                            .draft = draft};
     const auto table = std::make_shared<StepTable>(generator, step);
@@ -523,10 +526,8 @@ report::ServingReport serve(const ServingArguments& arguments) {
     rank_rows(report.rows, report.ranking);
     if (report.ranking.has_level && !report.rows.front().keeps_level)
         print_warnings({report.warnings.emplace_back("no combination keeps the level")});
-    const std::vector<std::string> rest = warnings_besides(reported);
-    for (const std::string& warning : rest)
-        if (std::find(report.warnings.begin(), report.warnings.end(), warning) == report.warnings.end())
-            report.warnings.push_back(warning);
+    reported.insert(report.warnings.begin(), report.warnings.end());
+    report.warnings = report::joined(report.warnings, warnings_besides(reported));
     return report;
 }
 
