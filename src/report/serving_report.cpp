@@ -146,8 +146,8 @@ Columns<Row> serving_columns(const ServingReport& report) {
               }).including(memory_columns(), [](const Row& row) { return row.runs() ? &row.memory : nullptr; });
     // Of the time that steps take; queues move by more.
     for (const auto& [bound, share] : {std::pair("low", &Row::low), {"high", &Row::high}}) {
-        const auto add = [&columns, bound, share = share](std::string_view key, std::string_view title,
-                                                          Percentiles Serving::*of) {
+        const auto add = [&columns, bound = bound, share = share](std::string_view key, std::string_view title,
+                                                                  Percentiles Serving::*of) {
             columns.add({fmt::format("{}_{}_s", key, bound), fmt::format("{} {}", title, bound), Unit::milliseconds,
                          [=](const Row& row) {
                              const double mean_s = (row.serving.*of).mean;
