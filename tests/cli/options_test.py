@@ -207,7 +207,7 @@ def near(what, got, right):
         yield f"{what}: {got}, recomputed {right}"
 
 
-CARDS = "compare llama-3-8b --device h100-sxm5-80gb,l40s --framework vllm --batch 4 --dim seq=64 --dim past=0 --tp 1,2 --price 3,1"
+CARDS = "compare llama-3-8b --device h100-sxm5-80gb,l40s --framework vllm --batch 4 --dim seq=512 --dim past=0 --tp 1,2 --price 3,1"
 PRICES = {"h100-sxm5-80gb": 3, "l40s": 1}
 
 
