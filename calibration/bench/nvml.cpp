@@ -11,6 +11,7 @@ namespace {
 
 // NVML's header is not part of every CUDA toolkit; its binary interface is stable.
 // Source: NVML API reference, https://docs.nvidia.com/deploy/nvml-api.
+// NOLINTBEGIN(readability-identifier-naming): NVML's own names
 using nvmlReturn_t = int;
 using nvmlDevice_t = void*;
 using nvmlClockType_t = int;
@@ -22,6 +23,7 @@ struct nvmlProcessInfo_t {
     unsigned long long used_bytes;
     unsigned gpu_instance, compute_instance;
 };
+// NOLINTEND(readability-identifier-naming)
 
 template <class Function>
 Function* find(void* library, const char* name) {
