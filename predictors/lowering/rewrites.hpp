@@ -23,7 +23,7 @@ inline constexpr std::string_view token_kernel = "token_kernel";
 
 /// Attribute of a fused operator with lookups: pairs of a table and a tensor of the size that is read from it.
 inline constexpr std::string_view lookups = "lookups";
-/// Attribute of a fused operator: the number of its reductions.
+/// Attribute of a fused operator: the number of values that its reductions combine.
 inline constexpr std::string_view reductions = "reductions";
 /// Attribute of a fused operator: a tensor whose elements Inductor before 2.8 reads one by one from memory sectors.
 inline constexpr std::string_view strided_tensor = "strided";

@@ -176,7 +176,7 @@ job.Job({self.asked("abcdefgh", **{name: "slow" for name in "abcdefgh"})!r},
         kept = len(self.rows())
         self.assertLess(kept, 8)
         time.sleep(1)
-        self.assertEqual(len(self.rows()), kept)  # nobody goes on
+        self.assertEqual(len(self.rows()), kept)  # no process is left that appends rows
         self.assertEqual(self.run_job(names="abcdefgh"), job.DONE)
         self.assertEqual(self.by_case(), {name: [""] for name in "abcdefgh"})
 

@@ -247,33 +247,32 @@ TEST_CASE("a parameter among its operands makes a generated kernel write f32 und
     CHECK(seconds(true) > 1.2 * seconds(false));
 }
 
+namespace {
+
+/// Kernels that Inductor generates for a concatenation of convolutions that one or two activations read.
+std::size_t kernels_of_parts(std::size_t parts, bool read_twice) {
+    GraphBuilder net("parts");
+    const TensorId x = net.input("x", {"batch", "8", "16", "16"});
+    std::vector<TensorId> convolved;
+    for (std::size_t i = 0; i < parts; ++i) convolved.push_back(net.conv(x, 8));
+    const TensorId joined = net.concat(convolved, 1);
+    std::vector<TensorId> outputs{net.relu(joined)};
+    if (read_twice) outputs.push_back(net.pointwise("sigmoid", {joined}));
+    Graph graph = net.finish(outputs);
+    rewrites::fuse_into_readers(graph);
+    return graph.ops.size() - parts;
+}
+
+}  // namespace
+
 TEST_CASE("few parts are chosen from where they are read, many are joined first") {
-    const auto kernels = [](std::size_t parts) {
-        GraphBuilder net("parts");
-        const TensorId x = net.input("x", {"batch", "8", "16", "16"});
-        std::vector<TensorId> convolved;
-        for (std::size_t i = 0; i < parts; ++i) convolved.push_back(net.conv(x, 8));
-        Graph graph = net.finish({net.relu(net.concat(convolved, 1))});
-        rewrites::fuse_into_readers(graph);
-        return graph.ops.size() - parts;
-    };
-    CHECK(kernels(8) == 1);
-    CHECK(kernels(9) == 6);  // five kernels copy the parts, two concatenations at a time; relu
+    CHECK(kernels_of_parts(8, false) == 1);
+    CHECK(kernels_of_parts(9, false) == 6);  // five kernels copy the parts, two concatenations at a time; relu
 }
 
 TEST_CASE("parts that several kernels read are joined first from the fifth on") {
-    const auto kernels = [](std::size_t parts) {
-        GraphBuilder net("parts");
-        const TensorId x = net.input("x", {"batch", "8", "16", "16"});
-        std::vector<TensorId> convolved;
-        for (std::size_t i = 0; i < parts; ++i) convolved.push_back(net.conv(x, 8));
-        const TensorId joined = net.concat(convolved, 1);
-        Graph graph = net.finish({net.relu(joined), net.pointwise("sigmoid", {joined})});
-        rewrites::fuse_into_readers(graph);
-        return graph.ops.size() - parts;
-    };
-    CHECK(kernels(4) == 1);
-    CHECK(kernels(5) == 3);
+    CHECK(kernels_of_parts(4, true) == 1);
+    CHECK(kernels_of_parts(5, true) == 3);
 }
 
 TEST_CASE("Inductor before 2.8 reads NHWC parts of a contiguous tensor a sector an element") {
