@@ -60,7 +60,8 @@ std::span<void (*const)(Graph&)> passes_for(const FrameworkModel& model, const D
     const bool half = storage_type(options.precision) != DType::f32 && !model.half_rewrites.empty();
     auto passes = half ? model.half_rewrites : model.rewrites;
     for (const FrameworkModel::OlderPasses& older : model.older_rewrites) {
-        const bool old = options.libraries.tensorrt < older.before_version || chip < older.below_chip;
+        const bool old = options.libraries.tensorrt < older.before_tensorrt || chip < older.below_chip ||
+                         (options.libraries.torch > 0 && options.libraries.torch < older.before_torch);
         if (old) passes = older.rewrites;
     }
     return passes;

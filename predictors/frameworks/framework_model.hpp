@@ -28,7 +28,7 @@ struct FrameworkModel {
     /// Passes of older versions (LibraryVersions), and of chips (10 · compute capability) without kernels in newer
     /// versions.
     struct OlderPasses {
-        int before_version = 0, below_chip = 0;
+        int before_tensorrt = 0, below_chip = 0, before_torch = 0;
         std::span<void (*const)(Graph&)> rewrites;
     };
     std::span<const OlderPasses> older_rewrites = {};

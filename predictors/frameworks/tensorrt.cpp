@@ -23,7 +23,7 @@ constexpr auto separate_gelu = [] {
                  [](auto pass) { return pass != rewrites::fuse_activation; });
     return rest;
 }();
-constexpr FrameworkModel::OlderPasses older[] = {{.before_version = 802, .below_chip = 75, .rewrites = separate_gelu}};
+constexpr FrameworkModel::OlderPasses older[] = {{.before_tensorrt = 802, .below_chip = 75, .rewrites = separate_gelu}};
 
 // Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575.
 constexpr FusedAttention myelin{

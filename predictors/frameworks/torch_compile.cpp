@@ -8,10 +8,14 @@ namespace ftax {
 constexpr void (*passes[])(Graph&) = {rewrites::fuse_into_readers};
 // Max-autotune times Triton templates, which fuse pointwise epilogues, against the library.
 constexpr void (*autotuned_passes[])(Graph&) = {rewrites::fuse_activation, rewrites::fuse_into_readers};
+constexpr void (*passes_before_2_8[])(Graph&) = {rewrites::keep_maxima_of_volumes, rewrites::fuse_into_readers};
+constexpr void (*autotuned_before_2_8[])(Graph&) = {rewrites::keep_maxima_of_volumes, rewrites::fuse_activation,
+                                                    rewrites::fuse_into_readers};
+constexpr FrameworkModel::OlderPasses older[] = {{.before_torch = 208, .rewrites = passes_before_2_8}};
+constexpr FrameworkModel::OlderPasses older_autotuned[] = {{.before_torch = 208, .rewrites = autotuned_before_2_8}};
 
 constexpr LoweringTraits compiled{.views_cost_host = false,
                                   .module_calls = false,
-                                  .windows_stream = true,
                                   .cublas_lt_limit = no_cublas_lt_limit,
                                   .lays_out_convolutions = true};
 constexpr LoweringTraits captured = [] {
@@ -27,6 +31,7 @@ const FrameworkModel torch_compile{
     .description = "torch.compile, default mode: Inductor's fused kernels",
     .traits = compiled,
     .rewrites = passes,
+    .older_rewrites = older,
     .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel torch_compile_max_autotune_no_cudagraphs{
@@ -34,12 +39,14 @@ const FrameworkModel torch_compile_max_autotune_no_cudagraphs{
     .description = "torch.compile, mode max-autotune-no-cudagraphs: epilogues in products",
     .traits = compiled,
     .rewrites = autotuned_passes,
+    .older_rewrites = older_autotuned,
 };
 const FrameworkModel torch_compile_cuda_graph{
     .name = "torch-compile-cuda-graph",
     .description = "torch.compile, mode reduce-overhead: Inductor's kernels in a CUDA graph",
     .traits = captured,
     .rewrites = passes,
+    .older_rewrites = older,
     .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel torch_compile_max_autotune{
@@ -47,6 +54,7 @@ const FrameworkModel torch_compile_max_autotune{
     .description = "torch.compile, mode max-autotune: epilogues in products, in a CUDA graph",
     .traits = captured,
     .rewrites = autotuned_passes,
+    .older_rewrites = older_autotuned,
 };
 
 }  // namespace ftax

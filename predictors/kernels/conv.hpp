@@ -269,6 +269,11 @@ inline bool has_few_channels(const ConvShape& s) {
     return s.in_channels % vector != 0 && !s.channels_last && !s.transposed && s.library != ConvLibrary::tensorrt;
 }
 
+/// Share of the lanes' time that such kernels multiply where integer arithmetic, which addresses each element, shares
+/// them. Source: kernels of 3 and 6 channels on an H200, PyTorch 2.11 (exported_kernels.csv.xz): 1.33 to 1.6 times as
+/// long in tiles of 32 to 64 columns, 2-D and 3-D.
+inline constexpr double gather_share = 0.69;
+
 /// Returns the taps that a kernel of tensor cores multiplies per output pixel. A strided data gradient computes the
 /// pixels of one phase of the stride together and skips taps between the inputs; for few channels it does so only with
 /// Hopper's kernels. Source: dgrad_…_strided on an H100, PyTorch 2.11: 12 of 14 3-D layers of stride 2 run at 212 to
@@ -474,7 +479,9 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
     }
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
     if (convolution::has_few_channels(s)) {
-        return convolution::plan_implicit_gemm(c, s, convolution::core_rates(rates), p);
+        DeviceRates cores = convolution::core_rates(rates);
+        if (rates.chip->integer_shares_lanes && s.element_bytes >= 4) cores.flops_per_s *= convolution::gather_share;
+        return convolution::plan_implicit_gemm(c, s, cores, p);
     }
     // If the NHWC copies exceed the workspace, CUDA cores are used, for fp16 without Winograd: rows of
     // framework_tax.csv, ONNX Runtime, fp16.

@@ -169,6 +169,7 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
             return 1.6 + 0.135 * static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(length))) / 32;
         case MemoryClass::reduce:
             // Longer rows are shared by blocks.
+            if (shape.waits > 0) return shape.waits;
             return shape.elements_per_wait > 0 ? 0 : 2 + std::min(length, 4096.0) / 384;
         case MemoryClass::batch_norm:
             // Statistics, then values; in half precision two more kernels convert and invert the statistics

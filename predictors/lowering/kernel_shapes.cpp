@@ -366,6 +366,24 @@ std::optional<std::int64_t> looked_up(const Graph& graph, const Kernel& kernel, 
     return std::nullopt;
 }
 
+/// Returns the memory latencies in sequence of a reduction over other dimensions than the fastest: threads along the
+/// fastest dimension, four outputs each if it allows vectors, and rows of threads that take four elements at a time.
+/// From 1,024 elements on, blocks share an output.
+/// Source: PyTorch 2.5 aten/src/ATen/native/cuda/Reduce.cuh (setReduceConfig). Sixteen such steps take 12 latencies on
+/// an H100 and an H200 for sums and products, 28 for an extreme and its index (data/measurements, KernelBench 47 to
+/// 53).
+int waits_of_strided_reduction(const Graph& graph, const Op& op, std::int64_t last_axis, std::int64_t length,
+                               const BoundShapes& bound) {
+    const Tensor& in = graph.tensors[op.inputs[0]];
+    std::int64_t fastest = 1;
+    for (auto i = static_cast<std::size_t>(last_axis) + 1; i < in.shape.size(); ++i)
+        fastest = checked_multiply(fastest, bound[in.shape[i]]);
+    const std::int64_t threads = fastest >= 128 && fastest % 4 == 0 ? 4 : 16;
+    const std::int64_t steps = std::min<std::int64_t>(ceil_quotient(length, 4 * threads), 64);
+    const bool with_index = op.outputs.size() > 1 || op.text("function").starts_with("arg");
+    return static_cast<int>(ceil_quotient(steps * (with_index ? 7 : 3), 4));
+}
+
 kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                   const BoundShapes& bound) {
     if (kernel.part == OperatorPart::softmax) return softmax_of_attention(graph, schedule, kernel, bound);
@@ -414,6 +432,9 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const auto last = static_cast<std::int64_t>(graph.tensors[op.inputs[0]].shape.size()) - 1;
         const bool within = axes.empty() || std::find(axes.begin(), axes.end(), last) != axes.end();
         shape.vectorized = !within || shape.row_length >= 512;
+        if (!within && op.kind == OpKind::reduce && op.integer(rewrites::generated, 0) == 0)
+            shape.waits =
+                waits_of_strided_reduction(graph, op, *std::ranges::max_element(axes), shape.row_length, bound);
         if (op.kind == OpKind::pool) {
             shape.row_length = 1;
             for (const std::int64_t side : op.integers("kernel")) {
@@ -423,8 +444,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         }
         // One warp sums the losses of all rows, which are in the L2. Source: PyTorch 2.5
         // aten/src/ATen/native/cuda/Loss.cu (nll_loss_forward_reduce_cuda_kernel_2d); kernelbench.csv, cross-entropy of
-        // 4,096 rows: 550 to 700 cycles for 32 of them.
-        if (op.text("function") == "nll_loss") shape.elements_per_wait = 48;
+        // 4,096 rows: 550 to 700 cycles for 32 of them. PyTorch 2.11 has eight warps: 8.5 µs on an H100 and an H200.
+        if (op.text("function") == "nll_loss") shape.elements_per_wait = kernel.torch >= 211 ? 288 : 48;
     } else if (shape.cls == kernels::MemoryClass::resize) {
         const Tensor& out = graph.tensors[kernel.writes[0]];
         const auto plane = spatial(out, bound);
@@ -463,6 +484,10 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         for (int i = axis + 1; is_norm && i < rank; ++i)
             shape.row_length = checked_multiply(shape.row_length, dim(whole, bound, i));
         shape.rows = shape.elements / shape.row_length;
+        // A block scans 256 elements of a row at a time. Source: PyTorch 2.11 ScanUtils.cuh
+        // (tensor_kernel_scan_innermost_dim); 128 rows of 4,000 take 19 to 22 µs on an H100 and an H200.
+        const bool scans_rows = op.kind == OpKind::cumulative && (op.integer("axis", -1) + rank) % rank == rank - 1;
+        if (scans_rows) shape.waits = static_cast<int>(ceil_quotient(checked_multiply(shape.row_length, 9), 4 * 256));
         // Vectors of 16 bytes since PyTorch 2.8 (pull requests 151490, 151715) and 2.10 (162440).
         if (shape.cls == kernels::MemoryClass::gather) shape.vectorized = kernel.torch >= 208;
         if (shape.cls == kernels::MemoryClass::concat) shape.vectorized = kernel.torch >= 210;
@@ -470,7 +495,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     if (op.integer(rewrites::generated, 0) != 0) shape.vectorized = true;
     // A reduction loads, then combines what its warps have. Source: kernels of KernelBench's compiled networks on an
     // H200 (data/measurements), 1.6 µs at least where elementwise ones take 0.75.
-    shape.waits = 2 * static_cast<int>(op.integer(rewrites::reductions, 0));
+    shape.waits += 2 * static_cast<int>(op.integer(rewrites::reductions, 0));
     constexpr int first_torch_with_coalescing = 208;  // Source: torch/_inductor/tiling_utils.py, from 2.8 on
     const std::int64_t strided = op.integer(rewrites::strided_tensor, -1);
     if (strided >= 0 && kernel.torch > 0 && kernel.torch < first_torch_with_coalescing)

@@ -8,6 +8,7 @@
 
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/spelling.hpp"
+#include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
@@ -16,14 +17,27 @@
 namespace ftax::rewrites {
 namespace {
 
+/// Attribute of an operator that ATen's kernel computes.
+constexpr std::string_view library_kernel = "library_kernel";
+
+/// Large windows are not unrolled. Source: torch/_inductor/lowering.py, 2.5 to 2.11 (fallback_avg_pool3d,
+/// should_fallback_max_pool_with_indices).
+bool has_large_window(const Op& op) {
+    constexpr std::int64_t most_values = 25;
+    std::int64_t values = 1;
+    for (const std::int64_t side : op.integers("kernel")) values = checked_multiply(values, side);
+    return values > most_values;
+}
+
 bool may_be_generated(const Op& op) {
     using enum OpKind;
     if (op.is(resize)) return op.source.find("_aa") == op.source.npos;  // antialiasing has no decomposition
+    if (op.is(pool)) return !has_large_window(op) && op.integer(library_kernel, 0) == 0;
     return op.is(pointwise, cast, fill, softmax, log_softmax, batch_norm, layer_norm, rms_norm, group_norm,
-                 instance_norm, reduce, global_pool, embedding, pad, copy, concat, pool);
+                 instance_norm, reduce, global_pool, embedding, pad, copy, concat, cumulative);
 }
 
-/// Iteration space of a reduction's kernel.
+/// Iteration space of the kernel of a reduction or a scan.
 struct Reduction {
     std::vector<Expression> shape;   ///< shape of its result, if it is a tensor
     double results = 1, length = 1;  ///< number of results; elements per result
@@ -72,7 +86,7 @@ bool normalizes(const Op& op) {
 
 std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
     const bool reduces = op.kind == OpKind::global_pool || (op.kind == OpKind::reduce && !op.integers("axes").empty());
-    if (!reduces && !normalizes(op)) return std::nullopt;
+    if (!reduces && !normalizes(op) && op.kind != OpKind::cumulative) return std::nullopt;
     const Tensor& x = graph.tensors[op.inputs[0]];
     const auto rank = static_cast<std::int64_t>(x.shape.size());
     std::vector<bool> reduced(x.shape.size(), op.kind == OpKind::batch_norm);
@@ -94,6 +108,7 @@ std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
         case OpKind::group_norm:
             reduce_from(1);
             break;
+        case OpKind::cumulative:  // a scan of rows
         case OpKind::softmax:
         case OpKind::log_softmax: {
             const std::int64_t axis = op.integer("axis", -1);
@@ -129,7 +144,7 @@ bool is_arg(const Op& op) {
 
 /// Returns true if separate kernels compute the statistics, or a part of a reduction.
 bool has_own_statistics(const Graph& graph, const Op& op) {
-    if (is_arg(op)) return false;
+    if (is_arg(op) || op.kind == OpKind::cumulative) return false;
     const auto reduction = reduction_of(graph, op);
     if (!reduction) return false;
     // The groups of channels are indexed apart from the elements: triton_red_fused_native_group_norm, then triton_poi.
@@ -444,6 +459,13 @@ class Grouping {
 };
 
 }  // namespace
+
+void keep_maxima_of_volumes(Graph& graph) {
+    for (Op& op : graph.ops) {
+        if (op.kind == OpKind::pool && op.text("function") == "max" && op.integers("kernel").size() == 3)
+            op.attributes.push_back({std::string(library_kernel), std::int64_t{1}});
+    }
+}
 
 void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs) {
     if (op.kind != OpKind::embedding && op.kind != OpKind::gather) return;

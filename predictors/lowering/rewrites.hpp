@@ -153,6 +153,8 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
 /// Source: torch/_inductor/scheduler.py (can_fuse_vertical), lowering.py (pointwise operators are inlined),
 /// codegen/simd.py (can_fuse), choices.py (reduction_split_factor).
 void fuse_into_readers(Graph& graph);
+/// Leaves 3-D maximum pooling to ATen, as Inductor does before PyTorch 2.8 (torch/_inductor/lowering.py).
+void keep_maxima_of_volumes(Graph& graph);
 /// Returns true if a run modifies tensors of the model: a batch norm in training updates its running mean, variance and
 /// count.
 [[nodiscard]] bool updates_buffers(const Graph& graph);

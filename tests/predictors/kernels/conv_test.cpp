@@ -345,6 +345,22 @@ TEST_CASE("Hopper's convolutions reach the full rate in NHWC from 128 channels o
     CHECK(rate(96, true) == approx(rate(96, false)));
 }
 
+TEST_CASE("gathering few channels costs lanes where these compute addresses") {
+    const auto p = declared_parameters();
+    auto shared = compute_only(Architecture::hopper, MathPath::tf32), apart = shared;
+    ArchitectureSpec separate = *shared.chip;
+    separate.integer_shares_lanes = false;
+    apart.chip = &separate;
+    const auto ratio = [&](std::int64_t channels, int bytes) {
+        auto shape = square(64, channels, 32, 64, 3);
+        shape.element_bytes = bytes;
+        return plan(shape, apart, p).compute_s / plan(shape, shared, p).compute_s;
+    };
+    CHECK(ratio(3, 4) == approx(convolution::gather_share));
+    CHECK(ratio(3, 2) == approx(1));
+    CHECK(ratio(64, 4) == approx(1));
+}
+
 TEST_CASE("halves under a 1x1 filter stay in NCHW where its rows of pixels are aligned") {
     const auto p = declared_parameters();
     const auto rates = rates_of(Architecture::volta, MathPath::fp16_tensor);

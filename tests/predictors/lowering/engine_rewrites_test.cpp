@@ -7,6 +7,7 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/strides.hpp"
 #include "tests/approx.hpp"
@@ -194,6 +195,45 @@ output %z
 )");
     rewrites::fuse_into_readers(resized);
     CHECK(resized.ops.size() == 1);
+}
+
+TEST_CASE("ATen pools large windows, and before PyTorch 2.8 maxima of volumes") {
+    const auto operators = [](const std::string& window, int torch, const char* framework = "torch-compile") {
+        const Graph graph = parse_text_graph(
+            "graph pool\ninput %x f32[batch,8,16,16,16]\n%y f32[batch,8,16,16,16] = pointwise(%x) {function=\"relu\"}\n"
+            "%z f32[batch,8,4,4,4] = pool(%y) {" +
+            window +
+            "}\n"
+            "%r f32[batch,8,4,4,4] = pointwise(%z) {function=\"relu\"}\noutput %r\n");
+        PredictOptions options;
+        options.libraries.torch = torch;
+        const Graph rewritten =
+            optimised_graph(graph, framework_model(framework), device_profile("l40s").device, options).value();
+        return count(rewritten, OpKind::pool);
+    };
+    const std::string maximum = R"(kernel=[2,2,2] stride=[4,4,4] function="max")";
+    CHECK(operators(maximum, 205) == 1);
+    CHECK(operators(maximum, 205, "torch-compile-max-autotune") == 1);
+    CHECK(operators(maximum, 208) == 0);
+    CHECK(operators(maximum, 0) == 0);
+    CHECK(operators(R"(kernel=[2,2,2] stride=[4,4,4] function="average")", 205) == 0);
+    CHECK(operators(R"(kernel=[3,3,3] stride=[4,4,4] function="average")", 211) == 1);
+    CHECK(operators(R"(kernel=[3,4,2] stride=[4,4,4] function="average")", 211) == 0);
+}
+
+TEST_CASE("a scan is generated, and stored for what reads it in a larger space") {
+    const auto kernels = [](const std::string& shape) {
+        Graph graph = parse_text_graph(
+            "graph scan\ninput %x f32[batch,64]\ninput %b f32[" + shape +
+            "]\n"
+            "%m f32[batch,64] = pointwise(%x) {function=\"relu\"}\n%y f32[batch,64] = cumulative(%m) {axis=1}\n"
+            "%z f32[" +
+            shape + "] = pointwise(%y,%b) {function=\"add\"}\noutput %z\n");
+        rewrites::fuse_into_readers(graph);
+        return graph.ops.size();
+    };
+    CHECK(kernels("batch,64") == 1);
+    CHECK(kernels("32,batch,64") == 2);
 }
 
 TEST_CASE("an activation of a norm that two kernels need is stored before it, in f32") {

@@ -307,3 +307,34 @@ TEST_CASE("a matrix times a vector streams the matrix") {
     // Source: kernelbench.csv, 0.188 ms on an L40S.
     CHECK(predictor.predict({{"batch", 256}}).device_s == test::Measured("matrix times vector, l40s"));
 }
+
+TEST_CASE("threads of a strided reduction and of a scan wait for one step after the other") {
+    const auto waits = [](const std::string& operation, const std::string& shape = "16,256,256") {
+        const Graph graph =
+            parse_text_graph("graph reduce\ninput %x f32[" + shape + "]\n" + operation + "\noutput %y\n");
+        const Schedule schedule =
+            lower(graph, device_profile("h200-sxm-141gb").device, {}, framework_model("pytorch-eager").traits);
+        return std::get<kernels::MemoryShape>(
+                   kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {}), false))
+            .waits;
+    };
+    const auto reduce = [](const char* function, const char* result = "16,256") {
+        return fmt::format("%y f32[{}] = reduce(%x) {{function=\"{}\" axes=[1]}}", result, function);
+    };
+    CHECK(waits(reduce("sum")) == 12);
+    CHECK(waits(reduce("argmin")) == 28);
+    CHECK(waits("%y f32[16,256], %i i64[16,256] = reduce(%x) {function=\"max\" axes=[1]}") == 28);
+    CHECK(waits(reduce("sum"), "16,65536,256") == 48);         // blocks share what is longer
+    CHECK(waits(reduce("sum", "16,100"), "16,256,100") == 3);  // without vectors: 16 rows of threads
+    CHECK(waits("%y f32[16,256] = reduce(%x) {function=\"sum\" axes=[2]}") == 0);
+    CHECK(waits("%y f32[16,256,256] = cumulative(%x) {axis=2}") == 3);
+    CHECK(waits("%y f32[16,256,256] = cumulative(%x) {axis=-1}") == 3);
+    CHECK(waits("%y f32[16,256,256] = cumulative(%x) {axis=1}") == 0);
+    // Source: data/measurements/h200-sxm-141gb, KernelBench 49: 16.1 µs.
+    const Graph graph = parse_text_graph(
+        "graph reduce\ninput %x f32[batch,256,256]\n%y f32[batch,256], %i i64[batch,256] = reduce(%x) "
+        "{function=\"max\" "
+        "axes=[1]}\noutput %y\n");
+    Predictor predictor(graph, device_profile("h200-sxm-141gb"), framework_profile("pytorch-eager"));
+    CHECK(predictor.predict({{"batch", 16}}).device_s == doctest::Approx(16.1e-6).epsilon(0.2));
+}
