@@ -119,6 +119,7 @@ struct ArchitectureSpec {
     double integer_product_ratio = 1;     ///< time of integer arithmetic with 32-bit products; 1 from Volta on
     bool cta_skew = false;                ///< CTAs that share operands drift apart, see gemm_traffic.hpp
     bool pointwise_through_blas = false;  ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
+    bool has_sgemm_largek = false;        ///< cuBLAS 13 runs f32 layers of few tiles in kernels that wait in each step
     int gemv_rows = 1;                    ///< f32 layers with up to this many rows run as matrix-vector products
     /// Between the end of a kernel and the start of the next one, beyond the floor: in a stream and in a CUDA graph.
     /// Without a value the gap is that of the framework's profile, and the floor fitted to whole models contains the

@@ -13,6 +13,7 @@
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
+#include "src/core/checked_math.hpp"
 
 /// Time of a matrix product on CUDA cores: floor + smooth maximum of arithmetic and traffic. Arithmetic runs in waves
 /// of blocks over the SMs; the L2 hits of the traffic depend on the skew between blocks.
@@ -123,7 +124,10 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     const double bias_bytes = s.separate_bias ? results * s.element_bytes : 0;
     plan.memory_s = (read_s + results * s.element_bytes / p.write_bandwidth + bias_bytes) * per_byte_s;
 
+    // A second kernel adds the parts. Source: splitKreduce_kernel takes 1.4 to 2.7 µs on an H100 and an H200
+    // (data/measurements); before, fitted floors contain it.
     plan.floor_s = gemm::floor_s(rates);
+    if (c.split_k > 1 && rates.chip->stream_gap_s) plan.floor_s += rates.floor_s + beyond_measured_floor_s(3, rates);
     const double bias_copy_s = bias_bytes * per_byte_s;
     plan.seconds = plan.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + bias_copy_s;
     const double busy_s = block_s * blocks_per_sm;
@@ -161,13 +165,44 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
     return plan;
 }
 
+/// Returns the shortest time of cublasLt 13's kernels for f32 layers with a bias of few tiles of 32 × 32, whose steps
+/// of eight values of k follow each other; 0 for others. Up to 16 rows take a sixth of a wait for memory each step,
+/// more rows half a wait unsplit. sgemm_largek_lds64 splits k, takes a wait each step and has three more kernels: one
+/// that clears, one that scales and one that adds the bias. Source: names and grids in data/measurements/h100-sxm5-80gb
+/// and h200-sxm-141gb: 64 to 129 rows by 64 to 3,072 columns, k of 64 to 8,192.
+inline double sequential_seconds(const GemmShape& s, const DeviceRates& rates) {
+    constexpr std::int64_t side = 32, few_rows = 16, few_tiles = 32, long_k = 2048;
+    const std::int64_t tiles = ceil_quotient(s.m, side) * ceil_quotient(s.n, side);
+    const double resident = 2 * rates.sms;
+    if (!rates.chip->has_sgemm_largek || !s.newest_library || !s.linear || s.element_bytes != 4 ||
+        s.library != BlasLibrary::cublas_lt || static_cast<double>(tiles) > resident)
+        return 0;
+    const double steps = static_cast<double>(ceil_quotient(s.k, 8));
+    double waits = steps * 0.16;
+    if (s.m > few_rows) {
+        const double at_once = std::clamp(std::floor(resident / static_cast<double>(tiles)), 1.0, 5.0);
+        const double parts = tiles <= few_tiles ? 16 : s.k < long_k ? at_once : std::max(at_once, 4.0);
+        const double others = 3 * (rates.floor_s + rates.chip->stream_gap_s.value_or(0));
+        const double split =
+            2 * (3 + std::min(parts, 5.0)) + std::ceil(steps / parts) + others * rates.boost_clock_hz / wait_cycles;
+        waits = tiles <= few_tiles ? split : std::min(steps * 0.57, split);
+    }
+    return waits * wait_cycles / rates.boost_clock_hz;
+}
+
 }  // namespace gemm
 
 /// Chooses and times the kernel of a matrix product on CUDA cores, without host time.
 inline KernelPlan plan(const GemmShape& s, const DeviceRates& rates, const GemmParameters& p) {
     if (gemm::is_gemv(s, *rates.chip)) return gemm::plan_gemv(s, rates);
     const auto block = gemm::block_rates(rates, p);
-    return gemm::plan_choice(s, gemm::choose_kernel(s, *rates.chip, rates.sms), rates, p, block);
+    auto plan = gemm::plan_choice(s, gemm::choose_kernel(s, *rates.chip, rates.sms), rates, p, block);
+    if (const double sequential_s = gemm::sequential_seconds(s, rates); sequential_s > plan.compute_s) {
+        plan.compute_s = sequential_s;
+        plan.floor_s = gemm::floor_s(rates);
+        plan.seconds = plan.floor_s + equations::smooth_maximum(sequential_s, plan.memory_s);
+    }
+    return plan;
 }
 
 }  // namespace ftax::kernels

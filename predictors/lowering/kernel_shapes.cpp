@@ -260,6 +260,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     shape.element_bytes = element_bytes(schedule, kernel.wide_activations ? op.inputs[1] : op.outputs[0]);
     shape.weight_reuse_bytes = schedule.weight_bytes;
     shape.older_library = kernel.older_blas;
+    shape.newest_library = kernel.torch >= 211;
     shape.operands = kernel.operands;
     shape.row_bytes_per_cycle = kernel.row_bytes_per_cycle;
     shape.dot_products = kernel.dot_products;

@@ -314,3 +314,50 @@ TEST_CASE("f32 products under a power limit sustain what was published") {
     CHECK(sustained("l4") == test::Measured("products in f32, l4"));
     CHECK(sustained("a10") == test::Measured("products in f32, a10"));
 }
+
+TEST_CASE("f32 layers of few tiles wait in each step under cublasLt 13 on Hopper, and only there") {
+    const auto p = declared();
+    const auto h100 = rates_of("h100-sxm5-80gb"), a100 = rates_of("a100-pcie-40gb");
+    const auto seconds = [&](const GemmShape& shape, const DeviceRates& rates) {
+        return kernels::plan(shape, rates, p).seconds;
+    };
+    // Source: operators.csv of data/measurements/h100-sxm5-80gb, without the gap.
+    struct Measured {
+        std::int64_t m, n, k;
+        double us;
+    };
+    for (const Measured& row : std::vector<Measured>{{8, 768, 3072, 31.6},
+                                                     {64, 768, 768, 24.8},
+                                                     {64, 64, 3072, 26.3},
+                                                     {128, 768, 3072, 59.5},
+                                                     {129, 1000, 768, 24.9}}) {
+        GemmShape shape{.m = row.m, .n = row.n, .k = row.k, .linear = true, .newest_library = true};
+        INFO(row.m << " " << row.n << " " << row.k);
+        CHECK(seconds(shape, h100) == approx(row.us * 1e-6).epsilon(0.25));
+        GemmShape older = shape, unbiased = shape, half = shape;
+        older.newest_library = false;
+        unbiased.library = BlasLibrary::cublas;
+        half.element_bytes = 2;
+        CHECK(seconds(older, h100) < 0.7 * seconds(shape, h100));
+        CHECK(seconds(unbiased, h100) < 0.7 * seconds(shape, h100));
+        CHECK(seconds(half, h100) < 0.7 * seconds(shape, h100));
+        CHECK(seconds(older, a100) == seconds(shape, a100));
+    }
+    GemmShape large{.m = 4096, .n = 3072, .k = 768, .linear = true, .newest_library = true}, older = large;
+    older.newest_library = false;
+    CHECK(seconds(large, h100) == seconds(older, h100));
+}
+
+TEST_CASE("a product in parts has a second kernel where floors do not contain it") {
+    const auto p = declared();
+    auto measured = rates_of("h100-sxm5-80gb"), fitted = measured;
+    ArchitectureSpec chip = *measured.chip;
+    chip.stream_gap_s = {};
+    fitted.chip = &chip;
+    const auto added_s = [&](const GemmShape& shape) {
+        return kernels::plan(shape, measured, p).floor_s - kernels::plan(shape, fitted, p).floor_s;
+    };
+    const GemmShape split{.m = 64, .n = 64, .k = 8192, .linear = true}, whole{.m = 4096, .n = 4096, .k = 768};
+    REQUIRE(kernels::plan(split, measured, p).split_k > 1);
+    CHECK(added_s(split) > added_s(whole) + measured.floor_s);
+}
