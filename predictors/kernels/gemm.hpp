@@ -181,7 +181,8 @@ inline double sequential_seconds(const GemmShape& s, const DeviceRates& rates) {
     double waits = steps * 0.16;
     if (s.m > few_rows) {
         const double at_once = std::clamp(std::floor(resident / static_cast<double>(tiles)), 1.0, 5.0);
-        const double parts = tiles <= few_tiles ? 16 : s.k < long_k ? at_once : std::max(at_once, 4.0);
+        const double most = tiles <= few_tiles ? 16 : s.k < long_k ? at_once : std::max(at_once, 4.0);
+        const double parts = std::min(most, steps);
         const double others = 3 * (rates.floor_s + rates.chip->stream_gap_s.value_or(0));
         const double split =
             2 * (3 + std::min(parts, 5.0)) + std::ceil(steps / parts) + others * rates.boost_clock_hz / wait_cycles;

@@ -441,14 +441,21 @@ class Grouping {
         return fused;
     }
 
-    /// If only generated kernels read a product, they add its bias.
+    /// If only generated kernels read a product, they add its bias; that of a layer if all of them are pointwise.
     /// Source: torch/_inductor/kernel/conv.py ("peel off the bias"), fx_passes/post_grad.py (unfuse_bias_add).
     void leave_bias(OpId id) {
         if (id == no_op) return;
         Op& op = graph_.ops[id];
         const bool has_bias = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose || op.kind == OpKind::linear;
         if (!has_bias || op.inputs.size() < 3 || !op.text(epilogue).empty()) return;
-        if (is_read_by_generated(op.outputs[0])) op.inputs.resize(2);
+        bool joins = is_read_by_generated(op.outputs[0]);
+        if (op.kind == OpKind::linear) {
+            each_reader(op.outputs[0], [&](OpId reader) {
+                const Op& use = graph_.ops[reader];
+                joins = joins && use.is(OpKind::pointwise, OpKind::cast, OpKind::batch_norm) && !normalizes(use);
+            });
+        }
+        if (joins) op.inputs.resize(2);
     }
 
     Graph& graph_;

@@ -197,6 +197,26 @@ output %z
     CHECK(resized.ops.size() == 1);
 }
 
+TEST_CASE("generated kernels add a layer's bias if they are pointwise, a convolution's in any case") {
+    const auto inputs_of_product = [](bool convolution, const std::string& readers) {
+        const std::string shape = convolution ? "batch,8,16,16" : "batch,64";
+        Graph graph = parse_text_graph(
+            "graph bias\ninput %x f32[" + shape + "]\nweight %w f32" + (convolution ? "[8,8,1,1]" : "[64,64]") +
+            "\nweight %b f32" + (convolution ? "[8]" : "[64]") + "\n%y f32[" + shape +
+            "] = " + (convolution ? "conv" : "linear") + "(%x,%w,%b)\n" + readers + "output %z\n");
+        rewrites::fuse_into_readers(graph);
+        return graph.ops[0].inputs.size();
+    };
+    const std::string relu = "%z f32[batch,64] = pointwise(%y) {function=\"relu\"}\n";
+    const std::string softmax = "%z f32[batch,64] = softmax(%y) {axis=-1}\n";
+    const std::string relu_of_map = "%z f32[batch,8,16,16] = pointwise(%y) {function=\"relu\"}\n";
+    const std::string mean_of_map = "%z f32[batch,8,1,1] = global_pool(%y) {function=\"average\"}\n";
+    CHECK(inputs_of_product(false, relu) == 2);
+    CHECK(inputs_of_product(false, softmax) == 3);
+    CHECK(inputs_of_product(true, relu_of_map) == 2);
+    CHECK(inputs_of_product(true, mean_of_map) == 2);
+}
+
 TEST_CASE("ATen pools large windows, and before PyTorch 2.8 maxima of volumes") {
     const auto operators = [](const std::string& window, int torch, const char* framework = "torch-compile") {
         const Graph graph = parse_text_graph(

@@ -338,3 +338,24 @@ TEST_CASE("threads of a strided reduction and of a scan wait for one step after 
     Predictor predictor(graph, device_profile("h200-sxm-141gb"), framework_profile("pytorch-eager"));
     CHECK(predictor.predict({{"batch", 16}}).device_s == doctest::Approx(16.1e-6).epsilon(0.2));
 }
+
+TEST_CASE("copies into the buffers of a graph take a block's time from PyTorch 2.5 on") {
+    const auto waits = [](const std::string& shape, int torch) {
+        const Graph graph = parse_text_graph("graph copied\ninput %x f32[" + shape + "]\n%y f32[" + shape +
+                                             "] = pointwise(%x) {function=\"relu\"}\noutput %y\n");
+        PredictOptions options;
+        options.libraries.torch = torch;
+        const Schedule schedule = lower(graph, device_profile("h200-sxm-141gb").device, options,
+                                        framework_model("torch-compile-cuda-graph").traits);
+        const auto shape_of = [&](std::size_t i) {
+            return std::get<kernels::MemoryShape>(
+                kernel_shape(graph, schedule, schedule.kernels.at(i), bind(graph, {}), false));
+        };
+        REQUIRE(shape_of(0).cls == kernels::MemoryClass::copy);
+        CHECK(shape_of(1).waits == 0);
+        return shape_of(0).waits;
+    };
+    CHECK(waits("128,1024", 205) == 16);
+    CHECK(waits("64,128", 205) == 2);
+    CHECK(waits("128,1024", 203) == 0);
+}
