@@ -201,7 +201,8 @@ bool reads_operand_twice(const Op& op) {
 /// Groups of operators in one kernel, each represented by its last operator.
 class Grouping {
   public:
-    explicit Grouping(Graph& graph) : graph_(graph), leader_(graph.ops.size()), members_(graph.ops.size()) {
+    explicit Grouping(Graph& graph)
+        : graph_(graph), leader_(graph.ops.size()), members_(graph.ops.size()), keeps_bias_(graph.ops.size()) {
         assign_producers(graph);
         readers_.resize(graph.tensors.size());
         for (OpId id = 0; id < graph.ops.size(); ++id) {
@@ -215,6 +216,12 @@ class Grouping {
         for (const TensorId output : graph.outputs) is_output_[output] = true;
         for (OpId id = 0; id < graph.ops.size(); ++id) {
             if (may_be_generated(graph.ops[id])) join_producers(id);
+            if (graph.ops[id].kind != OpKind::linear) continue;
+            each_reader(graph.ops[id].outputs[0], [&](OpId reader) {
+                const Op& use = graph.ops[reader];
+                if (!use.is(OpKind::pointwise, OpKind::cast, OpKind::batch_norm) || normalizes(use))
+                    keeps_bias_[id] = true;
+            });
         }
     }
 
@@ -448,14 +455,7 @@ class Grouping {
         Op& op = graph_.ops[id];
         const bool has_bias = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose || op.kind == OpKind::linear;
         if (!has_bias || op.inputs.size() < 3 || !op.text(epilogue).empty()) return;
-        bool joins = is_read_by_generated(op.outputs[0]);
-        if (op.kind == OpKind::linear) {
-            each_reader(op.outputs[0], [&](OpId reader) {
-                const Op& use = graph_.ops[reader];
-                joins = joins && use.is(OpKind::pointwise, OpKind::cast, OpKind::batch_norm) && !normalizes(use);
-            });
-        }
-        if (joins) op.inputs.resize(2);
+        if (is_read_by_generated(op.outputs[0]) && !keeps_bias_[id]) op.inputs.resize(2);
     }
 
     Graph& graph_;
@@ -463,6 +463,7 @@ class Grouping {
     std::vector<std::vector<OpId>> members_;  ///< members of each leader, in order
     std::vector<std::vector<OpId>> readers_;
     std::vector<bool> is_output_;
+    std::vector<bool> keeps_bias_;  ///< layers that others than pointwise operators read
 };
 
 }  // namespace

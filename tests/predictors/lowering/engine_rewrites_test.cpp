@@ -213,6 +213,10 @@ TEST_CASE("generated kernels add a layer's bias if they are pointwise, a convolu
     const std::string mean_of_map = "%z f32[batch,8,1,1] = global_pool(%y) {function=\"average\"}\n";
     CHECK(inputs_of_product(false, relu) == 2);
     CHECK(inputs_of_product(false, softmax) == 3);
+    const std::string both =
+        "%m f32[batch,1] = reduce(%y) {function=\"mean\" axes=[1]}\n"
+        "%z f32[batch,64] = pointwise(%y,%m) {function=\"sub\"}\n";
+    CHECK(inputs_of_product(false, both) == 3);
     CHECK(inputs_of_product(true, relu_of_map) == 2);
     CHECK(inputs_of_product(true, mean_of_map) == 2);
 }
