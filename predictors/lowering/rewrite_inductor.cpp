@@ -161,7 +161,8 @@ void append_statistics(Spelling out) {
     const Tensor& x = out.graph.tensors[op.inputs[0]];
     const bool along_width = twice && is_channels_last(out.graph, x) && op.integer("axis", -1) != 1;
     const auto reduce = [&](std::vector<TensorId> inputs, TensorId to, std::int64_t what) {
-        std::vector<Attribute> attributes{{"function", std::string("sum")}, {std::string(statistics), what}};
+        const char* function = normalizes(op) && !twice ? "var" : "sum";
+        std::vector<Attribute> attributes{{"function", std::string(function)}, {std::string(statistics), what}};
         if (along_width) attributes.push_back({std::string(strided_tensor), static_cast<std::int64_t>(op.inputs[0])});
         return out.apply(OpKind::reduce, std::move(inputs), to, std::move(attributes));
     };
@@ -300,13 +301,13 @@ class Grouping {
         return can;
     }
 
-    /// Returns how many values the group's reductions combine; partial statistics have a mean, a variance and a weight.
+    /// Returns how many values the group's reductions combine; partial variances come with a mean and a weight.
     std::int64_t combined_values(OpId leader) const {
         std::int64_t values = 0;
         for (const OpId id : members_[leader]) {
             const Op& op = graph_.ops[id];
             const std::int64_t what = op.integer(statistics, -1);
-            values += what == partial ? 3 : what >= 0 || reduction_of(graph_, op) ? 1 : 0;
+            values += what == partial && op.text("function") == "var" ? 3 : what >= 0 || reduction_of(graph_, op) ? 1 : 0;
         }
         return values;
     }
