@@ -137,6 +137,9 @@ def plant(build, rows, jobs):
         rest = [word for i, word in enumerate(words) if i not in (at, at + 1) and not (word in libraries and word in words[:i])]
         words = [new for word in rest for new in replaced(word)] + ["-o", str(build / "mutants" / Path(program).name)]
         subprocess.run(words, cwd=build, check=True)
+    for module in build.glob("*.so"):  # which the program loads from beside itself
+        if not (link := build / "mutants" / module.name).exists():
+            link.symlink_to(module.resolve())
     return found
 
 
