@@ -27,7 +27,7 @@ void setup_compare(Verb app, Action& action) {
         app.add_subcommand("compare", "compare frameworks, devices and precisions: --device A,B --framework X,Y");
     CompareArguments& arguments = run_with(verb, action, run_compare);
     add_model_options(verb, arguments.model);
-    add_run_options(verb, arguments.run);
+    add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);
     add_batch_option(verb, arguments.batches);
     add_html_option(verb, arguments.output, "with chart and table");

@@ -12,7 +12,7 @@ namespace ftax::cli {
 using namespace scenario;
 namespace {
 
-constexpr std::size_t most_predictions = 20'000;  ///< 1 MB of page
+constexpr std::size_t most_predictions = 5'000;  ///< 300 kB of page
 constexpr std::int64_t largest_crossover = 4096;
 
 struct ExploreArguments {
@@ -83,7 +83,7 @@ void setup_explore(Verb app, Action& action) {
     ExploreArguments& arguments = run_with(verb, action, run_explore);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
-    add_batch_option(verb, arguments.batches);
+    add_batch_option(verb, arguments.batches, "");
     verb.get_option("--batch").capture_default_str();
     verb.add_option("--over", arguments.over, "dimension to vary: seq=64:1024:x2", "NAME=LIST");
     verb.add_option("--html", arguments.html, "the page to write", "FILE").required();

@@ -38,7 +38,7 @@ void setup_generate(Verb app, Action& action) {
         app.add_subcommand("generate", "predict language models: time to first token, time per token, memory");
     GenerateArguments& arguments = run_with(verb, action, run_generate);
     add_model_options(verb, arguments.model);
-    add_run_options(verb, arguments.run);
+    add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);
     add_batch_option(verb, arguments.batches);
     GenerationRequest& request = arguments.request;

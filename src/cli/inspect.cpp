@@ -1,5 +1,4 @@
 #include "ftax/error.hpp"
-#include "ftax/text_graph.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/launch_report.hpp"
@@ -17,7 +16,6 @@ struct InspectArguments {
     std::string batch;
     bool kernels = false;
     bool all = false;
-    bool text = false;
     bool stream = false;
     int depth = 1;
     OutputArguments output;
@@ -33,10 +31,6 @@ int write_open(const Graph& graph, const ShapeBindings& bindings, const OutputAr
 /// Inspects the model itself, or its launches on one device and framework.
 int run_inspect(const InspectArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
-    if (arguments.text) {
-        write_standard_output(to_text(graph));
-        return 0;
-    }
     const bool needs_numbers = arguments.stream || arguments.kernels;
     const bool open_batch = !needs_numbers && arguments.batch.empty() && has_batch(graph);
     const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, "inspect looks at");
@@ -91,16 +85,14 @@ void setup_inspect(Verb app, Action& action) {
     all.needs(kernels);
     const Option stream =
         verb.add_flag("--stream", arguments.stream, "every operator in order, as eager PyTorch dispatches it");
-    const Option text = verb.add_flag("--text", arguments.text, "print the model as a text graph");
     add_data_options(verb, arguments.output);
     const Verb group = verb.add_option_group("With --kernels");
     add_run_options(group, arguments.run);
     group.get_option("--device").required(false);
     // Options without effect on the requested form are errors.
     for (const Option option : group.get_options()) option.needs(kernels);
-    for (const Option form : {kernels, stream, text}) depth.excludes(form);
+    for (const Option form : {kernels, stream}) depth.excludes(form);
     stream.excludes(kernels);
-    for (const char* other : {"--kernels", "--stream", "--json", "--csv"}) text.excludes(verb.get_option(other));
 }
 
 }  // namespace ftax::cli

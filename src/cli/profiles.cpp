@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "ftax/device.hpp"
@@ -21,7 +20,7 @@ using report::Value;
 namespace {
 
 struct ProfilesArguments {
-    std::string name, other;
+    std::string name;
     OutputArguments output;
 };
 
@@ -101,40 +100,10 @@ int run_show(const ProfilesArguments& arguments) {
         {{"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", list.json()}});
 }
 
-/// Shows parameters that differ or occur in only one of the two profiles.
-int run_diff(const ProfilesArguments& arguments) {
-    const ProfileView first = view_of(arguments.name);
-    const ProfileView second = view_of(arguments.other);
-    using Pair = std::pair<const std::string, std::pair<const Parameter*, const Parameter*>>;
-    std::map<std::string, std::pair<const Parameter*, const Parameter*>> pairs;
-    for (const Parameter& p : first.parameters) pairs[p.name].first = &p;
-    for (const Parameter& p : second.parameters) pairs[p.name].second = &p;
-    std::erase_if(pairs, [](const auto& entry) {
-        const auto [a, b] = entry.second;
-        return a && b && a->value == b->value;
-    });
-    const auto value = [](const Parameter* p) {
-        return p ? Value(p->value, fmt::format("{:.{}g}", p->value, shown_digits)) : Value(nullptr, "unset");
-    };
-    const report::Grid list = Columns<Pair>{
-        {"name", "parameter", Unit::text, &Pair::first},
-        {"first", first.title, Unit::plain, [&](const Pair& pair) { return value(pair.second.first); }},
-        {"second", second.title, Unit::plain, [&](const Pair& pair) { return value(pair.second.second); }},
-        {"ratio", "ratio", Unit::plain, [](const Pair& pair) {
-             const auto [a, b] = pair.second;
-             return a && b ? report::shown(fmt::format("{:.{}g}", b->value / a->value, shown_digits)) : Value();
-         }}}.select(pairs);
-    return write_list(
-        arguments.output,
-        pairs.empty() ? std::string("no parameter differs\n") : list.print(report::standard_output_style()),
-        {{"schema_version", 1}, {"first", first.title}, {"second", second.title}, {"differences", list.json()}});
-}
-
 }  // namespace
 
 void setup_profiles(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
-    verb.require_subcommand(1);
     const auto arguments = std::make_shared<ProfilesArguments>();
     const auto setup = [&](const char* name, const char* description, int (*run)(const ProfilesArguments&)) {
         const Verb part = verb.add_subcommand(name, description);
@@ -142,14 +111,15 @@ void setup_profiles(Verb app, Action& action) {
         part.callback([arguments, &action, run] { action = [arguments, run] { return run(*arguments); }; });
         return part;
     };
-    setup("list", "all profiles and their versions", run_list);
-    const char* name_help = "a device, FRAMEWORK[@HOST], or a host profile of single calls[@DEVICE]";
+    setup("list", "all profiles and their versions (default)", run_list);
     setup("show", "parameters of one profile, each with its source", run_show)
-        .add_option("PROFILE", arguments->name, name_help)
+        .add_option("PROFILE", arguments->name,
+                    "a device, FRAMEWORK[@HOST], or a host profile of single calls[@DEVICE]")
         .required();
-    const Verb diff = setup("diff", "parameters in which two profiles differ", run_diff);
-    diff.add_option("FIRST", arguments->name, name_help).required();
-    diff.add_option("SECOND", arguments->other, name_help).required();
+    add_json_option(verb, arguments->output);
+    verb.callback([arguments, &action] {
+        if (!action) action = [arguments] { return run_list(*arguments); };
+    });
 }
 
 }  // namespace ftax::cli

@@ -8,7 +8,9 @@
 namespace ftax::cli {
 
 void add_model_options(Verb verb, ModelArguments& arguments) {
-    verb.add_option("MODEL", arguments.model, "a file (.onnx .pt2 .pt .txt) or a zoo name (bert, resnet50)").required();
+    verb.add_option("MODEL", arguments.model,
+                    "a file (.onnx .pt2 .pt .txt config.json) or a built-in name (`ftax models`)")
+        .required();
     add_import_options(verb, arguments);
 }
 
@@ -40,20 +42,21 @@ void add_import_options(Verb verb, ModelArguments& arguments) {
     verb.add_option("--max-nodes", arguments.limits.max_nodes, "maximum number of operators").capture_default_str();
 }
 
-void add_run_options(Verb verb, RunArguments& arguments) {
-    verb.add_option("--device", arguments.device, "GPU (see ftax devices) or a datasheet file").required();
-    verb.add_option("--framework", arguments.framework, "framework (see ftax frameworks)")
+void add_run_options(Verb verb, RunArguments& arguments, std::string_view several) {
+    verb.add_option("--device", arguments.device, fmt::format("GPU (`ftax devices`) or a datasheet file{}", several))
+        .required();
+    verb.add_option("--framework", arguments.framework, fmt::format("framework (`ftax frameworks`){}", several))
         .capture_default_str()
         .each([&](const std::string&) { arguments.framework_given = true; });
     verb.add_option("--precision", arguments.precision,
-                    fmt::format("precision of weights and activations: {} (default: that of the model's weights)",
-                                fmt::join(precision_names(), ", ")));
+                    fmt::format("precision of weights and activations{}: {} (default: that of the model's weights)",
+                                several, fmt::join(precision_names(), ", ")));
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
     verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)", "ROWS.csv");
     verb.add_option("--models", arguments.models, "folder with the model files of these rows (NAME.pt2, .onnx…)",
                     "FOLDER");
-    verb.add_option("--profile", arguments.device_profile, "fitted device parameters instead of the built-in ones",
-                    "FILE");
+    verb.add_option("--profile,--device-profile", arguments.device_profile,
+                    "fitted device parameters instead of the built-in ones", "FILE");
     verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones",
                     "FILE");
     verb.add_flag("--channels-last", arguments.options.channels_last, "run convolutions on NHWC activations");
@@ -78,13 +81,16 @@ void add_choice_options(Verb verb, ChoiceArguments& arguments) {
                     "and dollars_per_hour",
                     "LIST|FILE.csv");
     verb.add_option("--slo", arguments.level, "limits to keep: ttft=500ms,tpot=50ms,latency=2s", "LIMITS");
-    verb.add_option("--sort", arguments.sort,
-                    "ranking criterion: " + fmt::format("{}", fmt::join(report::criterion_names(), ", ")), "KEY");
-    verb.add_option("--top", arguments.top, "show only the best N rows", "N");
+    verb.add_option(
+        "--sort", arguments.sort,
+        fmt::format("ranking criterion: {} (default: cost with --price, throughput with --slo, else latency)",
+                    fmt::join(report::criterion_names(), ", ")),
+        "KEY");
+    verb.add_option("--top", arguments.top, "show only the best N rows (default: all)", "N");
 }
 
-void add_batch_option(Verb verb, std::string& batches) {
-    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50", "LIST");
+void add_batch_option(Verb verb, std::string& batches, const std::string& note) {
+    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50" + note, "LIST");
 }
 
 }  // namespace ftax::cli

@@ -13,11 +13,12 @@ using namespace scenario;
 void add_model_options(Verb verb, ModelArguments& arguments);
 /// All of the above but the positional MODEL.
 void add_import_options(Verb verb, ModelArguments& arguments);
-void add_run_options(Verb verb, RunArguments& arguments);
+/// `several` says where lists are taken.
+void add_run_options(Verb verb, RunArguments& arguments, std::string_view several = "");
 /// After add_run_options: device, framework and precision become lists, with --tp, and --price, --slo, --sort and --top
 /// rank all combinations.
 void add_choice_options(Verb verb, ChoiceArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
-void add_batch_option(Verb verb, std::string& batches);
+void add_batch_option(Verb verb, std::string& batches, const std::string& note = " (default: 1)");
 
 }  // namespace ftax::cli

@@ -15,7 +15,7 @@ void setup_serve(Verb app, Action& action) {
     };
     const auto arguments = std::make_shared<Arguments>();
     add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run);
+    add_run_options(verb, arguments->run, ", or a list");
     add_choice_options(verb, arguments->choice);
     verb.add_option("--rate", arguments->rate, "requests per second (Poisson arrivals)", "R");
     verb.add_option("--concurrency", arguments->concurrency, "outstanding requests (closed loop)", "N");

@@ -51,7 +51,7 @@ void add_kineto_options(Verb verb, KinetoArguments& arguments) {
     add_run_options(group, arguments.run);
     for (const char* taken : {"--anchor", "--models", "--profile"}) group.remove_option(group.get_option(taken));
     group.get_option("--device").required(false);
-    add_batch_option(group, arguments.batch);
+    add_batch_option(group, arguments.batch, "");
     group.add_option("--calibrated", arguments.calibrated,
                      "write the framework profile with the host costs of the trace", "FILE");
     for (const Option option : group.get_options()) option.needs(trace);
@@ -67,7 +67,7 @@ void setup_validate(Verb app, Action& action) {
         .required();
     verb.add_option("--anchor", arguments.validation.anchor, "measured rows that calibrate the hosts (CSV)",
                     "ROWS.csv");
-    verb.add_option("--profile", arguments.validation.device_profile,
+    verb.add_option("--profile,--device-profile", arguments.validation.device_profile,
                     "fitted device parameters instead of the built-in ones", "FILE");
     verb.add_option("--host-profile", arguments.validation.host_profile,
                     "operator rows: host costs of calls (from `ftax fit --host-output`) instead of "

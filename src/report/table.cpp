@@ -57,20 +57,25 @@ void Table::add(std::vector<Cell> row) {
 }
 
 std::size_t Table::fit(std::vector<std::size_t>& widths, std::size_t width) const {
-    constexpr std::size_t least = 16, gap = 2;
+    constexpr std::size_t least = 20, least_of_names = 36, gap = 2;  // the first column names the row
     std::size_t shown = widths.size();
     const auto excess = [&] {
         std::size_t total = shown == 0 ? 0 : gap * (shown - 1);
         for (std::size_t i = 0; i < shown; ++i) total += widths[i];
         return width > 0 && total > width ? total - width : 0;
     };
+    /// How much shorter a column of text may become.
+    const auto spare = [&](std::size_t i) {
+        const std::size_t kept = i == 0 ? least_of_names : least;
+        return columns_[i].align == Align::left && widths[i] > kept ? widths[i] - kept : 0;
+    };
     while (excess() > 0) {
-        std::size_t widest = 0;  // widest text column
+        std::size_t widest = 0;
         for (std::size_t i = 1; i < shown; ++i) {
-            if (columns_[i].align == Align::left && widths[i] > widths[widest]) widest = i;
+            if (spare(i) > spare(widest)) widest = i;
         }
-        if (columns_[widest].align == Align::left && widths[widest] > least) {
-            widths[widest] -= std::min(excess(), widths[widest] - least);
+        if (spare(widest) > 0) {
+            widths[widest] -= std::min(excess(), spare(widest));
         } else if (--shown == 1) {
             break;
         }

@@ -190,10 +190,7 @@ std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const s
         if (!list.empty() && (!fixed || parse_batches(list) != std::vector{*fixed})) require_batch(graph);
         return {std::nullopt};
     }
-    if (list.empty()) {
-        throw Error(ErrorCode::usage, fmt::format("the batch of {} is dynamic: give --batch N", graph.name));
-    }
-    const std::vector<std::int64_t> batches = parse_batches(list);
+    const std::vector<std::int64_t> batches = parse_batches(list.empty() ? "1" : list);
     return {batches.begin(), batches.end()};
 }
 

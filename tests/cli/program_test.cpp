@@ -138,7 +138,6 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict"}, 2, "MODEL"},
         {{"predict", model}, 2, "--device"},
         {{"predict", model, "--device", "t4", "--batch", "1"}, 2, "seq (--dim seq=N)"},
-        {{"predict", model, "--device", "t4", "--dim", "seq=8"}, 2, "--batch"},
         {{"predict", model, "--device", "t4", "--batch", "1", "--dim", "sequence=8"}, 2, "unknown: sequence"},
         {{"inspect", "zoo:"}, 2, "the zoo holds albert, alexnet"},
         {{"predict", "resnet51", "--device", "t4", "--batch", "1"}, 2, "resnet50"},
@@ -148,6 +147,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict", "missing.onnx", "--device", "t4", "--batch", "1"},
          2,
          "no zoo model 'missing.onnx' (`ftax models` lists all)\n"},
+        {{"predict", model, "--device", "t4"}, 2, "--dim seq=N"},
         {{"predict", model, "--device", "t4", "--batch", "1-8", "--dim", "seq=8"},
          2,
          "'1-8' is neither a number nor FIRST:LAST:xFACTOR"},
@@ -170,13 +170,12 @@ TEST_CASE("exit codes and messages of wrong usage") {
         // Options that nothing would read are refused.
         {{"inspect", model, "--batch", "1", "--dim", "seq=8", "--device", "t4"}, 2, "--kernels"},
         {{"inspect", model, "--kernels", "--device", "t4", "--depth", "2"}, 2, "--depth"},
-        {{"inspect", model, "--text", "--json"}, 2, "--text"},
         {{"inspect", model, "--stream", "--kernels", "--device", "t4"}, 2, "--stream"},
         {{"validate", model, "--kineto", broken, "--device", "t4", "--predictions", "out.csv"}, 2, "--predictions"},
         {{"validate", model, "--kineto", broken, "--device", "t4", "--max-mape", "10"}, 2, "--max-mape"},
         {{"measure", "dispatch", "--device", "cpu", "--framework", "my-engine"}, 2, "my-engine not in {libtorch,"},
         {{"profiles", "show", "tensort"}, 2, "no device or framework named 'tensort' (near: tensorrt"},
-        {{"profiles"}, 2, "profiles: missing command: list, show, diff"},
+        {{"profiles", "diff"}, 2, "unknown command 'diff'"},
         {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
         {{"validate", broken}, 6, "broken.txt"},
     };
@@ -304,8 +303,7 @@ TEST_CASE("BAD_INPUTS 47: a reader that goes away ends the program quietly and n
     const TemporaryFolder folder;
     const std::string status = folder.file("status");
     // The text is several times what a pipe holds, so that the reader is gone before the last write.
-    const ProgramRun run =
-        run_program("inspect efficientnet --text; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
+    const ProgramRun run = run_program("convert efficientnet; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
     CHECK(run.errors.empty());
     CHECK(read_text(status) == "1\n");
 }

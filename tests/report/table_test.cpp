@@ -36,15 +36,29 @@ TEST_CASE("BAD_INPUTS 6: control characters of a cell do not reach the terminal"
 
 TEST_CASE("a narrow terminal gets shorter text, then fewer columns") {
     Table table({{"first", Align::left}, {"number"}, {"last", Align::left}});
-    table.add({{"a text of forty characters, no more of it"}, {"1"}, {"größe"}});
-    const std::string whole = table.print({.width = 56});
+    table.add({{"a text of fifty characters, which no name needs ..."}, {"1"}, {"größe"}});
+    const std::string whole = table.print({.width = 66});
     CHECK(whole == table.print({}));
-    CHECK(table.print({.width = 38}) ==
-          "first                    number  last\n"
-          "a text of forty charac…       1  größe\n");
-    CHECK(table.print({.width = 25}) ==
-          "first             number\n"
-          "a text of forty…       1\n"
+    CHECK(table.print({.width = 53}) ==
+          "first                                   number  last\n"
+          "a text of fifty characters, which no …       1  größe\n");
+    CHECK(table.print({.width = 45}) ==
+          "first                                 number\n"
+          "a text of fifty characters, which n…       1\n"
           "(1 more column: widen the terminal, or --csv)\n");
     CHECK(table.print({.width = 5}).find("2 more columns") != std::string::npos);
+}
+
+TEST_CASE("names in the first column stay whole on a narrow terminal, so that they can be told apart and typed") {
+    Table table({{"device", Align::left}, {"architecture", Align::left}, {"memory"}, {"note", Align::left}});
+    table.add({{"rtx-pro-6000-blackwell-server"},
+               {"rtx-blackwell"},
+               {"96 GiB"},
+               {"a long note about this card, of which some"}});
+    table.add({{"rtx-pro-6000-blackwell-workstation"}, {"rtx-blackwell"}, {"96 GiB"}, {"short"}});
+    for (const std::size_t width : {80, 60, 40}) {
+        const std::string text = table.print({.width = width});
+        for (const char* name : {"rtx-pro-6000-blackwell-server", "rtx-pro-6000-blackwell-workstation"})
+            CHECK(text.find(name) != std::string::npos);
+    }
 }
