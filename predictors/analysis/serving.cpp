@@ -127,11 +127,13 @@ class Record {
                                           : cost.bound == Bound::compute ? ServingBound::compute
                                                                          : ServingBound::memory)] += taken_s;
         serving_.peak_cache_share = std::max(serving_.peak_cache_share, moment.cache_share);
+        if (serving_.steps % stride_ != 0) return;
         serving_.timeline.push_back(moment);
         serving_.timeline.back().time_s = now_s;
         constexpr std::size_t most_moments = 512;
-        if (serving_.timeline.size() <= 2 * most_moments) return;
-        // Every other moment goes.
+        if (serving_.timeline.size() <= most_moments) return;
+        // Every other moment goes, of those to come too.
+        stride_ *= 2;
         std::size_t kept = 0;
         for (std::size_t i = 1; i < serving_.timeline.size(); i += 2) serving_.timeline[kept++] = serving_.timeline[i];
         serving_.timeline.resize(kept);
@@ -199,6 +201,7 @@ class Record {
 
     Serving serving_;
     Distribution gaps_;
+    std::int64_t stride_ = 1;  ///< steps from one moment of the timeline to the next
     Totals totals_;
     Totals begin_, end_;  ///< of the steady state: all clients have a first token; the last request is sent
     double cards_, busy_s_ = 0, sequence_s_ = 0;

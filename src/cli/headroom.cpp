@@ -11,7 +11,7 @@
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
-#include "src/report/headroom_report.hpp"
+#include "src/report/pages.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -21,7 +21,7 @@ namespace {
 struct HeadroomArguments {
     ModelArguments model;
     RunArguments run;
-    std::string batch = "1";
+    std::string batch;
     std::string budget = "5%";
     OutputArguments output;
 };
@@ -59,7 +59,7 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
 int run_headroom(const HeadroomArguments& arguments) {
     const double budget = parse_budget(arguments.budget);
     const Graph graph = load_graph(arguments.model);
-    const auto batch = one_batch_for(graph, has_batch(graph) ? arguments.batch : "", "headroom starts from");
+    const auto batch = one_batch_for(graph, arguments.batch, "headroom starts from");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
 
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
@@ -70,7 +70,9 @@ int run_headroom(const HeadroomArguments& arguments) {
     report.growths =
         find_headroom(graph, predictor.device(), predictor.framework(), predictor.options(), bindings, budget);
     report.switches = switches(graph, predictor, arguments, bindings);
-    write_result(arguments.output, forms_of(report));
+    Forms forms = forms_of(report);
+    forms.html = [&] { return headroom_page(report, predictor.graph()); };
+    write_result(arguments.output, forms);
     return 0;
 }
 
@@ -82,9 +84,10 @@ void setup_headroom(Verb app, Action& action) {
     HeadroomArguments& arguments = run_with(verb, action, run_headroom);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
-    verb.add_option("--batch", arguments.batch, "batch size to start from").capture_default_str().type_name("N");
+    verb.add_option("--batch", arguments.batch, "batch size to start from (default: 1)", "N");
     verb.add_option("--budget", arguments.budget, "acceptable increase of the latency").capture_default_str();
     add_data_options(verb, arguments.output);
+    add_html_option(verb, arguments.output, "with growth and other frameworks");
 }
 
 }  // namespace ftax::cli

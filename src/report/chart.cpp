@@ -24,10 +24,11 @@ constexpr Frame document{.width = 720, .height = 440, .left = 72, .right = 24, .
 /// Smaller: a page scales it to its width and enlarges the letters where that is narrow.
 constexpr Frame figure{.width = 640, .height = 400, .left = 92, .right = 16, .top = 28, .bottom = 60};
 
-/// Range of one axis in logarithms, and where it lies on paper.
+/// Range of one axis, and where it lies on paper.
 struct Axis {
     double low = std::numeric_limits<double>::max(), high = 0;
     double from = 0, to = 0;
+    bool linear = false;
 
     void include(double value) {
         low = std::min(low, value);
@@ -38,7 +39,7 @@ struct Axis {
         high *= factor;
     }
     [[nodiscard]] double at(double value) const {
-        return from + (to - from) * std::log(value / low) / std::log(high / low);
+        return from + (to - from) * (linear ? value / high : std::log(value / low) / std::log(high / low));
     }
 };
 
@@ -50,22 +51,26 @@ struct Axes {
 
 Axes axes_of(const Chart& chart, const Frame& frame) {
     Axes axes{.frame = frame};
-    for (const Series& series : chart.series) {
-        for (const ChartPoint& point : series.points) {
+    const auto include = [&](const std::vector<ChartPoint>& points) {
+        for (const ChartPoint& point : points) {
             axes.x.include(point.x);
             axes.y.include(point.y);
             if (point.low <= 0) continue;
             axes.y.include(point.low);
             axes.y.include(point.high);
         }
-    }
+    };
+    for (const Series& series : chart.series) include(series.points);
+    include(chart.extent);
     if (chart.square) {
         axes.x.include(axes.y.low);
         axes.x.include(axes.y.high);
         std::tie(axes.y.low, axes.y.high) = std::pair(axes.x.low, axes.x.high);
     }
-    axes.x.widen(1.15);
+    axes.x.widen(chart.linear ? 1 : 1.15);
     axes.y.widen(chart.square ? 1.15 : 1.25);
+    axes.x.linear = axes.y.linear = chart.linear;
+    if (chart.linear) axes.x.low = axes.y.low = 0;
     return axes;
 }
 
@@ -100,13 +105,26 @@ std::string tick_text(double value) {
     return fmt::format("{:g}{}", value / std::pow(1000.0, step), prefixes[step - 1]);
 }
 
+/// One, two or five times a power of ten apart.
+std::vector<double> equal_ticks(double low, double high) {
+    double step = std::pow(10.0, std::floor(std::log10(high - low)));
+    if ((high - low) / step < 2) step /= 5;
+    std::vector<double> ticks;
+    for (double i = std::ceil(low / step); i * step <= high; ++i) ticks.push_back(i * step);
+    return ticks;
+}
+
+std::vector<double> ticks_of(const Axis& axis) {
+    return axis.linear ? equal_ticks(axis.low, axis.high) : log_ticks(axis.low, axis.high);
+}
+
 std::string draw_grid(const Axes& axes, const std::optional<std::vector<double>>& x_ticks) {
     const Frame& f = axes.frame;
     std::string text;
     // Letters as wide as on a narrow page.
     const auto half_width = [](double value) { return 6.0 * static_cast<double>(tick_text(value).size()) + 4; };
     double last_end = 0;
-    for (const double value : x_ticks ? *x_ticks : log_ticks(axes.x.low, axes.x.high)) {
+    for (const double value : x_ticks ? *x_ticks : ticks_of(axes.x)) {
         const double x = axes.x.at(value);
         if (x - half_width(value) < last_end) continue;
         last_end = x + half_width(value);
@@ -115,7 +133,7 @@ std::string draw_grid(const Axes& axes, const std::optional<std::vector<double>>
             "text-anchor=\"middle\">{4}</text>\n",
             x, f.top, f.height - f.bottom, f.height - f.bottom + 19, tick_text(value));
     }
-    for (const double value : log_ticks(axes.y.low, axes.y.high)) {
+    for (const double value : ticks_of(axes.y)) {
         const double y = axes.y.at(value);
         text += fmt::format(
             "<path class=\"grid\" d=\"M{0} {1:.1f}H{2}\"/><text class=\"label\" x=\"{3}\" y=\"{4:.1f}\" "
@@ -151,8 +169,7 @@ std::string dot(std::size_t category, double x, double y, double r) {
 
 constexpr double scatter_radius = 2.6;
 
-/// Draws dots with notes individually, and the others, possibly very many, as one path without indistinguishable
-/// duplicates.
+/// Draws dots with notes individually, and the others, possibly very many, as one path of round dots, one a pixel.
 std::string draw_scatter(const Axes& axes, const Series& series) {
     const std::string look = look_class(series);
     std::string text, cloud;
@@ -164,10 +181,10 @@ std::string draw_scatter(const Axes& axes, const Series& series) {
             text += fmt::format("<path class=\"dot cloud {}\" d=\"{}\"><title>{}</title></path>\n", look,
                                 dot(series.category, x, y, radius), escape_markup(point.note));
         } else if (taken.emplace(std::lround(x), std::lround(y)).second) {
-            cloud += dot(series.category, x, y, radius);
+            cloud += fmt::format("M{:.0f} {:.0f}h0", x, y);  // with round ends
         }
     }
-    if (!cloud.empty()) text += fmt::format("<path class=\"dot cloud {}\" d=\"{}\"/>\n", look, cloud);
+    if (!cloud.empty()) text += fmt::format("<path class=\"crowd {}\" d=\"{}\"/>\n", look, cloud);
     return text;
 }
 
@@ -181,8 +198,9 @@ std::string draw_series(const Axes& axes, const Series& series) {
     static constexpr std::array bare{SeriesLook::host, SeriesLook::device, SeriesLook::reference};
     if (std::find(bare.begin(), bare.end(), series.look) != bare.end()) return text;
     const bool measured = series.look == SeriesLook::measured;
-    constexpr std::size_t crowd = 50;
-    const double radius = measured ? 5 : series.points.size() > crowd ? 1.5 : 3;
+    constexpr std::size_t crowd = 100;  // whose dots would hide the line
+    if (series.points.size() > crowd) return text;
+    const double radius = measured ? 5 : 3;
     for (const ChartPoint& point : series.points) {
         const std::string note =
             point.note.empty() ? fmt::format("{}: {:g}, {}", series.label, point.x, significant(point.y)) : point.note;
@@ -303,14 +321,8 @@ std::vector<double> log_ticks(double low, double high, std::size_t most) {
             if (digit == 1) powers.push_back(value);
         }
     }
-    if (all.size() < 2 && digits.size() < 2 && high > low) {
-        // The range is too small for a logarithm to matter.
-        double step = std::pow(10.0, std::floor(std::log10(high - low)));
-        if ((high - low) / step < 2) step /= 5;
-        std::vector<double> equal;
-        for (double i = std::ceil(low / step); i * step <= high; ++i) equal.push_back(i * step);
-        return equal;
-    }
+    // The range is too small for a logarithm to matter.
+    if (all.size() < 2 && digits.size() < 2 && high > low) return equal_ticks(low, high);
     if (all.size() < 2) return digits;
     return all.size() > most && powers.size() >= 2 ? powers : all;
 }
@@ -321,6 +333,8 @@ void label_batches(Chart& chart, std::vector<double> batches) {
     std::sort(batches.begin(), batches.end());
     batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
     if (batches.size() <= few) chart.x_ticks = std::move(batches);
+    const auto by_x = [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; };
+    for (Series& series : chart.series) std::stable_sort(series.points.begin(), series.points.end(), by_x);
 }
 
 std::string to_svg(const Chart& chart) {
@@ -336,8 +350,8 @@ std::string to_svg(const Chart& chart) {
     return svg + draw_legend(chart, f.left) + draw_plot(chart, f) + "</svg>\n";
 }
 
-std::string to_figure(const Chart& chart, std::string_view caption_markup) {
-    std::string html = fmt::format("<figure{}><ul class=\"legend\">", chart.picked ? " class=\"picked\"" : "");
+std::string legend_of(const Chart& chart) {
+    std::string html = "<ul class=\"legend\">";
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
         const Series& series = chart.series[i];
         if (series.look == SeriesLook::reference) continue;
@@ -347,7 +361,12 @@ std::string to_figure(const Chart& chart, std::string_view caption_markup) {
             "aria-hidden=\"true\">{}</svg> {}</li>",
             i, on(chart, i), draw_sample(series, 0, 6), escape_markup(series.label));
     }
-    html += fmt::format("</ul>\n<svg class=\"ftax-chart plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+    return html + "</ul>\n";
+}
+
+std::string to_figure(const Chart& chart, std::string_view caption_markup) {
+    std::string html = fmt::format("<figure{}>", chart.picked ? " class=\"picked\"" : "") + legend_of(chart);
+    html += fmt::format("<svg class=\"ftax-chart plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
                         figure.width, figure.height, escape_markup(chart.title));
     html += draw_plot(chart, figure) + "</svg>\n";
     if (!caption_markup.empty()) html += fmt::format("<figcaption>{}</figcaption>\n", caption_markup);

@@ -44,7 +44,7 @@ struct ChartMark {
     std::string label;
 };
 
-/// A chart with logarithmic axes, as plain data.
+/// A chart as plain data; its axes are logarithmic unless `linear`.
 struct Chart {
     std::string title, x_label, y_label;
     /// Labels of the x axis, as far as there is room; nullopt: powers of ten and values between them.
@@ -52,6 +52,8 @@ struct Chart {
     std::vector<Series> series;
     std::vector<ChartMark> marks{};
     bool square = false;                  ///< both axes have the same range
+    bool linear = false;                  ///< both axes begin at zero and have equal steps
+    std::vector<ChartPoint> extent{};     ///< what the axes also include: charts side by side share theirs
     std::optional<std::size_t> picked{};  ///< the line highlighted on a page until the reader selects another
 };
 
@@ -59,12 +61,16 @@ struct Chart {
 /// there would be more than `most`; if there are fewer than two, all digits times powers, or equal steps.
 [[nodiscard]] std::vector<double> log_ticks(double low, double high, std::size_t most = 9);
 
-/// Sets the x axis to batch sizes, with labels at these if they are few. No batches: the model fixes its batch.
+/// Sets the x axis to batch sizes, with labels at these if they are few, and sorts the points of each series. No
+/// batches: the model fixes its batch.
 void label_batches(Chart& chart, std::vector<double> batches);
 
 /// Draws the chart as one SVG document with title and legend that follows the reader's light or dark theme.
 /// The chart must hold at least one point.
 [[nodiscard]] std::string to_svg(const Chart& chart);
+
+/// The legend of a chart as a list; a page has it next to the plot.
+[[nodiscard]] std::string legend_of(const Chart& chart);
 
 /// Draws the chart for a page that has the title and chart_style(); the legend is text next to it.
 [[nodiscard]] std::string to_figure(const Chart& chart, std::string_view caption_markup);

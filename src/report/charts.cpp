@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/report/page.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -61,6 +62,14 @@ std::string note_of(const RooflineKernel& kernel, double device_s) {
     return note;
 }
 
+/// Returns the index of a name among those seen so far; adds new names.
+std::size_t index_of(const std::string& name, std::vector<std::string>& seen) {
+    const auto found = std::find(seen.begin(), seen.end(), name);
+    const auto index = static_cast<std::size_t>(found - seen.begin());
+    if (found == seen.end()) seen.push_back(name);
+    return index;
+}
+
 /// The slope of the memory and the flat roof of one kind of units, between two intensities.
 Series roof(std::string_view path, double peak, double bandwidth, double from, double to) {
     return {.label = fmt::format("{} {}", path, quantity(peak, "FLOP/s")),
@@ -77,14 +86,57 @@ void mark_crossovers(Chart& chart, const std::vector<Crossover>& crossovers, std
     }
 }
 
+std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view y_label) {
+    Differences differences(choices);
+    differences.batch = false;
+    Differences others = differences;
+    others.device = false;
+    const bool has_others = others.framework || others.precision || others.cards;
+    const bool by_device = differences.device && has_others;
+    std::vector<std::string> devices, rests;
+    std::vector<Chart> charts;
+    std::vector<ChartPoint> extent;
+    std::vector<double> batches;
+    for (const Choice* choice : choices) {
+        if (!choice->runs() || !choice->latency_s) continue;
+        if (choice->batch) batches.push_back(static_cast<double>(*choice->batch));
+        const std::size_t device = index_of(choice->device, devices), rest = index_of(others.name(*choice), rests);
+        const std::size_t panel = by_device ? device : 0;
+        if (panel == charts.size())
+            charts.push_back({.title = by_device ? choice->device : "latency over batch",
+                              .y_label = std::string(y_label),
+                              .series = {}});
+        std::vector<Series>& series = charts[panel].series;
+        const std::string label = (by_device ? others : differences).name(*choice);
+        const auto at = std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.label == label; });
+        const auto index = static_cast<std::size_t>(at - series.begin());
+        if (at == series.end()) {
+            const std::size_t look = std::min(has_others ? rest : device, category_count - 1);
+            series.push_back({.label = label, .look = SeriesLook::line, .points = {}, .category = look, .dash = look});
+        }
+        const double ms = *choice->latency_s * 1e3;
+        extent.push_back({.x = static_cast<double>(choice->batch.value_or(1)),
+                          .y = ms,
+                          .low = ms * choice->low,
+                          .high = ms * choice->high});
+        series[index].points.push_back(extent.back());
+    }
+    std::string html;
+    for (Chart& chart : charts) {
+        label_batches(chart, batches);
+        chart.extent = extent;
+        if (choices.size() > 1) chart.picked = 0;  // the best comes first
+        const std::string figure = to_figure(chart, "");
+        html += by_device ? section(chart.title, figure) : figure;
+    }
+    return html;
+}
+
 Chart latency_chart(const PredictionReport& report) {
     Chart chart{.title = fmt::format("{} on {}, {}, {}", report.model, report.device.device.name,
                                      report.framework.framework, name_of(report.precision)),
                 .y_label = "latency, ms",
                 .series = {}};
-    std::vector<const PredictionRow*> rows;
-    for (const PredictionRow& row : report.rows) rows.push_back(&row);
-    std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->batch < b->batch; });
     Series host{.label = "host", .look = SeriesLook::host, .points = {}};
     Series device{.label = "device", .look = SeriesLook::device, .points = {}};
     Series prediction{.label = "prediction, 90 % interval", .look = SeriesLook::prediction, .points = {}};
@@ -93,19 +145,19 @@ Chart latency_chart(const PredictionReport& report) {
         if (seconds > 0) points.push_back({batch, seconds * 1e3});
     };
     std::vector<double> batches;
-    for (const PredictionRow* row : rows) {
-        const double batch = static_cast<double>(row->batch.value_or(1));
-        if (row->batch) batches.push_back(batch);
-        add(host.points, batch, row->prediction.host_s);
-        add(device.points, batch, row->prediction.device_s);
-        add(prediction.points, batch, row->prediction.latency_s);
-        prediction.points.back().low = row->prediction.low_s * 1e3;
-        prediction.points.back().high = row->prediction.high_s * 1e3;
-        if (row->measured) add(measured.points, batch, row->measured->latency_s);
+    for (const PredictionRow& row : report.rows) {
+        const double batch = static_cast<double>(row.batch.value_or(1));
+        if (row.batch) batches.push_back(batch);
+        add(host.points, batch, row.prediction.host_s);
+        add(device.points, batch, row.prediction.device_s);
+        add(prediction.points, batch, row.prediction.latency_s);
+        prediction.points.back().low = row.prediction.low_s * 1e3;
+        prediction.points.back().high = row.prediction.high_s * 1e3;
+        if (row.measured) add(measured.points, batch, row.measured->latency_s);
     }
-    label_batches(chart, std::move(batches));
     chart.series = {std::move(host), std::move(device), std::move(prediction)};
     if (!measured.points.empty()) chart.series.push_back(std::move(measured));
+    label_batches(chart, std::move(batches));
     if (report.crossover) mark_crossovers(chart, report.crossover->crossovers, "crossover");
     return chart;
 }
@@ -124,8 +176,8 @@ std::string identity_of(const CsvTable& table, std::size_t row) {
 }
 
 Chart validation_chart(const CsvTable& table, std::span<const ValidatedRow> rows) {
-    constexpr std::size_t most_notes = 2000;  // beyond, a page of them would be slow to open
-    constexpr std::size_t few = 200;          // which have room for larger dots
+    constexpr std::size_t most_notes = 800;  // beyond, a page of them would be slow to open
+    constexpr std::size_t few = 200;         // which have room for larger dots
     Chart chart{
         .title = "Predicted against measured", .x_label = "measured, ms", .y_label = "predicted, ms", .square = true};
     const std::vector<std::string> values = colour_values(table);

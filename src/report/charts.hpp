@@ -8,6 +8,7 @@
 #include "ftax/predict.hpp"
 #include "src/io/csv.hpp"
 #include "src/report/chart.hpp"
+#include "src/report/choice.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/report/validation_report.hpp"
 
@@ -48,5 +49,9 @@ struct RooflineKernel : KernelDetail {
 /// 52(4), 2009.
 [[nodiscard]] Chart roofline_chart(const std::vector<RooflineKernel>& kernels, const DeviceSpec& device,
                                    std::string_view title);
+
+/// Draws the latency of choices over the batch, a line per combination and, where cards differ and something else does
+/// too, a chart per card with the same axes. The first line of each stands out with its interval.
+[[nodiscard]] std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view y_label);
 
 }  // namespace ftax::report

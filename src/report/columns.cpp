@@ -73,8 +73,8 @@ std::string bars_cell(const Json& bars) {
 
 std::string page_cell(const Value& value, Unit unit) {
     constexpr std::size_t longest_word = 16, longest_line = 40;  // on a phone, and anywhere
-    if (unit == Unit::bars) return bars_cell(value.exact);
     if (is_absent(value)) return "<td></td>";
+    if (unit == Unit::bars) return bars_cell(value.exact);
     const std::string text = text_of(value, unit, true);
     if (value.exact.is_number()) {
         return fmt::format("<td data-v=\"{}\">{}</td>", value.exact.get<double>(), escape_markup(text));

@@ -1,6 +1,7 @@
 #include "src/report/headroom_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <functional>
 
@@ -21,24 +22,27 @@ std::string value_text(const Headroom& growth, double value) {
     return fmt::format("{:.0f}", value);
 }
 
-Columns<Headroom> growth_columns(const std::vector<std::string>& warnings = {}) {
+}  // namespace
+
+Columns<Headroom> growth_columns(const std::vector<std::string>& warnings) {
     using Row = Headroom;
     const auto grown = [](auto value) {
         return [value](const Row& row) { return row.skipped.empty() ? Value(std::invoke(value, row)) : Value(); };
     };
     return {
         {"property", "property", Unit::text, &Row::property},
-        {"from", "from", Unit::plain, grown(&Row::from)},
-        {"to", "to", Unit::plain, grown(&Row::to)},
+        {"from", "from", Unit::plain, grown([](const Row& row) { return Value(row.from, value_text(row, row.from)); })},
+        {"to", "to", Unit::plain, grown([](const Row& row) {
+             return Value(row.to, value_text(row, row.to) + (row.is_open ? " or more" : ""));
+         })},
         {"open", "", Unit::plain, grown(&Row::is_open)},
-        {"from_text", "from", Unit::plain, [](const Row& row) { return shown(value_text(row, row.from)); }},
-        {"to_text", "to", Unit::plain,
-         [](const Row& row) { return shown(value_text(row, row.to) + (row.is_open ? " or more" : "")); }},
-        {"growth", "growth", Unit::plain,
-         [](const Row& row) { return shown(fmt::format("{:.2f}x", row.to / row.from), Tone::strong); }},
+        {"growth", "growth", Unit::plain, grown([](const Row& row) {
+             return Value(row.to / row.from, fmt::format("{:.2f}x", row.to / row.from), Tone::strong);
+         })},
         {"latency_s", "latency", Unit::milliseconds, grown(&Row::latency_s)},
         {"bound", "bound there", Unit::text, grown(&Row::bound)},
-        {"skipped", "", Unit::text, [](const Row& row) { return row.skipped.empty() ? Value() : Value(row.skipped); }},
+        {"skipped", "why not", Unit::text,
+         [](const Row& row) { return row.skipped.empty() ? Value() : Value(row.skipped); }},
         {"warnings", "", Unit::text, [=](const Row&) { return warnings; }}};
 }
 
@@ -48,33 +52,34 @@ Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
             {"latency_s", "latency", Unit::milliseconds, &Row::latency_s},
             {"speed", "speed", Unit::plain,
              [&](const Row& row) {
-                 const bool is_fastest = &row == report.switches.data();
-                 return shown(significant(base(report).latency_s / row.latency_s) + "x",
-                              is_fastest ? Tone::strong : Tone::plain);
+                 const double speed = base(report).latency_s / row.latency_s;
+                 return Value(speed, significant(speed) + "x",
+                              &row == report.switches.data() ? Tone::strong : Tone::plain);
              }},
             {"bound", "bound", Unit::text, &Row::bound},
             {"calibrated", "", Unit::text, &Row::is_calibrated},
-            {"note", "", Unit::text,
+            {"note", "note", Unit::text,
              [](const Row& row) { return row.is_calibrated ? "" : "start values, nothing measured"; }}};
 }
 
-}  // namespace
+std::string verdict_of(const HeadroomReport& report) {
+    std::vector<std::string> growths;
+    for (const Headroom& growth : report.growths) {
+        if (growth.skipped.empty())
+            growths.push_back(fmt::format("{} {} times", growth.property, significant(growth.to / growth.from)));
+    }
+    std::string text = fmt::format("{} and bound by {}; {:.4g} % more latency: {}", duration(base(report).latency_s),
+                                   name_of(base(report).bound), 100 * report.budget, fmt::join(growths, ", "));
+    if (!report.switches.empty())
+        text += fmt::format("; under {} {} times as fast{}", report.switches[0].framework,
+                            significant(base(report).latency_s / report.switches[0].latency_s),
+                            report.switches[0].is_calibrated ? "" : " (start values)");
+    return text;
+}
 
 std::string to_table(const HeadroomReport& report, Style style) {
-    std::string text = print_header(report.run, style);
-    text += fmt::format("latency {} ms, bound by {}; within {:.4g} % more:\n\n", milliseconds(base(report).latency_s),
-                        name_of(base(report).bound), 100 * report.budget);
-    std::vector<Headroom> growths;
-    std::string skipped;
-    for (const Headroom& growth : report.growths) {
-        if (growth.skipped.empty()) {
-            growths.push_back(growth);
-        } else {
-            skipped += fmt::format("{}: {}\n", growth.property, growth.skipped);
-        }
-    }
-    text +=
-        growth_columns().select(growths, "property from_text to_text growth latency_s bound").print(style) + skipped;
+    std::string text = toned(verdict_of(report), Tone::strong, style) + "\n" + print_header(report.run, style);
+    text += growth_columns().select(report.growths, "property from to growth latency_s bound ?skipped").print(style);
     if (report.switches.empty()) return text;
     return text +
            fmt::format(
@@ -94,6 +99,7 @@ std::string to_json(const HeadroomReport& report) {
         {"latency_s", base(report).latency_s},
         {"bound", name_of(base(report).bound)},
         {"budget", report.budget},
+        {"verdict", verdict_of(report)},
         {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
         {"headroom", growth_columns().select(report.growths, "property from to open latency_s bound skipped").json()},
         {"frameworks", switch_columns(report).select(report.switches, "framework latency_s bound calibrated").json()},

@@ -24,6 +24,11 @@ struct HeadroomReport {
     std::vector<FrameworkSwitch> switches;  ///< fastest first; without the run's own framework
 };
 
+[[nodiscard]] Columns<Headroom> growth_columns(const std::vector<std::string>& warnings = {});
+/// Refer to the report.
+[[nodiscard]] Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report);
+/// The first line of the report: latency, bound, how far each property can grow, and the fastest other framework.
+[[nodiscard]] std::string verdict_of(const HeadroomReport& report);
 [[nodiscard]] std::string to_table(const HeadroomReport& report, Style style);
 [[nodiscard]] std::string to_json(const HeadroomReport& report);
 [[nodiscard]] std::string to_csv(const HeadroomReport& report);

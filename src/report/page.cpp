@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "src/core/embedded.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/chart.hpp"
@@ -19,8 +21,13 @@ constexpr std::string_view page_script = "src/report/assets/page.js";
 std::string warning_list(const std::vector<std::string>& warnings) {
     if (warnings.empty()) return "";
     std::string html = "<ul class=\"warnings\">\n";
-    for (const std::string& warning : warnings) html += fmt::format("<li>Warning: {}</li>\n", escape_markup(warning));
+    for (const std::string& warning : std::set(warnings.begin(), warnings.end()))
+        html += fmt::format("<li>Warning: {}</li>\n", escape_markup(warning));
     return html + "</ul>\n";
+}
+
+std::string verdict_line(std::string_view text) {
+    return text.empty() ? "" : fmt::format("<p id=\"best\" class=\"verdict\">{}</p>\n", escape_markup(text));
 }
 
 std::string section(std::string_view title, std::string_view markup) {

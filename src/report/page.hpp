@@ -6,8 +6,11 @@
 
 namespace ftax::report {
 
-/// Returns warnings as a list; empty without warnings.
+/// Returns warnings as a list, each once; empty without warnings.
 [[nodiscard]] std::string warning_list(const std::vector<std::string>& warnings);
+
+/// The answer in one line; empty without one.
+[[nodiscard]] std::string verdict_line(std::string_view text);
 
 /// A heading with its section.
 [[nodiscard]] std::string section(std::string_view title, std::string_view markup);

@@ -135,17 +135,23 @@ std::string explorer_page(const ExplorerReport& report) {
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
     std::string sliders = slider("batch", "batch", report.batches.size());
     if (!report.dimension.empty()) sliders += slider("dimension", report.dimension, report.values.size());
-    sliders += slider("card", "card", report.cards.size());
+    std::string choices;
+    for (const ExplorerCard& card : report.cards)
+        choices += fmt::format("<label><input type=\"radio\" name=\"card\"> {} <output></output></label>\n",
+                               escape_markup(card.name));
+    const Chart legend{.series = {{.label = "latency, 90 % interval", .points = {}},
+                                  {.label = "host", .look = SeriesLook::host, .points = {}},
+                                  {.label = "device", .look = SeriesLook::device, .points = {}}}};
     const std::string markup = fmt::format(
-        "<p class=\"facts\">Host costs: {}. Drag: every answer was predicted beforehand.</p>\n"
-        "<figure id=\"explorer\" class=\"spans\"><div class=\"sliders\">\n{}</div>\n"
+        "<p class=\"facts\">Host costs: {}. All answers were predicted beforehand; the address of the page keeps the "
+        "choice.</p>\n"
+        "<div id=\"explorer\" class=\"spans\"><div><div class=\"sliders\">\n{}</div>\n"
         "<p id=\"answer\" aria-live=\"polite\"></p>\n"
-        "<ul class=\"legend\"><li>latency, with its 90 % interval</li><li>host (dashed)</li><li>device "
-        "(dotted)</li></ul>\n"
+        "<fieldset id=\"cards\"><legend>card</legend>\n{}</fieldset></div>\n<figure>{}"
         "<svg class=\"ftax-chart plot\" viewBox=\"0 0 640 400\" role=\"img\" aria-label=\"latency over batch\"></svg>\n"
         "<figcaption>Where the host stands above the device, the GPU waits for the "
-        "framework.</figcaption></figure>\n{}",
-        escape_markup(report.host), sliders, warning_list(report.warnings));
+        "framework.</figcaption></figure></div>\n{}",
+        escape_markup(report.host), sliders, choices, legend_of(legend), warning_list(report.warnings));
     return page(title, markup,
                 fmt::format("const data = {};\n{}", script_text(data.dump()), embedded_text(explorer_script)));
 }

@@ -9,6 +9,7 @@
 #include "src/io/csv.hpp"
 #include "src/report/comparison_report.hpp"
 #include "src/report/generation_report.hpp"
+#include "src/report/headroom_report.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/report/validation_report.hpp"
 
@@ -17,6 +18,10 @@ namespace ftax::report {
 /// Writes one self-contained HTML page: the latency chart, every prediction, the launches of `last`, the
 /// explanation of its last row, in a sortable table, warnings, and the profiles used.
 [[nodiscard]] std::string prediction_page(const PredictionReport& report, const Graph& graph, const Explanation& last);
+
+/// Writes the page of `ftax headroom`: how far each property can grow, other frameworks, and the profiles used. `graph`
+/// is the framework's graph.
+[[nodiscard]] std::string headroom_page(const HeadroomReport& report, const Graph& graph);
 
 /// Writes the page of `ftax compare`: latency over batch for every pair, all numbers in a sortable table, and skipped
 /// combinations with the reason. Requires a prediction.

@@ -22,14 +22,10 @@ namespace ftax::report {
 namespace {
 
 std::vector<std::string> warnings_of(const PredictionReport& report, const Graph& graph) {
-    std::set<std::string> warnings(graph.warnings.begin(), graph.warnings.end());
-    warnings.insert(report.device.warnings.begin(), report.device.warnings.end());
-    warnings.insert(report.framework.warnings.begin(), report.framework.warnings.end());
-    warnings.insert(report.warnings.begin(), report.warnings.end());
-    for (const PredictionRow& row : report.rows) {
-        warnings.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
-    }
-    return {warnings.begin(), warnings.end()};
+    std::vector<std::string> warnings =
+        joined(joined(graph.warnings, report.device.warnings), joined(report.framework.warnings, report.warnings));
+    for (const PredictionRow& row : report.rows) warnings = joined(std::move(warnings), row.prediction.warnings);
+    return warnings;
 }
 
 std::string name_of_device_profile(const PredictionReport& report) {
@@ -262,63 +258,6 @@ std::string causes_section(const std::vector<Crossover>& crossovers) {
     return section("What costs the host most there", columns.select(causes).page_table("causes"));
 }
 
-std::string interval_table(const std::vector<Crossover>& crossovers) {
-    const auto waits = [](const Crossover& crossover) { return crossover.gpu_waits_above ? "above" : "below"; };
-    const Columns<Crossover> columns{{"batch", "crossover batch", Unit::significant, &Crossover::batch},
-                                     {"low", "90 % from", Unit::significant, &Crossover::low},
-                                     {"high", "to", Unit::significant, &Crossover::high},
-                                     {"host_s", "host there", Unit::duration, &Crossover::host_s},
-                                     {"gpu_waits", "the GPU waits", Unit::text, waits}};
-    return columns.select(crossovers).page_table("interval");
-}
-
-/// Returns the index of a name among those seen so far, limited to the last category; adds new names.
-std::size_t index_of(const std::string& name, std::vector<std::string>& seen) {
-    const auto found = std::find(seen.begin(), seen.end(), name);
-    const auto index = static_cast<std::size_t>(found - seen.begin());
-    if (found == seen.end()) seen.push_back(name);
-    return std::min(index, category_count - 1);
-}
-
-/// One line per combination: devices differ in colour and dot, the rest in dash. What there is one of leaves colour and
-/// dash to the other; those beyond the last share it.
-Chart chart_of(const ComparisonReport& report) {
-    Chart chart{.title = title_of(report), .y_label = "latency, ms"};
-    std::vector<double> batches;
-    Differences differences(choices_of(report.rows));
-    differences.batch = false;
-    Differences others = differences;
-    others.device = false;
-    const bool has_others = others.framework || others.precision || others.cards;
-    std::vector<std::string> devices, rests;
-    std::map<std::string, std::size_t> series_of;
-    for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction) continue;
-        if (row.batch) batches.push_back(static_cast<double>(*row.batch));
-        const std::string label = differences.name(row);
-        const std::size_t device = index_of(row.device, devices), rest = index_of(others.name(row), rests);
-        const auto [found, is_new] = series_of.emplace(label, chart.series.size());
-        if (is_new) {
-            chart.series.push_back({.label = label,
-                                    .look = SeriesLook::line,
-                                    .points = {},
-                                    .category = differences.device ? device : rest,
-                                    .dash = has_others ? rest : device});
-        }
-        chart.series[found->second].points.push_back({.x = static_cast<double>(row.batch.value_or(1)),
-                                                      .y = row.prediction->latency_s * 1e3,
-                                                      .low = row.prediction->low_s * 1e3,
-                                                      .high = row.prediction->high_s * 1e3});
-    }
-    for (Series& series : chart.series) {
-        std::stable_sort(series.points.begin(), series.points.end(),
-                         [](const auto& a, const auto& b) { return a.x < b.x; });
-    }
-    label_batches(chart, std::move(batches));
-    if (chart.series.size() > 1) chart.picked = 0;  // the best comes first
-    return chart;
-}
-
 std::string pairs_table(const ComparisonReport& report) {
     return comparison_columns(report)
         .select(rows_that_run(report.rows),
@@ -348,12 +287,6 @@ std::string skipped_list(const std::vector<const Choice*>& choices) {
     return html.empty() ? "" : section("Not compared", fmt::format("<ul id=\"skipped\">\n{}</ul>\n", html));
 }
 
-/// The answer in one line.
-std::string verdict_line(const Ranking& ranking) {
-    const std::string& text = ranking.verdict;
-    return text.empty() ? "" : fmt::format("<p id=\"best\" class=\"verdict\">{}</p>\n", escape_markup(text));
-}
-
 Chart step_chart(const GenerationReport& report) {
     Chart chart{.title = fmt::format("{} on {}, {}, {}", report.run.model, report.run.device.device.name,
                                      report.run.framework.framework, name_of(report.run.precision)),
@@ -375,10 +308,6 @@ Chart step_chart(const GenerationReport& report) {
         first.points.push_back({batch, row.generation.ttft_s * 1e3});
     }
     chart.series = {std::move(host), std::move(device), std::move(step), std::move(first)};
-    for (Series& series : chart.series) {
-        std::stable_sort(series.points.begin(), series.points.end(),
-                         [](const auto& a, const auto& b) { return a.x < b.x; });
-    }
     mark_crossovers(chart, shown(report).crossover.batches, "decoding's crossover");
     label_batches(chart, std::move(batches));
     return chart;
@@ -393,13 +322,6 @@ std::string generations_section(const GenerationReport& report) {
     return section(fmt::format("Prompts of {} tokens, {} new ones", shown(report).generation.request.prompt,
                                shown(report).generation.request.new_tokens),
                    table.page_table("generations"));
-}
-
-std::vector<std::string> warnings_of(const GenerationReport& report) {
-    std::set<std::string> warnings(report.run.warnings.begin(), report.run.warnings.end());
-    for (const GenerationRow& row : report.rows)
-        warnings.insert(row.generation.warnings.begin(), row.generation.warnings.end());
-    return {warnings.begin(), warnings.end()};
 }
 
 }  // namespace
@@ -427,40 +349,70 @@ std::string crossover_page(const PredictionReport& report, const PredictionRepor
     const Chart chart = latency_chart(curve);
     std::string html = facts_line(report) + to_figure(chart, "") + crossover_paragraph(*report.crossover);
     if (const auto& crossovers = report.crossover->crossovers; !crossovers.empty())
-        html += interval_table(crossovers) + causes_section(crossovers);
+        html += crossover_columns().select(crossovers, "batch low high host_s gpu_waits").page_table("interval") +
+                causes_section(crossovers);
     html += predictions_section(report) + rests_on_section(report, graph) + provenance_section(report);
     return page("Crossover of " + chart.title, html);
 }
 
-std::string comparison_page(const ComparisonReport& report) {
-    std::set<std::string> warnings(report.warnings.begin(), report.warnings.end());
-    for (const ComparisonRow& row : report.rows) {
-        if (row.prediction) warnings.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
+std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
+    double most = 1, longest_s = report.run.rows.front().prediction.latency_s;
+    for (const Headroom& growth : report.growths) {
+        if (growth.skipped.empty()) most = std::max(most, growth.to / growth.from);
     }
-    for (std::string& line : rules_without_rows(report)) warnings.insert(std::move(line));
-    const Chart chart = chart_of(report);
+    Columns<Headroom> growth = growth_columns();
+    growth.add({"bars", "of the largest", Unit::bars, [=](const Headroom& row) {
+                    return row.skipped.empty() ? Value(Json{{"device", row.to / row.from / most}}) : Value();
+                }});
+    for (const FrameworkSwitch& other : report.switches) longest_s = std::max(longest_s, other.latency_s);
+    Columns<FrameworkSwitch> switched = switch_columns(report);
+    switched.add({"bars", "by host or device", Unit::bars, [=](const FrameworkSwitch& row) {
+                      return Json{{row.bound == Bound::host ? "host" : "device", row.latency_s / longest_s}};
+                  }});
+    const std::string within = fmt::format("Within {:.4g} % more latency", 100 * report.budget);
+    std::string html =
+        verdict_line(verdict_of(report)) + facts_line(report.run) +
+        section(within, growth.select(report.growths, "property =from =to =growth latency_s bound =bars ?=skipped")
+                            .page_table("growths"));
+    if (!report.switches.empty())
+        html += section(
+            fmt::format("Instead of {}", report.run.framework.framework),
+            switched.select(report.switches, "framework latency_s =speed bound =bars =note").page_table("frameworks"));
+    html += rests_on_section(report.run, graph) + provenance_section(report.run);
+    return page(fmt::format("Headroom of {} on {}", report.run.model, report.run.device.device.name), html);
+}
+
+std::string comparison_page(const ComparisonReport& report) {
+    std::vector<std::string> warnings = joined(report.warnings, rules_without_rows(report));
+    for (const ComparisonRow& row : report.rows) {
+        if (row.prediction) warnings = joined(std::move(warnings), row.prediction->warnings);
+    }
     const std::string predictions = pairs_table(report) +
                                     "<p class=\"facts\">To best: latency against the fastest at the same batch. "
                                     "Overhead: share of the latency that the "
                                     "GPU waits.</p>\n" +
-                                    warning_list({warnings.begin(), warnings.end()});
+                                    warning_list(warnings);
     const std::vector<const Choice*> choices = choices_of(report.rows);
-    return page(chart.title, verdict_line(report.ranking) + to_figure(chart, "") + section("Predictions", predictions) +
-                                 skipped_list(choices) + profiles_section(report));
+    return page(title_of(report), verdict_line(report.ranking.verdict) + choice_figures(choices, "latency, ms") +
+                                      section("Predictions", predictions) + skipped_list(choices) +
+                                      profiles_section(report));
 }
 
 std::string generation_page(const GenerationReport& report, const ExplainedPass& prefill, const ExplainedPass& decode) {
     const Chart chart = step_chart(report);
+    std::vector<std::string> warnings = report.run.warnings;
+    for (const GenerationRow& row : report.rows) warnings = joined(std::move(warnings), row.generation.warnings);
     const Generation& last = shown(report).generation;
     const auto kinds = [](const ExplainedPass& pass) {
         return breakdown(pass.graph, pass.explanation.launches, kind_of);
     };
-    std::string html = verdict_line(report.ranking) + facts_line(report.run) + to_figure(chart, "") +
-                       generations_section(report) + memory_section(last.memory) +
-                       breakdown_section("operator kind, prompt", "prefill", kinds(prefill)) +
-                       breakdown_section("operator kind, a step of decoding", "decode", kinds(decode)) +
-                       section("Warnings", warning_list(warnings_of(report))) + skipped_list(choices_of(report.rows)) +
-                       provenance_section(report.run);
+    const std::vector<const Choice*> choices = choices_of(report.rows);
+    std::string html =
+        verdict_line(report.ranking.verdict) + facts_line(report.run) + to_figure(chart, "") +
+        (choices.size() > 1 ? choice_figures(choices, "prompt and all tokens, ms") : "") + generations_section(report) +
+        memory_section(last.memory) + breakdown_section("operator kind, prompt", "prefill", kinds(prefill)) +
+        breakdown_section("operator kind, a step of decoding", "decode", kinds(decode)) +
+        section("Warnings", warning_list(warnings)) + skipped_list(choices) + provenance_section(report.run);
     return page(chart.title, html);
 }
 

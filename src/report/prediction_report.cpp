@@ -33,17 +33,6 @@ Value error_value(double predicted, double measured) {
     return shown(fmt::format("{:+.1f} %", 100 * (predicted / measured - 1)));
 }
 
-Json crossover_json(const Crossover& crossover) {
-    Json json = {{"batch", crossover.batch},   {"low", crossover.low},
-                 {"high", crossover.high},     {"gpu_waits", crossover.gpu_waits_above ? "above" : "below"},
-                 {"host_s", crossover.host_s}, {"causes", Json::array()}};
-    for (const HostCause& cause : crossover.causes) {
-        json["causes"].push_back(
-            {{"kind", name_of(cause.kind)}, {"operations", cause.operations}, {"host_s", cause.host_s}});
-    }
-    return json;
-}
-
 /// The first crossover, with the others in `further`.
 Json crossovers_json(const CrossoverReport& report) {
     Json json = {{"searched_to", report.largest}, {"batch", nullptr}};
@@ -51,10 +40,10 @@ Json crossovers_json(const CrossoverReport& report) {
         json["bound"] = name_of(report.bound);
         return json;
     }
-    json.update(crossover_json(report.crossovers.front()));
-    json["further"] = Json::array();
-    for (std::size_t i = 1; i < report.crossovers.size(); ++i)
-        json["further"].push_back(crossover_json(report.crossovers[i]));
+    Json all = crossover_columns().select(report.crossovers, "batch low high gpu_waits host_s causes").json();
+    json.update(all[0]);
+    all.erase(0);
+    json["further"] = std::move(all);
     return json;
 }
 

@@ -58,6 +58,24 @@ const Columns<MemoryUse>& memory_columns() {
     return columns;
 }
 
+const Columns<Crossover>& crossover_columns() {
+    static const Columns<Crossover> columns{
+        {"batch", "crossover batch", Unit::significant, &Crossover::batch},
+        {"low", "90 % from", Unit::significant, &Crossover::low},
+        {"high", "to", Unit::significant, &Crossover::high},
+        {"host_s", "host there", Unit::duration, &Crossover::host_s},
+        {"gpu_waits", "the GPU waits", Unit::text,
+         [](const Crossover& c) { return c.gpu_waits_above ? "above" : "below"; }},
+        {"causes", "", Unit::text, [](const Crossover& c) {
+             Json causes = Json::array();
+             for (const HostCause& cause : c.causes)
+                 causes.push_back(
+                     {{"kind", name_of(cause.kind)}, {"operations", cause.operations}, {"host_s", cause.host_s}});
+             return causes;
+         }}};
+    return columns;
+}
+
 Json memory_json(const MemoryUse& memory) {
     return memory_columns().json(memory,
                                  "weights_bytes cache_bytes activations_bytes workspace_bytes context_bytes "

@@ -10,6 +10,7 @@ namespace ftax::report {
 
 [[nodiscard]] const Columns<Prediction>& prediction_columns();
 [[nodiscard]] const Columns<MemoryUse>& memory_columns();
+[[nodiscard]] const Columns<Crossover>& crossover_columns();
 
 /// Components of the memory and their sum in bytes, the capacity of the device, and whether it fits.
 [[nodiscard]] Json memory_json(const MemoryUse& memory);

@@ -47,52 +47,44 @@ std::string level_text(const ServingReport& report) {
     std::string text;
     for (const auto& limit : {std::pair<std::string_view, double>{"first token", level.ttft_s},
                               {"per token", level.tpot_s},
-                              {"end to end", level.latency_s}}) {
+                              {"latency", level.latency_s}}) {
         if (std::isfinite(limit.second))
             text += fmt::format("{}{} within {}", text.empty() ? "" : ", ", limit.first, duration(limit.second));
     }
     return fmt::format("{} for {} of the requests", text, percent(level.share));
 }
 
-/// Batch, queue and cache over time, each over its own greatest value.
+/// Batch, queue and cache over time.
 std::string timeline_figure(const Serving& serving) {
-    const double end_s = serving.timeline.back().time_s;
-    std::string svg =
-        "<figure><svg viewBox=\"0 0 800 220\" role=\"img\" aria-label=\"batch, queue and cache over time\">";
-    const auto line = [&](std::string_view name, std::string_view colour, int label_y, const auto& value) {
-        double most = 0;
-        for (const ServingMoment& moment : serving.timeline) most = std::max(most, value(moment));
-        std::string points;
-        for (const ServingMoment& moment : serving.timeline)
-            points += fmt::format("{:.1f},{:.1f} ", 10 + 600 * moment.time_s / end_s,
-                                  200 - 180 * value(moment) / std::max(most, 1e-9));
-        svg += fmt::format(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/><text x=\"620\" y=\"{}\" fill=\"{}\" "
-            "font-size=\"13\">{} up to {}</text>",
-            points, colour, label_y, colour, name, significant(most));
-    };
-    line("running", "#2a78d6", 40, [](const ServingMoment& m) { return static_cast<double>(m.running); });
-    line("waiting", "#d64a2a", 60, [](const ServingMoment& m) { return static_cast<double>(m.waiting); });
-    line("cache, %", "#3a9a4a", 80, [](const ServingMoment& m) { return 100 * m.cache_share; });
-    return svg + fmt::format(
-                     "<text x=\"10\" y=\"216\" font-size=\"12\">0</text><text x=\"560\" y=\"216\" "
-                     "font-size=\"12\">{}</text></svg></figure>",
-                     duration(end_s));
+    Chart chart{.title = "batch, queue and cache over time",
+                .x_label = "seconds",
+                .y_label = "sequences, or % of the cache",
+                .series = {{.label = "running", .look = SeriesLook::line},
+                           {.label = "waiting", .look = SeriesLook::line, .category = 1, .dash = 1},
+                           {.label = "cache, %", .look = SeriesLook::line, .category = 2, .dash = 2}},
+                .linear = true};
+    for (const ServingMoment& moment : serving.timeline) {
+        chart.series[0].points.push_back({moment.time_s, static_cast<double>(moment.running)});
+        chart.series[1].points.push_back({moment.time_s, static_cast<double>(moment.waiting)});
+        chart.series[2].points.push_back({moment.time_s, 100 * moment.cache_share});
+    }
+    if (serving.peak_cache_share == 0) chart.series.pop_back();
+    return to_figure(chart, "");
 }
 
 std::string rates_figure(const ServingReport& report) {
     Chart chart{
         .title = "latency against rate", .x_label = "requests per second", .y_label = "milliseconds", .series = {}};
+    const Differences differences(choices_of(report.rows));
     for (const Row& row : report.rows) {
         if (row.rates.empty()) continue;
         const std::size_t category = std::min(chart.series.size() / 2, category_count - 1);
         for (const bool tail : {false, true}) {
-            Series series{
-                .label = fmt::format("{} {} x{} {}", row.device, row.framework, row.cards, tail ? "p99" : "p50"),
-                .look = SeriesLook::line,
-                .points = {},
-                .category = category,
-                .dash = tail ? std::size_t{1} : 0};
+            Series series{.label = fmt::format("{}, {}", differences.name(row), tail ? "p99" : "p50"),
+                          .look = SeriesLook::line,
+                          .points = {},
+                          .category = category,
+                          .dash = tail ? std::size_t{1} : 0};
             for (const Row::AtRate& at : row.rates)
                 series.points.push_back({at.rate, 1e3 * (tail ? at.p99_s : at.p50_s)});
             chart.series.push_back(std::move(series));
@@ -155,12 +147,12 @@ Columns<Row> serving_columns(const ServingReport& report) {
                          }});
         };
         add("tpot", "per token", &Serving::tpot_s);
-        add("latency", "end to end", &Serving::latency_s);
+        add("latency", "latency", &Serving::latency_s);
     }
     add_percentiles(columns, "ttft", "first token", &Serving::ttft_s);
     add_percentiles(columns, "tpot", "per token", &Serving::tpot_s);
     add_percentiles(columns, "itl", "between tokens", &Serving::itl_s);
-    add_percentiles(columns, "latency", "end to end", &Serving::latency_s);
+    add_percentiles(columns, "latency", "latency", &Serving::latency_s);
     return columns;
 }
 
@@ -176,12 +168,11 @@ std::string to_table(const ServingReport& report, Style style) {
                 rows_that_run(report.rows),
                 differences.keys() +
                     (report.generates
-                         ? "?layout ?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
-                           "ttft_p50_s ttft_p99_s tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s "
-                           "mean_sequences utilisation peak_cache_share power_w energy_per_item_j bound ?largest_rate"
-                         : "?keeps_level ?dollars_per_million requests_per_s latency_mean_s "
-                           "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation power_w "
-                           "energy_per_item_j bound ?largest_rate"))
+                         ? "?layout ?keeps_level ?dollars_per_million ?largest_rate tokens_per_s ttft_p50_s ttft_p99_s "
+                           "tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s requests_per_s bound mean_sequences "
+                           "utilisation peak_cache_share power_w energy_per_item_j"
+                         : "?keeps_level ?dollars_per_million ?largest_rate latency_p50_s latency_p90_s latency_p99_s "
+                           "requests_per_s bound mean_sequences utilisation power_w energy_per_item_j"))
             .print(style);
     text += "\nbatch: sequences that run, on average; busy: share of the time in which a step runs\n";
     if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report));
@@ -219,9 +210,9 @@ std::string to_csv(const ServingReport& report) {
 std::string serving_page(const ServingReport& report) {
     const Row& best = report.rows.front();
     std::vector<std::string> warnings = report.warnings;
-    for (const Row& row : report.rows) warnings = joined(warnings, row.warnings);
+    for (const Row& row : report.rows) warnings = joined(std::move(warnings), row.warnings);
     const std::string html =
-        section("Best", "<p id=\"best\">" + escape_markup(report.ranking.verdict) + "</p>") +
+        verdict_line(report.ranking.verdict) +
         section("Combinations",
                 serving_columns(report)
                     .select(report.rows,
@@ -230,8 +221,7 @@ std::string serving_page(const ServingReport& report) {
                                 "?tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s latency_p50_s "
                                 "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
                     .page_table("combinations")) +
-        rates_figure(report) + section("The best over time", timeline_figure(best.serving)) +
-        section("Warnings", warning_list(warnings));
+        rates_figure(report) + section("The best over time", timeline_figure(best.serving)) + warning_list(warnings);
     return page(fmt::format("{}: {}", report.model, report.workload), html);
 }
 

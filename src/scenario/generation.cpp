@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "ftax/error.hpp"
@@ -184,7 +185,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
     const auto without = arguments.choice.level.empty() ? std::nullopt : std::optional(report::Criterion::throughput);
     report.ranking = ranking_of(arguments.choice, without, "tokens");
     std::vector<report::PredictionReport> runs;
-    std::vector<std::string> warnings;
+    std::set<std::string> reported;
     for (Combination& one : combinations(run, arguments.choice)) {
         report::GenerationRow row{one.choice()};
         row.model = runs.size();
@@ -192,15 +193,10 @@ GenerationResult generate(const GenerationArguments& arguments) {
             Generator& generator = result.models.add(arguments.model, one.run, one.cards, anchors);
             row.precision = one.run.precision;
             runs.push_back(report_on(generator.predictor(), arguments.model));
-            for (const auto* more : {&result.models.graphs.back()->warnings, &generator.predictor().device().warnings,
-                                     &generator.predictor().framework().warnings}) {
-                for (const std::string& warning : *more) {
-                    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
-                        warnings.push_back(warning);
-                }
-            }
-            for (report::GenerationRow& batch : rows_of(generator, arguments, row))
+            for (report::GenerationRow& batch : rows_of(generator, arguments, row)) {
+                reported.insert(batch.generation.warnings.begin(), batch.generation.warnings.end());
                 report.rows.push_back(std::move(batch));
+            }
         } catch (const Error& error) {
             if (error.code() != ErrorCode::usage) throw;
             row.skipped = error.what();
@@ -210,7 +206,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
     rank_rows(report.rows, report.ranking);
     if (!report.rows.front().runs()) throw Error(ErrorCode::usage, report.rows.front().skipped);
     report.run = std::move(runs[shown(report).model]);
-    report.run.warnings = std::move(warnings);
+    report.run.warnings = warnings_besides(reported);
     return result;
 }
 

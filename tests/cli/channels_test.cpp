@@ -45,6 +45,8 @@ TEST_CASE("each warning on standard error is also in JSON and in every row of CS
         {"compare", "resnet18", "--device", "l4", "--framework", "torch-compile", "--batch", "1,8"},
         {"generate", "llama-3-8b", "--device", "l4", "--framework", "torch-compile", "--batch", "1", "--prompt", "64",
          "--new-tokens", "8"},
+        {"generate", "llama-3-8b", "--device", "h100-sxm5-80gb", "--framework", "vllm@0.11", "--precision", "fp8",
+         "--batch", "1", "--prompt", "64", "--new-tokens", "8"},
         {"inspect", "resnet18", "--kernels", "--device", "l4", "--framework", "torch-compile", "--batch", "1"},
         {"inspect", fixed_onnx}};
     for (const auto& command : commands) {

@@ -1,7 +1,7 @@
 """The pages of ftax as a reader's browser shows them: browser_test.py FTAX.
 
 Nothing complains in the console, what the tables show is what --json says, a click on a heading sorts, charts can be read on
-a phone, in the dark and on paper. Takes Chromium from FTAX_BROWSER or the PATH; without one it is skipped (77).
+a phone, in the dark and on paper, a wide window clips no table, the keyboard reaches every control, and no page exceeds 300 kB. Takes Chromium from FTAX_BROWSER or the PATH; without one it is skipped (77).
 """
 
 import json
@@ -70,6 +70,12 @@ LAYOUT = """(() => {
   return wrong;
 })()"""
 
+# Tables that a wide window clips, and controls without a name or out of the keyboard's reach.
+CLIPPED = """[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1)
+  .map(e => `${e.firstElementChild.id} needs ${e.scrollWidth} px of ${e.clientWidth}`)"""
+CONTROLS = """[...document.querySelectorAll('button,input,summary,[role=button],.legend [data-series],#timeline svg')].filter(e =>
+  e.tabIndex < 0 || !(e.textContent || e.placeholder || e.getAttribute('aria-label') || e.labels?.length)).map(e => e.outerHTML.slice(0, 90))"""
+
 # Least contrast between letters and ground, of the page and of its charts; and how light the ground is.
 CONTRAST = """(() => {
   const light = colour => {
@@ -77,10 +83,16 @@ CONTRAST = """(() => {
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const ground = light(getComputedStyle(document.body).backgroundColor);
-  const inks = [...document.querySelectorAll('h1,p,th,td,figcaption,svg.plot text')].map(e =>
+  const inks = [...document.querySelectorAll('h1,p,th,td,label,figcaption,svg.plot text')].map(e =>
     light(e.tagName === 'text' ? getComputedStyle(e).fill : getComputedStyle(e).color));
   return {ground, least: Math.min(...inks.map(ink => (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05)))};
 })()"""
+
+# Charts side by side: the card, the line that stands out, intervals that show, all lines, ticks of the latency.
+PANELS = """[...document.querySelectorAll('section figure.picked')].map(figure => ({title: figure.parentElement.querySelector('h2').textContent,
+  picked: figure.querySelector('.legend .on').textContent.trim(), lines: figure.querySelectorAll('.plot .line').length,
+  bands: [...figure.querySelectorAll('.band.own')].filter(e => getComputedStyle(e).display !== 'none').length,
+  ticks: [...figure.querySelectorAll('.plot text[text-anchor=end]')].map(e => e.textContent)}))"""
 
 PREFIXES = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "": 1}
 
@@ -176,10 +188,15 @@ class Test:
                 self.check(False, f"{what}: {complaint}")
             width_used = self.browser.evaluate("document.documentElement.scrollWidth")
             self.check(width_used <= width, f"{what}: the page is {width_used} wide")
+            for clipped in self.browser.evaluate(CLIPPED) if width == 1400 else []:
+                self.check(False, f"{what}: {clipped}")
             contrast = self.browser.evaluate(CONTRAST)
             self.check(contrast["least"] >= 4.5, f"{what}: contrast {contrast['least']:.2f}")
             dark = scheme == "dark" and media == "screen"
             self.check((contrast["ground"] < 0.1) == dark, f"{what}: the ground's lightness is {contrast['ground']:.2f}")
+        for control in self.browser.evaluate(CONTROLS):
+            self.check(False, f"{self.name}: the keyboard does not reach {control}, or it has no name")
+        self.check(os.path.getsize(self.path) <= 300e3, f"{self.name}: {os.path.getsize(self.path)} bytes")
         self.browser.view(1400)
 
     def finish(self):
@@ -244,17 +261,28 @@ def check_filter(test):
 
 def check_explore(test):
     """Each slider changes the answer, the crossover moves, and the answer is what predict says."""
-    test.name, path = "explore", os.path.join(test.folder, "explore.html")
-    subprocess.run([test.ftax, "explore", "bert", "--device", "t4,a100-sxm4-40gb", "--framework", "pytorch-eager@1.13", "--over", "seq=64:256:x2", "--html", path],
+    test.name, test.path = "explore", os.path.join(test.folder, "explore.html")
+    subprocess.run([test.ftax, "explore", "bert", "--device", "t4,a100-sxm4-40gb", "--framework", "pytorch-eager@1.13", "--over", "seq=64:256:x2", "--html", test.path],
                    check=True, capture_output=True)
     test.browser.view(1400)
-    test.browser.open(path)
+    test.browser.open(test.path)
+    answer = "[document.getElementById('answer').textContent, document.getElementById('mark')?.getAttribute('d')]"
 
     def drag(slider, value):
         test.browser.evaluate(f"{{const s = document.getElementById('{slider}'); s.value = {value}; s.dispatchEvent(new Event('input'));}}")
-        return test.browser.evaluate("[document.getElementById('answer').textContent, document.getElementById('mark')?.getAttribute('d')]")
+        return test.browser.evaluate(answer)
 
-    seen = [drag("batch", 0), drag("batch", 3), drag("dimension", 1), drag("card", 1)]
+    seen = [drag("batch", 0), drag("batch", 3), drag("dimension", 1)]
+    test.browser.click("#cards label:nth-of-type(2)")
+    seen.append(test.browser.evaluate(answer))
+    state = test.browser.evaluate("location.hash")
+    test.check(state == "#batch=8&seq=128&card=NVIDIA+A100-SXM4-40GB", f"{test.name}: the address says {state}")
+    test.browser.load("about:blank")
+    test.browser.load(f"file://{test.path}{state}")
+    test.check(test.browser.evaluate(answer) == seen[3], f"{test.name}: the address {state} gives {test.browser.evaluate(answer)}")
+    listed = test.browser.evaluate("[...document.querySelectorAll('#cards output')].map(e => e.textContent)")
+    test.check(len(set(listed)) == 2 and seen[3][0].startswith(listed[1]), f"{test.name}: cards show {listed}")
+    test.check(test.browser.evaluate("document.querySelectorAll('#explorer .legend svg').length") == 3, f"{test.name}: swatches")
     test.check(len({answer for answer, _ in seen}) == 4, f"{test.name}: {seen}")
     test.check(seen[0][1] == seen[1][1] and seen[1][1] != seen[2][1] != seen[3][1], f"{test.name}: marks {seen}")
     run = subprocess.run([test.ftax, "predict", "bert", "--device", "a100-sxm4-40gb", "--framework", "pytorch-eager@1.13", "--batch", "8", "--dim", "seq=128", "--json", "-"],
@@ -262,7 +290,6 @@ def check_explore(test):
     crossover = json.loads(run.stdout)["crossover"]["batch"]
     shown = float(re.search(r"bottleneck at batch ([0-9.]+)\.", seen[3][0])[1])
     test.check(abs(shown / crossover - 1) < 0.006, f"{test.name}: crossover {shown}, predict says {crossover}")
-    test.check(os.path.getsize(path) < 1e6, f"{test.name}: more than 1 MB")
     test.reads()
     for complaint in test.browser.complaints():
         test.check(False, f"{test.name}: {complaint}")
@@ -279,6 +306,49 @@ def check_compare(test):
         if "skipped" in row:
             test.check(f"{row['framework']} on {row['device']}, {row['precision']}: {row['skipped']}" in left_out, f"{test.name}: {row} is not shown")
     test.check(left_out, f"{test.name}: nothing is left out")
+    test.finish()
+    result = test.page("compare cards", "compare", "resnet18", "--device", "t4,l4", "--framework", "pytorch-eager@1.13,torchscript", "--batch", "1,8,32")
+    panels = test.browser.evaluate(PANELS)
+    best = [next(row for row in result["rows"] if row["device"] == panel["title"]) for panel in panels]
+    test.check([panel["title"] for panel in panels] == list(dict.fromkeys(row["device"] for row in result["rows"])), f"{test.name}: {panels}")
+    test.check([panel["picked"].split("@")[0] for panel in panels] == [row["framework"].split("@")[0] for row in best], f"{test.name}: {panels}")
+    test.check(all(panel["bands"] == 1 and panel["lines"] == 2 for panel in panels), f"{test.name}: {panels}")
+    test.check(panels[0]["ticks"] == panels[1]["ticks"], f"{test.name}: other axes: {panels}")
+    test.finish()
+
+
+def check_generate(test):
+    result = test.page("generate", "generate", "llama-3-8b", "--device", "h100-sxm5-80gb,l40s", "--framework", "vllm@0.11",
+                       "--precision", "bf16,fp8", "--batch", "1,16", "--prompt", "256", "--new-tokens", "32")
+    rows = [row["device"]["slug"] if isinstance(row["device"], dict) else row["device"] for row in result["predictions"]]
+    test.check(len(test.table("generations")) == len(rows) == 8, f"{test.name}: {len(rows)} predictions")
+    test.check([panel["title"] for panel in test.browser.evaluate(PANELS)] == list(dict.fromkeys(rows)), f"{test.name}: panels of {rows}")
+    test.finish()
+
+
+def check_serve(test):
+    """The chart over time spans the run, and the first line is that of the program."""
+    result = test.page("serve", "serve", "llama-3-8b", "--device", "h100-sxm5-80gb,l40s", "--framework", "vllm@0.11", "--rate", "20",
+                       "--prompt", "512", "--new-tokens", "128", "--slo", "ttft=500ms")
+    test.equal("combinations", result["rows"], ("device", "framework", "keeps_level", "requests_per_s", "latency_p99_s"))
+    test.check(test.browser.evaluate("document.getElementById('best').textContent") == result["verdict"], f"{test.name}: another verdict")
+    running = test.browser.evaluate("""(() => {
+      const plot = [...document.querySelectorAll('svg.plot')].at(-1), xs = plot.querySelector('.line.k0').getAttribute('d').match(/[ML][0-9.]+/g);
+      return xs.map(text => Number(text.slice(1)));
+    })()""")
+    gaps = [b - a for a, b in zip(running, running[1:])]
+    test.check(200 < len(running) <= 512 and running[0] < 110 and running[-1] > 600 and max(gaps) < 30,
+               f"{test.name}: {len(running)} moments from {running[0]} to {running[-1]}, at most {max(gaps)} apart")
+    test.finish()
+
+
+def check_headroom(test):
+    result = test.page("headroom", "headroom", "bert", "--device", "quadro-rtx-8000", "--precision", "fp16", "--dim", "seq=128")
+    test.equal("growths", result["headroom"], ("property", "latency_s", "bound"))
+    test.equal("frameworks", result["frameworks"], ("framework", "latency_s", "bound"))
+    grown = [row[3]["value"] for row in test.table("growths")]
+    test.check(grown == [row["to"] / row["from"] for row in result["headroom"]], f"{test.name}: growth {grown}")
+    test.check(test.browser.evaluate("document.getElementById('best').textContent") == result["verdict"], f"{test.name}: another verdict")
     test.finish()
 
 
@@ -326,6 +396,12 @@ def check_extremes(test):
             file.write(f"NVIDIA A100-PCIE-40GB,add,fp32,b=76 h={h},{0.0263 + h * 1e-6:.6f}\n")
     test.page("nearly equal rows", "validate", rows)
     test.finish()
+    with open(rows, "w") as file:
+        file.write("gpu,op,precision,shape,latency_ms\n")
+        for i in range(12000):
+            file.write(f"NVIDIA A100-PCIE-40GB,{'add' if i % 2 else 'mul'},fp32,b={1 + i // 40 * 7} h={64 * (1 + i % 40)},{0.004 * 1.0007 ** i:.6f}\n")
+    test.page("thousands of rows", "validate", rows)
+    test.finish()
     test.page("many pairs", "compare", "resnet18", "--device", "t4,l4,a10g", "--framework",
               "pytorch-eager,torchscript,onnxruntime-cuda", "--batch", "1,2,3,4,5,6,7,8,9,10")
     test.finish()
@@ -360,6 +436,9 @@ def main():
         check_filter(test)
         check_explore(test)
         check_compare(test)
+        check_generate(test)
+        check_serve(test)
+        check_headroom(test)
         check_crossover(test)
         check_validate(test, rows_path)
         check_hostile(test)

@@ -133,16 +133,37 @@ TEST_CASE("a square chart has the same range on both axes, and indistinguishable
     chart.series.push_back(
         {.label = "many", .look = SeriesLook::scatter, .points = {{1, 1}, {1.0001, 1}, {100, 20}}, .category = 1});
     const std::string figure = to_figure(chart, "");
-    const std::size_t dots = figure.find("class=\"dot cloud k1\"");
+    const std::size_t dots = figure.find("class=\"crowd k1\"");
     REQUIRE(dots != std::string::npos);
     const std::string path = figure.substr(dots, figure.find("/>", dots) - dots);
     CHECK(std::count(path.begin(), path.end(), 'M') == 2);
-    CHECK(std::count(path.begin(), path.end(), 'z') == 2);
+    CHECK(std::count(path.begin(), path.end(), 'h') == 2);
     for (const char* tick : {">100<", ">1<"}) {
         const std::size_t first = figure.find(tick);
         REQUIRE(first != std::string::npos);
         CHECK(figure.find(tick, first + 1) != std::string::npos);  // on the other axis too
     }
+}
+
+TEST_CASE("a linear chart begins at zero, and charts side by side share the extent that they are given") {
+    Chart chart{
+        .title = "c", .x_label = "x", .y_label = "y", .series = {{.label = "a", .points = {{2, 1}, {4, 2}, {8, 4}}}}};
+    chart.linear = true;
+    const auto xs = [](const std::string& figure) {
+        std::vector<double> found;
+        const std::regex dot("class=\"dot prediction\" d=\"M([0-9.]+) ");
+        for (auto at = std::sregex_iterator(figure.begin(), figure.end(), dot); at != std::sregex_iterator(); ++at)
+            found.push_back(std::stod((*at)[1]));
+        return found;
+    };
+    const std::string figure = to_figure(chart, "");
+    CHECK(figure.find(">0<") != std::string::npos);
+    const std::vector<double> alone = xs(figure);
+    REQUIRE(alone.size() == 3);
+    CHECK(alone[2] - alone[1] == approx(2 * (alone[1] - alone[0])).epsilon(0.01));
+    chart.extent = {{16, 4}};
+    const std::vector<double> wider = xs(to_figure(chart, ""));
+    CHECK(wider[2] - wider[0] == approx((alone[2] - alone[0]) / 2).epsilon(0.01));
 }
 
 TEST_CASE("names of references that end close to each other do not lie on each other") {

@@ -1,5 +1,6 @@
 // Sliders over predictions: `data` holds them by card, by value of the dimension and by batch, in microseconds.
 const slide = id => document.getElementById(id), at = id => Number(slide(id)?.value ?? 0);
+const choices = [...document.querySelectorAll('#cards input')], picked = () => Math.max(0, choices.findIndex(choice => choice.checked));
 const plot = document.querySelector('#explorer svg.plot'), edge = {left: 92, right: 600, top: 14, foot: 340};
 const every = data.cards.flatMap(card => card.curves).flatMap(curve => [...curve.low, ...curve.high, ...curve.host, ...curve.device]);
 const range = {y: [Math.max(1, Math.min(...every)), Math.max(...every)], x: [data.batches[0], data.batches.at(-1)]};
@@ -21,9 +22,13 @@ for (let power = Math.ceil(Math.log10(range.y[0])); 10 ** power <= range.y[1]; +
 grid += text((edge.left + edge.right) / 2, 388, 'middle', 'batch');
 
 const draw = () => {
-  const card = data.cards[at('card')], curve = card.curves[at('dimension')], i = at('batch'), batch = data.batches[i];
+  const card = data.cards[picked()], curve = card.curves[at('dimension')], i = at('batch'), batch = data.batches[i];
   slide('batch-value').textContent = batch;
-  slide('card-value').textContent = card.name;
+  const latencies = data.cards.map(({curves}) => curves[at('dimension')].latency[i]), longest = Math.max(...latencies);
+  choices.forEach((choice, k) => {
+    choice.parentElement.style.setProperty('--share', `${100 * latencies[k] / longest}%`);
+    choice.parentElement.lastElementChild.textContent = time(latencies[k]);
+  });
   if (data.dimension) slide('dimension-value').textContent = data.values[at('dimension')];
   const [megabytes, fits] = curve.memory[i], waits = Math.max(0, 1 - curve.device[i] / curve.latency[i]);
   const inside = curve.crossovers.filter(({batch}) => batch >= range.x[0] && batch <= range.x[1]);
@@ -40,5 +45,17 @@ const draw = () => {
     inside.map(({batch}, i) => `<path class="mark"${i ? '' : ' id="mark"'} d="M${x(batch)} ${edge.top}V${edge.foot}"/>`).join('') +
     `<circle class="dot prediction" cx="${x(batch)}" cy="${y(curve.latency[i])}" r="6"/>`;
 };
-for (const id of ['batch', 'dimension', 'card']) slide(id)?.addEventListener('input', draw);
-draw();
+// What is chosen stands in the address, as #batch=8&seq=128&card=NVIDIA+L4, and is taken from there.
+const fields = [['batch', data.batches, at, (id, i) => { slide(id).value = i; }], [data.dimension, data.values, () => at('dimension'), (_, i) => { slide('dimension').value = i; }],
+  ['card', data.cards.map(({name}) => name), picked, (_, i) => { choices[i].checked = true; }]].filter(([name]) => name);
+const read = () => {
+  const state = new URLSearchParams(location.hash.slice(1));
+  for (const [name, values, , put] of fields) put(name, Math.max(0, values.map(String).indexOf(state.get(name))));
+  draw();
+};
+for (const input of document.querySelectorAll('#explorer input')) input.addEventListener('input', () => {
+  draw();
+  history.replaceState(null, '', '#' + new URLSearchParams(fields.map(([name, values, get]) => [name, values[get(name)]])));
+});
+addEventListener('hashchange', read);
+read();

@@ -22,6 +22,8 @@ for (const table of document.querySelectorAll('table.sortable')) {
   table.parentElement.before(box);
   table.filter = text => { box.value = text; box.dispatchEvent(new Event('input')); };
 }
+// A table that needs more than its column of the page gets both.
+for (const wide of document.querySelectorAll('section .wide')) if (wide.scrollWidth > wide.clientWidth + 1) wide.classList.add('spans');
 const launches = document.getElementById('launches');
 if (launches && launches.filter) for (const row of document.querySelectorAll('#modules tbody tr')) {
   const link = document.createElement('span'), cell = row.cells[0];  // a button would not break long names

@@ -73,6 +73,20 @@ TEST_CASE("requests and tokens are conserved, and Little's law holds") {
     }
 }
 
+TEST_CASE("the moments of a long run are evenly spread over all of it") {
+    for (const std::size_t count : {5, 300, 3000}) {
+        const auto requests = draw_requests(count, 20, 100, 40, 0, 3);
+        const Serving serving = serve(requests, {}, engine);
+        const std::vector<ServingMoment>& moments = serving.timeline;
+        REQUIRE(moments.size() <= 512);
+        REQUIRE(static_cast<std::int64_t>(moments.size()) >= std::min<std::int64_t>(serving.steps, 256));
+        double widest_s = moments.front().time_s;
+        for (std::size_t i = 1; i < moments.size(); ++i)
+            widest_s = std::max(widest_s, moments[i].time_s - moments[i - 1].time_s);
+        if (count > 5) CHECK(widest_s < moments.back().time_s / 40);
+    }
+}
+
 TEST_CASE("the pages of the cache are never more than there are, and evicted sequences end") {
     const auto requests = draw_requests(500, 0, 200, 200, 0.5, 5);
     const Serving evicting = serve(requests, {.cache_tokens = 4000}, engine);
