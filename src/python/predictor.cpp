@@ -4,6 +4,7 @@
 #include "ftax/headroom.hpp"
 #include "ftax/predict.hpp"
 #include "src/python/bindings.hpp"
+#include "src/report/charts.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"
@@ -12,6 +13,7 @@ namespace ftax::python {
 namespace {
 
 using Bindings = std::map<std::string, std::int64_t>;
+using Batches = std::vector<std::optional<std::int64_t>>;  ///< nullopt: the model fixes it
 
 /// One prediction with its memory as JSON, under the names of `ftax predict --json`.
 std::string to_text(const Prediction& p, const MemoryUse& memory) {
@@ -22,22 +24,6 @@ std::string to_text(const Prediction& p, const MemoryUse& memory) {
     json["memory_bytes"] = memory.total_bytes();
     json["fits"] = memory.fits();
     return json.dump();
-}
-
-std::string to_text(const std::vector<Crossover>& crossovers) {
-    const report::Columns<Crossover> columns{
-        {"batch", "", report::Unit::plain, &Crossover::batch},
-        {"low", "", report::Unit::plain, &Crossover::low},
-        {"high", "", report::Unit::plain, &Crossover::high},
-        {"host_s", "", report::Unit::plain, &Crossover::host_s},
-        {"gpu_waits", "", report::Unit::text, [](const Crossover& c) { return c.gpu_waits_above ? "above" : "below"; }},
-        {"causes", "", report::Unit::text, [](const Crossover& c) {
-             report::Json causes = report::Json::array();
-             for (const HostCause& cause : c.causes)
-                 causes.push_back({name_of(cause.kind), cause.operations, cause.host_s});
-             return causes;
-         }}};
-    return columns.select(crossovers).json().dump();
 }
 
 std::string to_text(const std::vector<Headroom>& growths) {
@@ -79,19 +65,31 @@ class SharedPredictor {
         const std::lock_guard guard(mutex_);
         return predict_alone({dims.begin(), dims.end()});
     }
-    [[nodiscard]] std::vector<std::string> sweep(const std::vector<std::int64_t>& batches, const Bindings& dims) {
+    [[nodiscard]] std::vector<std::string> sweep(const Batches& batches, const Bindings& dims) {
         const std::lock_guard guard(mutex_);
-        ShapeBindings bindings{dims.begin(), dims.end()};
         std::vector<std::string> predictions;
-        for (const std::int64_t batch : batches) {
-            bindings["batch"] = batch;
-            predictions.push_back(predict_alone(bindings));
-        }
+        for (const auto& batch : batches)
+            predictions.push_back(predict_alone(scenario::with_batch({dims.begin(), dims.end()}, batch)));
         return predictions;
+    }
+    /// Table and chart of a sweep.
+    [[nodiscard]] std::pair<std::string, std::string> render(const Batches& batches, const Bindings& dims) {
+        const std::lock_guard guard(mutex_);
+        scenario::HeldWarnings reported_before;
+        const scenario::GivenGraph holding(nullptr, &reported_before);
+        report::PredictionReport report = scenario::report_on(*predictor_, {.model = graph_.name});
+        report.dims = {dims.begin(), dims.end()};
+        for (const auto& batch : batches)
+            report.rows.push_back(scenario::predicted_row(*predictor_, report.dims, batch));
+        return {to_table(report, {}), to_svg(latency_chart(report))};
     }
     [[nodiscard]] std::string crossovers(const Bindings& dims, std::int64_t largest) {
         const std::lock_guard guard(mutex_);
-        return to_text(find_crossovers(*predictor_, {dims.begin(), dims.end()}, largest));
+        return report::crossover_columns()
+            .select(find_crossovers(*predictor_, {dims.begin(), dims.end()}, largest),
+                    "batch low high host_s gpu_waits causes")
+            .json()
+            .dump();
     }
     [[nodiscard]] std::string headroom(const Bindings& dims, double budget) const {
         if (!(budget > 0)) throw Error(ErrorCode::usage, "the budget must be a share above 0, e.g. 0.05");
@@ -147,6 +145,7 @@ void bind_predictor(nb::module_& module) {
             nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
+        .def("render", &SharedPredictor::render, "batches"_a, "dims"_a, Release())
         .def("crossovers", &SharedPredictor::crossovers, "dims"_a, "largest"_a, Release())
         .def("headroom", &SharedPredictor::headroom, "dims"_a, "budget"_a, Release())
         .def("operators", &SharedPredictor::operators, "dims"_a, Release())

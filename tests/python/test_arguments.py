@@ -67,8 +67,15 @@ def test_results_travel():
     assert json.loads(json.dumps(sweep.to_dict()))["predictions"][1]["batch"] == 8
     assert pickle.loads(pickle.dumps(sweep[0])).latency_s == sweep[0].latency_s
     html = sweep._repr_html_()
-    assert html.count("<tr>") == 3 and "bert, t4" in html
-    assert "<table>" in sweep[0]._repr_html_()
+    assert html.startswith("<svg") and "line prediction" in html and "bert on NVIDIA Tesla T4" in html
+    assert again._repr_html_() == html and str(again) == str(sweep)
+    assert "bound by" in sweep[0]._repr_html_()
+
+
+def test_a_sweep_prints_the_table_of_the_program():
+    words = ["predict", "bert", "--device", "t4", "--batch", "1,8", "--dim", "seq=128"]
+    table = ftax._ftax.run(words, None, False)[1].split("\ncrossover:")[0]
+    assert str(ftax.predict("bert", "t4", batch=[1, 8], seq=128)) == table
 
 
 def test_a_sweep_is_a_frame():

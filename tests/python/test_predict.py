@@ -190,12 +190,6 @@ def test_a_report_is_a_table_a_frame_and_a_page(tiny):
     assert len(ftax.compare(tiny, ["t4", "l4"], batch=[1, 64], top=3)) == 3
 
 
-def test_a_sweep_prints_its_table():
-    lines = str(ftax.predict("bert", "t4", batch=[1, 8], seq=128)).splitlines()
-    assert lines[0].startswith("bert, t4, pytorch-eager, fp32, seq 128") and len(lines) == 4
-    assert lines[1].split()[:2] == ["batch", "latency"] and len({len(line) for line in lines[1:]}) == 1
-
-
 def test_the_examples_of_the_docstrings_hold():
     import doctest
     import warnings

@@ -12,13 +12,12 @@ model leaves open are keyword arguments. All times are seconds. Whatever takes t
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import operator
 import os
 import sys
 import warnings as _warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from html import escape as _escape
 from typing import TYPE_CHECKING, Any, Union
@@ -136,7 +135,7 @@ class Prediction:
         return f"<ftax.Prediction {self.latency_s * 1e3:.4g} ms, bound by {self.bound}>"
 
     def _repr_html_(self) -> str:
-        return Sweep([self], [None])._repr_html_()
+        return f"<pre>{_escape(explain(self))}</pre>"
 
 
 @dataclass(frozen=True)
@@ -165,15 +164,24 @@ class Headroom:
 
 
 class Sweep(list):
-    """The predictions of one model for a list of batches: a list, with what it was asked for."""
+    """The predictions of one model for a list of batches: a list, with what it was asked for. print() shows the table that
+    `ftax predict` prints, a notebook the chart too.
 
-    def __init__(self, predictions: Iterable[Prediction] = (), batches: Iterable[int | None] = (), *, model: str = "",
-                 device: str = "", framework: str = "", host: str = "", precision: str = "",
-                 dims: dict[str, int] | None = None) -> None:
+    >>> sweep = ftax.predict("resnet50", "t4", batch=[1, 8])
+    >>> sweep[1].latency_s > sweep[0].latency_s
+    True
+    """
+
+    def __init__(self, predictions: Iterable[Prediction], batches: Iterable[int | None], render: Callable[[], tuple[str, str]], *,
+                 model: str, device: str, framework: str, host: str, precision: str, dims: dict[str, int]) -> None:
         super().__init__(predictions)
-        self.batches = list(batches)
+        self.batches, self._render = list(batches), render
         self.model, self.device, self.framework, self.host, self.precision = model, device, framework, host, precision
-        self.dims = dict(dims or {})
+        self.dims = dims
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        sides = {name: value for name, value in self.to_dict().items() if name != "predictions"}
+        return functools.partial(Sweep, **sides), (list(self), self.batches, functools.partial(tuple, self._render()))
 
     @property
     def warnings(self) -> list[str]:
@@ -199,30 +207,11 @@ class Sweep(list):
             row["warnings"] = "; ".join(row["warnings"])
         return pandas.DataFrame(rows)
 
-    def _cells(self) -> list[tuple[str, ...]]:
-        """A table: its heading, and a row per batch."""
-        cells = [("batch", "latency", "90 % interval", "host", "device", "bound", "memory")]
-        for batch, p in zip(self.batches, self):
-            cells.append(("" if batch is None else str(batch), f"{p.latency_s * 1e3:.3g} ms",
-                          f"{p.low_s * 1e3:.3g} to {p.high_s * 1e3:.3g} ms", f"{p.host_s * 1e3:.3g} ms",
-                          f"{p.device_s * 1e3:.3g} ms", p.bound, f"{p.memory_bytes / 1e9:.3g} GB"))
-        return cells
-
-    def _title(self) -> str:
-        return ", ".join(filter(None, [self.model, self.device, self.framework, self.precision,
-                                       *(f"{name} {value}" for name, value in self.dims.items())]))
-
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells)]
-        lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in cells)
-        return "\n".join([self._title(), *lines])
+        return self._render()[0].rstrip("\n")
 
     def _repr_html_(self) -> str:
-        html = "".join("<tr>" + "".join(f"<{tag}>{_escape(cell)}</{tag}>" for cell in row) + "</tr>"
-                       for tag, row in zip(itertools.chain(["th"], itertools.repeat("td")), self._cells()))
-        notes = "".join(f"<li>{_escape(warning)}</li>" for warning in self.warnings)
-        return f"<table><caption>{_escape(self._title())}</caption>{html}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+        return f"{self._render()[1]}<pre>{_escape(str(self))}</pre>"
 
 
 class Predictor:
@@ -274,14 +263,14 @@ class Predictor:
         """Predicts one forward pass per batch size; without a batch, one of a model that fixes its own."""
         sizes = _dims(self._graph, dims)
         if batch is None and "batch" not in self._graph.symbols:
-            texts, batches = [self._predictor.predict(sizes)], [None]
+            batches: list[int | None] = [None]
         else:
             batches = _wholes("batch", 1 if batch is None else batch)
             if "batch" not in self._graph.symbols:
                 raise UsageError(f"the batch of {self._graph.name} is fixed: leave batch out, or load it with vary_batch=True")
-            texts = self._predictor.sweep(batches, sizes)
-        return Sweep((Prediction(**json.loads(text)) for text in texts), batches, model=self._graph.name, device=self.device, framework=self.framework,
-                     host=self.host, precision=self.precision, dims=sizes)
+        predictions = (Prediction(**json.loads(text)) for text in self._predictor.sweep(batches, sizes))
+        return Sweep(predictions, batches, functools.partial(self._predictor.render, batches, sizes), model=self._graph.name,
+                     device=self.device, framework=self.framework, host=self.host, precision=self.precision, dims=sizes)
 
     def latency_s(self, batch: int | Iterable[int], **dims: int) -> np.ndarray:
         """Latencies of a sweep as an array."""
@@ -294,7 +283,7 @@ class Predictor:
     def crossovers(self, largest: int = 4096, **dims: int) -> list[Crossover]:
         """Every batch up to `largest` at which host and device take equally long, in ascending order."""
         found = json.loads(self._predictor.crossovers(_dims(self._graph, dims), _whole("largest", largest)))
-        return [Crossover(**{**one, "causes": [tuple(cause) for cause in one["causes"]]}) for one in found]
+        return [Crossover(**{**one, "causes": [tuple(cause.values()) for cause in one["causes"]]}) for one in found]
 
     def headroom(self, budget: float = 0.05, **dims: int) -> list[Headroom]:
         """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency."""
@@ -387,16 +376,14 @@ class Report(list):
         return f'<iframe srcdoc="{_escape(self._write_page())}" style="width:100%;height:640px;border:0"></iframe>'
 
 
-def _run(command: str, model: Model, arguments: dict[str, Any], example_inputs: Any = None) -> Report:
-    """Runs a command of the program: an argument is its option --argument, or else a dimension of the model."""
-    graph = None if isinstance(model, (str, os.PathLike)) else _graph(model, example_inputs)
+def _words(command: str, subject: str, arguments: dict[str, Any], dims: Callable[[dict[str, Any]], Any]) -> list[str]:
+    """The words of a command: an argument is its option --argument, or else goes to `dims`, which refuses unknown ones."""
     known = _ftax.options(command)
-    words = [command, graph.name if graph else os.fspath(model)]
+    words = [command, subject]
     for name, value in arguments.items():
         option = name.replace("_", "-")
         if option not in known:
-            _dims(graph or load_graph(os.fspath(model)), {name: value})
-            words += ["--dim", f"{name}={_whole(name, value)}"]
+            words += [f"--dim={name}={size}" for size in dims({name: value}).values()]
         elif value is not None and name in ("batch", "tp"):
             words.append(f"--{option}={','.join(map(str, _wholes(name, value)))}")
         elif value is True:
@@ -404,6 +391,13 @@ def _run(command: str, model: Model, arguments: dict[str, Any], example_inputs: 
         elif value is not None and value is not False:
             listed = isinstance(value, Iterable) and not isinstance(value, (str, os.PathLike))
             words.append(f"--{option}={','.join(map(str, value)) if listed else value}")
+    return words
+
+
+def _run(command: str, model: Model, arguments: dict[str, Any], example_inputs: Any = None) -> Report:
+    graph = None if isinstance(model, (str, os.PathLike)) else _graph(model, example_inputs)
+    words = _words(command, graph.name if graph else os.fspath(model), arguments,
+                   lambda size: _dims(graph or load_graph(os.fspath(model)), size))
     run = functools.partial(_ftax.run, words, graph)
     report = Report(run(False), lambda: run(True)[2])
     for warning in dict.fromkeys([*report.warnings, *(w for row in report for w in row.get("warnings", ()))]):
@@ -456,12 +450,6 @@ def serve(model: Model, device: Names = None, framework: Names = None, precision
     return _run("serve", model, {"device": device, "framework": framework, "precision": precision, **options_and_dims})
 
 
-for _command in (compare, generate, serve):
-    _command.__doc__ = f"{_command.__doc__}\n    Options, as those of `ftax {_command.__name__}`:\n\n" + "".join(
-        f"    {name.replace('-', '_')}: {text}\n" for name, text in _ftax.options(_command.__name__).items()
-        if name not in ("json", "csv", "html"))
-
-
 def explain(prediction: Prediction) -> str:
     """Says in sentences what a prediction rests on: what limits it, how certain it is and why.
 
@@ -488,18 +476,19 @@ def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims:
     return json.loads(_ftax.inspect_json(graph, _dims(graph, dims), _whole("depth", depth)))
 
 
-def validate(rows: str | os.PathLike[str], *, anchor: str | os.PathLike[str] = "", models: str | os.PathLike[str] = "",
-             by: Sequence[str] = (), device_profile: str | os.PathLike[str] = "",
-             host_profile: str | os.PathLike[str] = "", predictions: str | os.PathLike[str] = "") -> dict[str, Any]:
-    """Predictions against the measured rows of a CSV file; as `ftax validate --json`.
+def validate(rows: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
+    """Predictions against the measured rows of a CSV file; as `ftax validate --json`."""
 
-    `host_profile` says what calls cost the host that rows of operators were measured on. `predictions` names a file
-    that gets every row with its prediction.
-    """
-    options = {"anchor": anchor, "models": models, "by": ",".join(by), "profile": device_profile,
-               "host-profile": host_profile, "predictions": predictions}
-    words = ["validate", os.fspath(rows), *(f"--{name}={os.fspath(value)}" for name, value in options.items() if value)]
-    report = json.loads(_ftax.run(words, None, False)[0])
+    def refuse(argument: dict[str, Any]) -> dict[str, int]:
+        raise UsageError(f"validate has no argument '{next(iter(argument))}'")
+
+    report = json.loads(_ftax.run(_words("validate", os.fspath(rows), options, refuse), None, False)[0])
     for doubt in report["warnings"]:
         _warnings.warn(doubt, stacklevel=2)
     return report
+
+
+for _command in (compare, generate, serve, validate):
+    _command.__doc__ = f"{_command.__doc__}\n    Options, as those of `ftax {_command.__name__}`:\n\n" + "".join(
+        f"    {name.replace('-', '_')}: {text}\n" for name, text in _ftax.options(_command.__name__).items()
+        if name not in ("json", "csv", "html"))
