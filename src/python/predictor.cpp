@@ -5,6 +5,7 @@
 #include "ftax/predict.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/charts.hpp"
+#include "src/report/headroom_report.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"
@@ -24,17 +25,6 @@ std::string to_text(const Prediction& p, const MemoryUse& memory) {
     json["memory_bytes"] = memory.total_bytes();
     json["fits"] = memory.fits();
     return json.dump();
-}
-
-std::string to_text(const std::vector<Headroom>& growths) {
-    const report::Columns<Headroom> columns{{"name", "", report::Unit::text, &Headroom::property},
-                                            {"start", "", report::Unit::plain, &Headroom::from},
-                                            {"end", "", report::Unit::plain, &Headroom::to},
-                                            {"latency_s", "", report::Unit::plain, &Headroom::latency_s},
-                                            {"bound", "", report::Unit::text, &Headroom::bound},
-                                            {"is_open", "", report::Unit::text, &Headroom::is_open},
-                                            {"skipped", "", report::Unit::text, &Headroom::skipped}};
-    return columns.select(growths).json().dump();
 }
 
 /// A predictor that threads may share: prediction changes its state.
@@ -93,8 +83,12 @@ class SharedPredictor {
     }
     [[nodiscard]] std::string headroom(const Bindings& dims, double budget) const {
         if (!(budget > 0)) throw Error(ErrorCode::usage, "the budget must be a share above 0, e.g. 0.05");
-        return to_text(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(),
-                                     {dims.begin(), dims.end()}, budget));
+        return report::growth_columns()
+            .select(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(),
+                                  {dims.begin(), dims.end()}, budget),
+                    "name=property start=from end=to latency_s bound is_open=open skipped")
+            .json()
+            .dump();
     }
     /// Every launch with its times and when it ran.
     [[nodiscard]] std::string operators(const Bindings& dims) {

@@ -197,5 +197,7 @@ def test_the_examples_of_the_docstrings_hold():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = doctest.testmod(ftax, globs={"ftax": ftax})
-    assert run.attempted >= 6 and run.failed == 0
+    assert run.attempted >= 12 and run.failed == 0
+    for name in ("predict", "crossover", "headroom", "inspect", "compare", "generate", "serve", "explain"):
+        assert ">>> " in getattr(ftax, name).__doc__, name
     assert "slo: limits to keep" in ftax.compare.__doc__

@@ -155,12 +155,12 @@ class Headroom:
     """How far one property of a model can grow within a latency budget."""
 
     name: str  #: batch, another dimension, width or depth
-    start: float  #: a dimension's value; 1 for width and depth, which are factors
-    end: float  #: the largest value within the budget
-    latency_s: float  #: there
-    bound: str
-    is_open: bool  #: the search ended before the budget did
-    skipped: str  #: why the property cannot grow; empty when it can
+    start: float = 0  #: a dimension's value; 1 for width and depth, which are factors
+    end: float = 0  #: the largest value within the budget
+    latency_s: float = 0  #: there
+    bound: str = ""
+    is_open: bool = False  #: the search ended before the budget did
+    skipped: str = ""  #: why the property cannot grow; empty when it can
 
 
 class Sweep(list):
@@ -201,11 +201,7 @@ class Sweep(list):
         import pandas
 
         sides = {key: value for key, value in self.to_dict().items() if key not in ("dims", "predictions")}
-        rows = [{**sides, **self.dims, **row} for row in self.rows()]
-        for row in rows:
-            row.update({f"coverage_{of}": share for of, share in row.pop("coverage").items()})
-            row["warnings"] = "; ".join(row["warnings"])
-        return pandas.DataFrame(rows)
+        return pandas.json_normalize([{**sides, **self.dims, **row} for row in self.rows()], sep="_")
 
     def __str__(self) -> str:
         return self._render()[0].rstrip("\n")
@@ -315,6 +311,9 @@ def predict(model: Model, device: str, framework: str | None = None, precision: 
     """Predicts a model for each batch size (default: 1, or the one that the model fixes).
 
     Keyword arguments are dimensions that the model leaves open (seq=128) and options of Predictor (anchor, host, …).
+
+    >>> [p.bound for p in ftax.predict("resnet50", "a100-sxm4-40gb", precision="fp16", batch=[1, 64])]
+    ['host', 'compute']
     """
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     return predictor.sweep(batch, **dims)
@@ -322,7 +321,11 @@ def predict(model: Model, device: str, framework: str | None = None, precision: 
 
 def crossover(model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
               largest: int = 4096, **dims_and_options: Any) -> Crossover | None:
-    """The first of crossovers(); None when there is none up to `largest`."""
+    """The first of crossovers(); None when there is none up to `largest`.
+
+    >>> 1 < ftax.crossover("bert", "quadro-rtx-8000", precision="fp16", seq=128).batch < 30
+    True
+    """
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     return predictor.crossover(largest, **dims)
 
@@ -336,7 +339,11 @@ def crossovers(model: Model, device: str, framework: str | None = None, precisio
 
 def headroom(model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
              batch: int = 1, budget: float = 0.05, **dims_and_options: Any) -> list[Headroom]:
-    """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency; as `ftax headroom`."""
+    """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency; as `ftax headroom`.
+
+    >>> [growth.name for growth in ftax.headroom("resnet50", "t4", precision="fp16")]
+    ['batch', 'width', 'depth']
+    """
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     if "batch" in predictor.graph.symbols:
         dims["batch"] = batch
@@ -471,7 +478,11 @@ def explain(prediction: Prediction) -> str:
 
 
 def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims: int) -> dict[str, Any]:
-    """Operators, FLOPs and MACs, bytes and parameters of a model; as `ftax inspect --json`."""
+    """Operators, FLOPs and MACs, bytes and parameters of a model; as `ftax inspect --json`.
+
+    >>> 25e6 < ftax.inspect("resnet50", batch=1)["parameters"] < 26e6
+    True
+    """
     graph = _graph(model, example_inputs)
     return json.loads(_ftax.inspect_json(graph, _dims(graph, dims), _whole("depth", depth)))
 
