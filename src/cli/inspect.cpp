@@ -21,13 +21,6 @@ struct InspectArguments {
     OutputArguments output;
 };
 
-/// Inspects a model with unbound dimensions.
-int write_open(const Graph& graph, const ShapeBindings& bindings, const OutputArguments& output) {
-    const report::OpenModelReport report = report::open_model_report(graph, bindings);
-    write_result(output, forms_of(report));
-    return 0;
-}
-
 /// Inspects the model itself, or its launches on one device and framework.
 int run_inspect(const InspectArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
@@ -35,8 +28,10 @@ int run_inspect(const InspectArguments& arguments) {
     const bool open_batch = !needs_numbers && arguments.batch.empty() && has_batch(graph);
     const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, "inspect looks at");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
-    if (!needs_numbers && !report::is_bound(graph, bindings)) return write_open(graph, bindings, arguments.output);
-
+    if (!needs_numbers && !report::is_bound(graph, bindings)) {
+        write_result(arguments.output, forms_of(report::open_model_report(graph, bindings)));
+        return 0;
+    }
     if (arguments.stream) {
         const auto stream = report::op_stream(graph, bindings);
         write_result(arguments.output, {.table = [&] { return stream_table(stream, report::standard_output_style()); },

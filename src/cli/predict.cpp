@@ -82,6 +82,8 @@ int run_predict(const PredictArguments& arguments) {
         report.measured = explain_measured(graph, arguments.model, arguments.run, batches.front(),
                                            report.rows.front().prediction, *measured_s);
         report.rows.front().measured = {.latency_s = *measured_s, .device_s = {}};
+    } else if (parse_number(arguments.measured)) {
+        throw Error(ErrorCode::usage, "--measured has no unit: give " + arguments.measured + "ms or s");
     } else if (!arguments.measured.empty()) {
         add_measured(report, arguments.measured);
     }

@@ -87,12 +87,10 @@ int run_list(const ProfilesArguments& arguments) {
                       {{"schema_version", 1}, {"profiles", list.json()}});
 }
 
-constexpr int shown_digits = 5;  // parameters span from 1e-6 s to 1e6 bytes
-
 int run_show(const ProfilesArguments& arguments) {
     const ProfileView view = view_of(arguments.name);
-    const report::Columns<Parameter> columns = report::parameter_columns(shown_digits);
-    const report::Grid list = columns.select(view.parameters);
+    constexpr int digits = 5;  // parameters span from 1e-6 s to 1e6 bytes
+    const report::Grid list = report::parameter_columns(digits).select(view.parameters);
     return write_list(
         arguments.output,
         fmt::format("{}, version {}\n\n{}", view.title, view.version.empty() ? "none" : view.version,

@@ -3,14 +3,21 @@
 #include <algorithm>
 #include <map>
 
+#include "src/report/quantities.hpp"
+
 namespace ftax::report {
 
-Columns<Share> share_columns(std::string_view title) {
+Columns<Share> share_columns(std::string_view title, const std::vector<Share>& shares) {
+    double longest_s = 0;
+    for (const Share& share : shares) longest_s = std::max({longest_s, share.host_s, share.device_s});
     return {{"name", std::string(title), Unit::text, &Share::name},
             {"launches", "launches", Unit::plain, &Share::launches},
             {"kernels", "kernels", Unit::plain, &Share::kernels},
             {"host_s", "host", Unit::duration, &Share::host_s},
-            {"device_s", "device", Unit::duration, &Share::device_s}};
+            {"device_s", "device", Unit::duration, &Share::device_s},
+            {"bars", "host above device", Unit::bars, [longest_s](const Share& share) {
+                 return host_and_device_bars(share.host_s, share.device_s, longest_s);
+             }}};
 }
 
 std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,
@@ -30,25 +37,18 @@ std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,
     return result;
 }
 
-std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches,
-                             const std::function<std::string(const Op&)>& group) {
+std::string kind_of(const Op& op) {
+    return std::string(name_of(op.kind));
+}
+
+std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches) {
     auto shares = sum_by_name(launches, [&](std::size_t i) {
-        return launches[i].op == no_op ? "forward" : group(graph.ops[launches[i].op]);
+        return launches[i].op == no_op ? "forward" : kind_of(graph.ops[launches[i].op]);
     });
     std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
         return std::max(a.host_s, a.device_s) > std::max(b.host_s, b.device_s);
     });
     return shares;
-}
-
-std::string kind_of(const Op& op) {
-    return std::string(name_of(op.kind));
-}
-
-std::string stage_of(const Op& op) {
-    if (op.module.empty()) return "(no module)";
-    const std::size_t first = op.module.find('.');
-    return first == std::string::npos ? op.module : op.module.substr(0, op.module.find('.', first + 1));
 }
 
 }  // namespace ftax::report

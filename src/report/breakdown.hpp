@@ -17,21 +17,17 @@ struct Share {
     double host_s = 0, device_s = 0;
 };
 
-/// Columns of a table whose first column has this title.
-[[nodiscard]] Columns<Share> share_columns(std::string_view title);
+/// Columns of a table of these, whose first column has this title.
+[[nodiscard]] Columns<Share> share_columns(std::string_view title, const std::vector<Share>& shares);
 
 /// Sums the launches of a prediction by the name that `group` returns for each index; sorted by name.
 [[nodiscard]] std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,
                                              const std::function<std::string(std::size_t)>& group);
 
-/// Sums the launches of a prediction of `graph` (Predictor::graph) by the name that `group` returns for their operator;
-/// largest first, by the larger of host and device time. The forward call itself is listed as "forward".
-[[nodiscard]] std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches,
-                                           const std::function<std::string(const Op&)>& group);
+/// Sums the launches of a prediction of `graph` (Predictor::graph) by the kind of their operator; largest first, by the
+/// larger of host and device time. The forward call itself is listed as "forward".
+[[nodiscard]] std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches);
 
-/// Group: kind of operator ("conv").
+/// Kind of operator ("conv").
 [[nodiscard]] std::string kind_of(const Op& op);
-/// Group: the module two levels below the model ("encoder.layer", "layer1.0"), which separates its stages.
-[[nodiscard]] std::string stage_of(const Op& op);
-
 }  // namespace ftax::report

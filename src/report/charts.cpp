@@ -91,35 +91,31 @@ std::string choice_figures(const std::vector<const Choice*>& choices, std::strin
     differences.batch = false;
     Differences others = differences;
     others.device = false;
-    const bool has_others = others.framework || others.precision || others.cards;
-    const bool by_device = differences.device && has_others;
-    std::vector<std::string> devices, rests;
+    const bool by_device = differences.device && (others.framework || others.precision || others.cards);
+    std::vector<std::string> names;
     std::vector<Chart> charts;
     std::vector<ChartPoint> extent;
     std::vector<double> batches;
     for (const Choice* choice : choices) {
         if (!choice->runs() || !choice->latency_s) continue;
         if (choice->batch) batches.push_back(static_cast<double>(*choice->batch));
-        const std::size_t device = index_of(choice->device, devices), rest = index_of(others.name(*choice), rests);
-        const std::size_t panel = by_device ? device : 0;
-        if (panel == charts.size())
-            charts.push_back({.title = by_device ? choice->device : "latency over batch",
-                              .y_label = std::string(y_label),
-                              .series = {}});
-        std::vector<Series>& series = charts[panel].series;
-        const std::string label = (by_device ? others : differences).name(*choice);
-        const auto at = std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.label == label; });
-        const auto index = static_cast<std::size_t>(at - series.begin());
-        if (at == series.end()) {
-            const std::size_t look = std::min(has_others ? rest : device, category_count - 1);
-            series.push_back({.label = label, .look = SeriesLook::line, .points = {}, .category = look, .dash = look});
-        }
+        const std::string title = by_device ? choice->device : "latency over batch";
+        const std::string name = (by_device ? others : differences).name(*choice);
+        const std::size_t look = std::min(index_of(name, names), category_count - 1);
+        auto chart = std::find_if(charts.begin(), charts.end(), [&](const Chart& c) { return c.title == title; });
+        if (chart == charts.end())
+            chart = charts.insert(chart, {.title = title, .y_label = std::string(y_label), .series = {}});
+        auto line =
+            std::find_if(chart->series.begin(), chart->series.end(), [&](const Series& s) { return s.label == name; });
+        if (line == chart->series.end())
+            line = chart->series.insert(
+                line, {.label = name, .look = SeriesLook::line, .points = {}, .category = look, .dash = look});
         const double ms = *choice->latency_s * 1e3;
         extent.push_back({.x = static_cast<double>(choice->batch.value_or(1)),
                           .y = ms,
                           .low = ms * choice->low,
                           .high = ms * choice->high});
-        series[index].points.push_back(extent.back());
+        line->points.push_back(extent.back());
     }
     std::string html;
     for (Chart& chart : charts) {

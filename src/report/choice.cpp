@@ -50,12 +50,14 @@ Factors factors_of(const Choice& choice, Criterion by) {
 }
 
 /// "2.16 ms (1.90 ms to 2.41 ms), 3500 items/s"
-std::string figures(const Choice& choice, Criterion by, const std::string& items) {
+std::string figures(const Choice& choice, Criterion by, const Ranking& ranking) {
+    const std::string& items = ranking.items;
     const double value = *value_of(choice, by);
     Factors factors = factors_of(choice, by);
     if (by == Criterion::throughput) std::swap(factors.low, factors.high);
     const auto print = figure_of(by).print;
-    std::string text = print(value);
+    std::string text =
+        (by == Criterion::latency && ranking.latency != "latency" ? ranking.latency + " " : "") + print(value);
     if (factors.low != factors.high)
         text += fmt::format(" ({} to {})", print(value * factors.low), print(value * factors.high));
     if (by == Criterion::cost) text += " $ per million " + items;
@@ -63,7 +65,8 @@ std::string figures(const Choice& choice, Criterion by, const std::string& items
     if (by == Criterion::throughput) text += fmt::format(" {}/s", items);
     if (by != Criterion::throughput && choice.items_per_s)
         text += fmt::format(", {} {}/s", significant(*choice.items_per_s), items);
-    if (by != Criterion::latency && choice.latency_s) text += ", latency " + duration(*choice.latency_s);
+    if (by != Criterion::latency && choice.latency_s)
+        text += fmt::format(", {} {}", ranking.latency, duration(*choice.latency_s));
     return text;
 }
 
@@ -139,8 +142,7 @@ std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterio
     const Differences differences(choices);
     const Lead lead = lead_of(choices, by, ranking.fewest_cards);
     if (!lead.best) return "";
-    const std::string figure =
-        fmt::format("{}: {}", differences.name(*lead.best), figures(*lead.best, by, ranking.items));
+    const std::string figure = fmt::format("{}: {}", differences.name(*lead.best), figures(*lead.best, by, ranking));
     std::string text = !lead.best->keeps_level ? "none keeps the SLO; closest: "
                        : !lead.best->fits      ? "none fits into the memory; smallest misfit: "
                        : lead.next == nullptr  ? ""
@@ -265,10 +267,8 @@ Differences::Differences(const std::vector<const Choice*>& choices) {
 
 std::string Differences::keys(bool on_page) const {
     return fmt::format("{}{}{}{}", device || on_page ? "device " : "",
-                       on_page     ? "framework "
-                       : framework ? "versioned_framework "
-                                   : "",
-                       precision ? "precision " : "", cards ? "cards " : "");
+                       framework || on_page ? "=versioned_framework " : "", precision ? "precision " : "",
+                       cards ? "cards " : "");
 }
 
 std::string Differences::name(const Choice& choice) const {

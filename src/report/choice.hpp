@@ -44,9 +44,10 @@ struct Ranking {
     std::optional<Criterion> by;  ///< nullopt: by latency within each batch
     std::int64_t top = 0;         ///< maximum number of rows; 0: all
     bool has_level = false;
-    bool fewest_cards = false;    ///< rows with fewer cards come first
-    std::string items = "items";  ///< unit of items_per_s: "items", "tokens" or "requests"
-    std::string verdict{};        ///< first line of the report, set by ranking
+    bool fewest_cards = false;        ///< rows with fewer cards come first
+    std::string items = "items";      ///< unit of items_per_s: "items", "tokens" or "requests"
+    std::string latency = "latency";  ///< what latency_s is: "p99 latency"
+    std::string verdict{};            ///< first line of the report, set by ranking
 };
 
 /// device, framework, framework_version, precision, cards, batch, keeps_level, fits, items_per_s, dollars_per_million,
@@ -58,8 +59,7 @@ struct Differences {
     bool device = false, framework = false, precision = false, cards = false, batch = false;
 
     explicit Differences(const std::vector<const Choice*>& choices);
-    /// Returns the keys of their columns, for a selection; pages always include device and framework, terminals the
-    /// version.
+    /// Returns the keys of their columns, for a selection; pages always include device and framework.
     [[nodiscard]] std::string keys(bool on_page = false) const;
     /// "tensorrt, l4, fp8, batch 8": the options in which this choice differs from the others.
     [[nodiscard]] std::string name(const Choice& choice) const;

@@ -50,8 +50,20 @@ std::string number_text(double value, Unit unit, bool on_page) {
     }
 }
 
+/// Host above device, as the upper and lower halves of blocks.
+std::string bars_text(const Json& bars) {
+    constexpr int width = 16;
+    std::string text;
+    for (int i = 0; i < width; ++i) {
+        const bool host = bars.value("host", 0.0) * width > i, device = bars.value("device", 0.0) * width > i;
+        text += host && device ? "█" : host ? "▀" : device ? "▄" : " ";
+    }
+    return text;
+}
+
 std::string text_of(const Value& value, Unit unit, bool on_page) {
     if (value.shown || is_absent(value)) return value.shown.value_or("");
+    if (unit == Unit::bars) return bars_text(value.exact);
     if (value.exact.is_boolean()) return value.exact ? "yes" : "no";
     if (value.exact.is_number()) return number_text(value.exact, unit, on_page);
     return csv_text(value.exact);
@@ -88,7 +100,9 @@ std::string page_cell(const Value& value, Unit unit) {
 std::string Grid::print(Style style) const {
     std::vector<Table::Column> columns;
     for (const Head& head : heads)
-        columns.push_back({title_with_unit(head), head.unit == Unit::text ? Align::left : Align::right});
+        columns.push_back({title_with_unit(head),
+                           head.unit == Unit::text || head.unit == Unit::bars ? Align::left : Align::right,
+                           head.unit == Unit::bars});
     Table table(std::move(columns));
     for (const std::vector<Value>& row : rows) {
         std::vector<Cell> cells;

@@ -83,7 +83,7 @@ std::string to_table(const ComparisonReport& report, Style style) {
                            .select(rows_that_run(report.rows),
                                    Differences(choices).keys() +
                                        "batch latency_s interval items_per_s ?dollars_per_million ?keeps_level "
-                                       "ratio_to_best bound framework_overhead total_and_fits")
+                                       "ratio_to_best bound framework_overhead total_and_fits bars")
                            .print(style) +
                        "\n";
     for (const std::string& line : reasons_of(choices)) text += "not compared: " + escape_terminal(line) + "\n";

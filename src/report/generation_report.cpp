@@ -21,25 +21,22 @@ Json phase_json(const Prediction& p) {
 Json crossover_json(const DecodeCrossover& crossover) {
     const auto direction = [](bool gpu_waits_above) { return gpu_waits_above ? "above" : "below"; };
     Json json = {{"batch", nullptr}, {"context", nullptr}};
-    for (const Crossover& at : crossover.batches) {
-        Json entry = {{"batch", at.batch},
-                      {"batch_low", at.low},
-                      {"batch_high", at.high},
-                      {"batch_gpu_waits", direction(at.gpu_waits_above)}};
-        if (json["batch"].is_null()) {
+    const auto add = [&json](const char* first, const char* further, const Json& entry) {
+        if (json[first].is_null()) {
             json.update(entry);
         } else {
-            json["further_batches"].push_back(std::move(entry));
+            json[further].push_back(entry);
         }
-    }
-    for (const ContextCrossover& at : crossover.contexts) {
-        Json entry = {{"context", at.tokens}, {"context_gpu_waits", direction(at.gpu_waits_above)}};
-        if (json["context"].is_null()) {
-            json.update(entry);
-        } else {
-            json["further_contexts"].push_back(std::move(entry));
-        }
-    }
+    };
+    for (const Crossover& at : crossover.batches)
+        add("batch", "further_batches",
+            {{"batch", at.batch},
+             {"batch_low", at.low},
+             {"batch_high", at.high},
+             {"batch_gpu_waits", direction(at.gpu_waits_above)}});
+    for (const ContextCrossover& at : crossover.contexts)
+        add("context", "further_contexts",
+            {{"context", at.tokens}, {"context_gpu_waits", direction(at.gpu_waits_above)}});
     if (crossover.batches.empty()) json["batch_bound"] = name_of(crossover.batch_bound);
     if (crossover.contexts.empty()) json["context_bound"] = name_of(crossover.context_bound);
     return json;

@@ -107,8 +107,9 @@ std::string to_json(const HeadroomReport& report) {
 }
 
 std::string to_csv(const HeadroomReport& report) {
-    Grid table = growth_columns(joined(report.run.warnings, base(report).warnings))
-                     .select(report.growths, "property from to open latency_s bound skipped warnings");
+    const std::vector<std::string> warnings = joined(report.run.warnings, base(report).warnings);
+    Grid table =
+        growth_columns(warnings).select(report.growths, "property from to open latency_s bound skipped warnings");
     for (const FrameworkSwitch& other : report.switches) {
         table.rows.push_back({"framework",
                               report.run.framework.framework,
@@ -117,7 +118,7 @@ std::string to_csv(const HeadroomReport& report) {
                               other.latency_s,
                               other.bound,
                               {},
-                              joined(report.run.warnings, base(report).warnings)});
+                              warnings});
     }
     return table.csv();
 }

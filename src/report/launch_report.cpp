@@ -129,7 +129,7 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
     std::stable_sort(classes.begin(), classes.end(),
                      [](const Share& a, const Share& b) { return a.device_s > b.device_s; });
     const double device_s = explanation.prediction.device_s;
-    Columns<Share> columns = share_columns("kernels");
+    Columns<Share> columns = share_columns("kernels", classes);
     columns.add({"kernel_s", "device", Unit::duration,
                  [](const Share& sum) { return sum.kernels > 0 ? Value(sum.device_s) : Value(); }});
     columns.add({"share", "of device time", Unit::share, [&](const Share& sum) {
@@ -143,7 +143,7 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
     return fmt::format(
         "{}\nthe {} of {} groups of equal launches that take longest, each with its first module (--all: every launch):"
         "\n\n{}",
-        columns.select(classes, "name launches kernels host_s kernel_s share").print(style), groups.size(), all,
+        columns.select(classes, "name launches kernels host_s kernel_s share bars").print(style), groups.size(), all,
         columns_of(graph)
             .select(groups, "source count total_s kernel_s host_s bound name path module waves intensity reason")
             .print(style));

@@ -74,14 +74,6 @@ Columns<WorkGroup> work_columns(std::string_view title) {
             {"bytes", "bytes", Unit::bytes, &Group::bytes}};
 }
 
-std::string groups_table(const std::vector<WorkGroup>& groups, std::string_view title, Style style) {
-    return work_columns(title).select(groups).print(style);
-}
-
-Json groups_json(const std::vector<WorkGroup>& groups) {
-    return work_columns("").select(groups).json();
-}
-
 /// Marks duplicate names of tied weights: torch.export lists a tied parameter under each of its names, but operators
 /// read only one. An unread weight with the type and shape of a read one is assumed to be tied to it.
 std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
@@ -193,8 +185,8 @@ std::string to_table(const ModelReport& report, Style style) {
         text +=
             fmt::format("; without a rule: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
     }
-    text += "\n\n" + groups_table(report.by_kind, "operator", style);
-    if (!report.by_module.empty()) text += "\n" + groups_table(report.by_module, "module", style);
+    text += "\n\n" + work_columns("operator").select(report.by_kind).print(style);
+    if (!report.by_module.empty()) text += "\n" + work_columns("module").select(report.by_module).print(style);
     return text;
 }
 
@@ -212,8 +204,8 @@ std::string to_json(const ModelReport& report) {
                         {"unknown_operators", report.unknown_operators},
                         {"unknown", report.unknown},
                         {"coverage", {{"nodes", report.modelled_operators}, {"flops", report.modelled_flops}}},
-                        {"by_kind", groups_json(report.by_kind)},
-                        {"by_module", groups_json(report.by_module)},
+                        {"by_kind", work_columns("").select(report.by_kind).json()},
+                        {"by_module", work_columns("").select(report.by_module).json()},
                         {"warnings", report.warnings}});
 }
 

@@ -94,14 +94,9 @@ std::string predictions_section(const PredictionReport& report) {
 
 /// Host and device time by group, each with a bar as long as its share of the largest.
 std::string breakdown_section(std::string_view title, std::string_view id, const std::vector<Share>& shares) {
-    double longest_s = 0;
-    for (const Share& share : shares) longest_s = std::max({longest_s, share.host_s, share.device_s});
-    Columns<Share> columns = share_columns(title);
-    columns.add({"bars", "host above device", Unit::bars, [longest_s](const Share& share) {
-                     return host_and_device_bars(share.host_s, share.device_s, longest_s);
-                 }});
-    return section(fmt::format("By {}", title),
-                   columns.select(shares, "=name =launches =kernels =host_s =device_s =bars").page_table(id));
+    return section(
+        fmt::format("By {}", title),
+        share_columns(title, shares).select(shares, "=name =launches =kernels =host_s =device_s =bars").page_table(id));
 }
 
 /// Whose host and which profile, how wide the interval is, every warning, how much of the model (as the framework runs
@@ -117,13 +112,10 @@ std::string rests_on_section(const PredictionReport& report, const Graph& graph)
     const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
     const Prediction& last = report.rows.back().prediction;
     const std::string facts = fmt::format(
-        "<ul>\n<li>{}</li>\n<li>{}</li>\n<li>{}</li>\n</ul>\n",
-        escape_markup(fmt::format("The host costs of {}{}", name_of_framework_profile(report),
-                                  unknown_host
-                                      ? ": a middling machine, not yours; one measured latency (--anchor) narrows the "
-                                        "interval"
-                                      : "")),
-        escape_markup(fmt::format("The kernels of the device profile {}", name_of_device_profile(report))),
+        "<ul>\n{}<li>{}</li>\n</ul>\n",
+        unknown_host ? "<li>The host is a middling machine, not yours: one measured latency (--anchor) narrows the "
+                       "interval</li>\n"
+                     : "",
         escape_markup(fmt::format(
             "90 % interval {} to {} around {}{}", duration(last.low_s), duration(last.high_s), duration(last.latency_s),
             last.widest_component.empty() ? "" : fmt::format("; mostly {}", last.widest_component))));
@@ -204,7 +196,8 @@ std::string timeline_section(std::string_view at) {
         "<div id=\"timeline\"><p class=\"facts\">Host above device. Drag to move; <button value=\"+\">closer</button> "
         "<button value=\"-\">further</button> <button value=\"0\">all</button>, Ctrl and the wheel, or the keys + − 0 "
         "← →. "
-        "A click on a module shows when it ran.</p>\n<svg tabindex=\"0\" role=\"img\" aria-label=\"when the host "
+        "A click on a module shows when it ran and filters the launches.</p>\n<svg tabindex=\"0\" role=\"img\" "
+        "aria-label=\"when the host "
         "dispatched and the device ran\"></svg></div>\n<div id=\"tree\"></div>\n");
 }
 
@@ -236,48 +229,6 @@ std::string launches_section(const Graph& graph, const std::vector<OpPrediction>
         launches, "=operator =source =module =host_kind =kernels =host_s =device_s =bound");
     return section(fmt::format("Launches{}", at),
                    folded(fmt::format("All {}, one by one", launches.size()), table.page_table("launches")));
-}
-
-std::string causes_section(const std::vector<Crossover>& crossovers) {
-    struct Cause : HostCause {
-        double batch = 0, share = 0;
-    };
-    std::vector<Cause> causes;
-    for (const Crossover& crossover : crossovers) {
-        for (const HostCause& cause : crossover.causes)
-            causes.push_back({cause, crossover.batch, cause.host_s / crossover.host_s});
-    }
-    const Columns<Cause> columns{{"", "at batch", Unit::significant, &Cause::batch},
-                                 {"kind", "kind", Unit::text, &Cause::kind},
-                                 {"operations", "operations", Unit::plain, &Cause::operations},
-                                 {"host_s", "host", Unit::duration, &Cause::host_s},
-                                 {"", "of the host's time", Unit::share, &Cause::share},
-                                 {"", "share", Unit::bars, [](const Cause& c) {
-                                      return Json{{"host", c.share}};
-                                  }}};
-    return section("What costs the host most there", columns.select(causes).page_table("causes"));
-}
-
-std::string pairs_table(const ComparisonReport& report) {
-    return comparison_columns(report)
-        .select(rows_that_run(report.rows),
-                Differences(choices_of(report.rows)).keys(true) +
-                    "batch latency_s low_s high_s items_per_s ?dollars_per_million "
-                    "?keeps_level bound ratio_to_best host_s device_s =bars framework_overhead "
-                    "=total_and_fits")
-        .page_table("comparison");
-}
-
-/// What each pair rests on, once.
-std::string profiles_section(const ComparisonReport& report) {
-    std::vector<ComparisonRow> rows;
-    std::set<std::pair<std::string_view, std::string_view>> seen;
-    for (const ComparisonRow& row : report.rows) {
-        if (row.prediction && seen.emplace(row.device, row.framework).second) rows.push_back(row);
-    }
-    return section("What it rests on", comparison_columns(report)
-                                           .select(rows, "device device_profile framework framework_version host")
-                                           .page_table("profiles"));
 }
 
 /// What could not run, with the reason.
@@ -337,8 +288,7 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
     html += predictions_section(report) +
             (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
             roofline_section(report.device.device, graph, last, chart.title, at) +
-            breakdown_section("operator kind", "kinds", breakdown(graph, last.launches, kind_of)) +
-            breakdown_section("module", "modules", breakdown(graph, last.launches, stage_of)) + timeline_section(at) +
+            breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) + timeline_section(at) +
             launches_section(graph, last.launches, at) + provenance_section(report);
     return page(chart.title, html,
                 fmt::format("const ran = {};\n{}", script_text(timeline_data(graph, last).dump()),
@@ -349,8 +299,7 @@ std::string crossover_page(const PredictionReport& report, const PredictionRepor
     const Chart chart = latency_chart(curve);
     std::string html = facts_line(report) + to_figure(chart, "") + crossover_paragraph(*report.crossover);
     if (const auto& crossovers = report.crossover->crossovers; !crossovers.empty())
-        html += crossover_columns().select(crossovers, "batch low high host_s gpu_waits").page_table("interval") +
-                causes_section(crossovers);
+        html += crossover_columns().select(crossovers, "batch low high host_s gpu_waits").page_table("interval");
     html += predictions_section(report) + rests_on_section(report, graph) + provenance_section(report);
     return page("Crossover of " + chart.title, html);
 }
@@ -387,15 +336,21 @@ std::string comparison_page(const ComparisonReport& report) {
     for (const ComparisonRow& row : report.rows) {
         if (row.prediction) warnings = joined(std::move(warnings), row.prediction->warnings);
     }
-    const std::string predictions = pairs_table(report) +
-                                    "<p class=\"facts\">To best: latency against the fastest at the same batch. "
-                                    "Overhead: share of the latency that the "
-                                    "GPU waits.</p>\n" +
-                                    warning_list(warnings);
     const std::vector<const Choice*> choices = choices_of(report.rows);
+    const Grid table = comparison_columns(report).select(
+        rows_that_run(report.rows),
+        Differences(choices).keys(true) +
+            "batch latency_s low_s high_s items_per_s ?dollars_per_million ?keeps_level bound "
+            "ratio_to_best host_s device_s =bars framework_overhead =total_and_fits");
+    const std::string predictions =
+        table.page_table("comparison") +
+        fmt::format(
+            "<p class=\"facts\">To best: latency against the fastest at the same batch. Overhead: share of the "
+            "latency that the GPU waits. Host costs: {}.</p>\n",
+            escape_markup(report.rows.front().host)) +
+        warning_list(warnings);
     return page(title_of(report), verdict_line(report.ranking.verdict) + choice_figures(choices, "latency, ms") +
-                                      section("Predictions", predictions) + skipped_list(choices) +
-                                      profiles_section(report));
+                                      section("Predictions", predictions) + skipped_list(choices));
 }
 
 std::string generation_page(const GenerationReport& report, const ExplainedPass& prefill, const ExplainedPass& decode) {
@@ -403,9 +358,7 @@ std::string generation_page(const GenerationReport& report, const ExplainedPass&
     std::vector<std::string> warnings = report.run.warnings;
     for (const GenerationRow& row : report.rows) warnings = joined(std::move(warnings), row.generation.warnings);
     const Generation& last = shown(report).generation;
-    const auto kinds = [](const ExplainedPass& pass) {
-        return breakdown(pass.graph, pass.explanation.launches, kind_of);
-    };
+    const auto kinds = [](const ExplainedPass& pass) { return breakdown(pass.graph, pass.explanation.launches); };
     const std::vector<const Choice*> choices = choices_of(report.rows);
     std::string html =
         verdict_line(report.ranking.verdict) + facts_line(report.run) + to_figure(chart, "") +

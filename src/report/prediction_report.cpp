@@ -131,6 +131,9 @@ std::string print_widest_components(const PredictionReport& report) {
 
 Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
     using Row = PredictionRow;
+    double longest_s = 0;
+    for (const Row& row : report.rows)
+        longest_s = std::max({longest_s, row.prediction.host_s, row.prediction.device_s});
     const auto measured_s = [](const Row& row) { return row.measured ? Value(row.measured->latency_s) : Value(); };
     const auto measured_device_s = [](const Row& row) {
         return row.measured && row.measured->device_s ? Value(*row.measured->device_s) : Value();
@@ -175,7 +178,11 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
              return known ? error_value(row.prediction.device_s, *row.measured->device_s) : Value();
          }},
         {"all_warnings", "", Unit::text,
-         [&](const Row& row) { return joined(report.warnings, row.prediction.warnings); }}}
+         [&](const Row& row) { return joined(report.warnings, row.prediction.warnings); }},
+        {"bars", "host above device", Unit::bars,
+         [longest_s](const Row& row) {
+             return host_and_device_bars(row.prediction.host_s, row.prediction.device_s, longest_s);
+         }}}
         .including(prediction_columns(), &Row::prediction)
         .including(memory_columns(), &Row::memory);
 }
@@ -187,7 +194,7 @@ std::string to_table(const PredictionReport& report, Style style) {
                            .select(report.rows,
                                    "batch latency_s interval host_s device_s closed_form_s bound framework_overhead "
                                    "sm_active items_per_s ?total_and_fits ?branches ?measured_latency_s ?error "
-                                   "?measured_device_s ?device_error")
+                                   "?measured_device_s ?device_error bars")
                            .print(style) +
                        "\n";
     text +=

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "src/io/escape.hpp"
 
@@ -47,7 +48,7 @@ Style standard_output_style() {
 }
 
 std::string toned(std::string_view text, Tone tone, Style style) {
-    if (!style.colour || tone == Tone::plain) return std::string(text);
+    if (!style.colour || tone == Tone::plain || text.empty()) return std::string(text);
     return std::string(code_of(tone)) + std::string(text) + "\x1b[0m";
 }
 
@@ -64,18 +65,14 @@ std::size_t Table::fit(std::vector<std::size_t>& widths, std::size_t width) cons
         for (std::size_t i = 0; i < shown; ++i) total += widths[i];
         return width > 0 && total > width ? total - width : 0;
     };
-    /// How much shorter a column of text may become.
-    const auto spare = [&](std::size_t i) {
-        const std::size_t kept = i == 0 ? least_of_names : least;
-        return columns_[i].align == Align::left && widths[i] > kept ? widths[i] - kept : 0;
-    };
     while (excess() > 0) {
-        std::size_t widest = 0;
-        for (std::size_t i = 1; i < shown; ++i) {
-            if (spare(i) > spare(widest)) widest = i;
+        std::size_t most = 0, longest = 0;  // what the column with the most text to spare can spare
+        for (std::size_t i = 0; i < shown; ++i) {
+            const std::size_t kept = std::min(widths[i], i == 0 ? least_of_names : least);
+            if (columns_[i].align == Align::left && widths[i] - kept > most) most = widths[longest = i] - kept;
         }
-        if (spare(widest) > 0) {
-            widths[widest] -= std::min(excess(), spare(widest));
+        if (most > 0) {
+            widths[longest] -= std::min(excess(), most);
         } else if (--shown == 1) {
             break;
         }
@@ -89,7 +86,9 @@ std::string Table::print(Style style) const {
     for (const std::vector<Cell>& row : rows_) {
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i].text));
     }
-    const std::size_t shown = fit(widths, style.width);
+    const std::size_t needed = std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
+    if (columns_.back().is_picture && needed > style.width) widths.pop_back();
+    const std::size_t offered = widths.size(), shown = fit(widths, style.width);
     std::string text;
     const auto append = [&](std::size_t column, std::string_view cell, Tone tone) {
         const std::string cut = shortened(cell, widths[column]);
@@ -109,7 +108,7 @@ std::string Table::print(Style style) const {
         for (std::size_t i = 0; i < shown; ++i) append(i, row[i].text, row[i].tone);
         end_line();
     }
-    if (const std::size_t left_out = columns_.size() - shown; left_out > 0)
+    if (const std::size_t left_out = offered - shown; left_out > 0)
         text += fmt::format("({} more column{}: widen the terminal, or --csv)\n", left_out, left_out == 1 ? "" : "s");
     return text;
 }

@@ -36,11 +36,11 @@ class Table {
     struct Column {
         std::string title;
         Align align = Align::right;
+        bool is_picture = false;  ///< last column, for terminals with room
     };
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
     void add(std::vector<Cell> row);
-    [[nodiscard]] bool empty() const { return rows_.empty(); }
     [[nodiscard]] std::string print(Style style) const;
 
   private:

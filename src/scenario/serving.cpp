@@ -481,6 +481,7 @@ report::ServingReport serve(const ServingArguments& arguments) {
     RunArguments run = arguments.run;
     if (report.generates && !run.framework_given) run.framework = "vllm";
     report.ranking = ranking_of(arguments.choice, report::Criterion::latency, report.generates ? "tokens" : "requests");
+    report.ranking.latency = "p99 latency";
     report.ranking.fewest_cards = report.ranking.by == report::Criterion::latency && arguments.choice.sort.empty();
     std::map<std::string, std::vector<ServingRequest>> requests;  // by framework
     for (const std::string& framework : split_list(run.framework)) {

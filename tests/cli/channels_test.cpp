@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ftax/import.hpp"
 #include "src/io/csv.hpp"
 #include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
@@ -69,6 +70,29 @@ TEST_CASE("each warning on standard error is also in JSON and in every row of CS
             }
         }
     }
+}
+
+TEST_CASE("a sequence beyond the positions that a built-in model has is warned of, in every output") {
+    const ProgramRun run =
+        run_ftax({"predict", "Bert_Large", "--device", "t4", "--batch", "1", "--dim", "seq=4096", "--json", "-"});
+    const std::string warning = "seq = 4096 lies outside the 1 to 512 that the model allows";
+    CHECK(run.errors.find(warning) != std::string::npos);
+    CHECK(Json::parse(run.output)["predictions"][0]["warnings"].dump().find(warning) != std::string::npos);
+    CHECK(run_ftax({"predict", "bert", "--device", "t4", "--dim", "seq=512"}).errors.empty());
+    std::size_t checked = 0;
+    for (const ZooModel& model : zoo_models()) {
+        const Graph graph = load_graph("zoo:" + model.name);
+        const auto& symbols = graph.expressions.symbols();
+        const bool varies = std::find(symbols.begin(), symbols.end(), "seq") != symbols.end();
+        for (const ModuleCall& call : graph.module_calls) {
+            const bool holds_positions = call.path.ends_with("position_embeddings") || call.path.ends_with(".wpe") ||
+                                         call.path.ends_with("embed_positions");
+            if (!varies || !holds_positions) continue;
+            ++checked;
+            CHECK_MESSAGE(!graph.ranges.empty(), model.name);
+        }
+    }
+    CHECK(checked >= 14);
 }
 
 TEST_CASE("a run that does not fit has a warning in its row") {

@@ -119,7 +119,6 @@ TEST_CASE("crossover --html holds the numbers of --json, whether there is a cros
     const Page page = page_of({"crossover", "resnet18", "--device", "a100-sxm4-40gb"});
     const auto& crossover = page.json["crossover"];
     for (const char* quantity : {"batch", "low", "high", "host_s"}) check_number(page.html, crossover[quantity]);
-    for (const auto& cause : crossover["causes"]) check_number(page.html, cause["host_s"]);
     for (const auto& row : page.json["predictions"]) {
         for (const std::string& quantity : times) check_number(page.html, row[quantity]);
     }

@@ -73,7 +73,7 @@ LAYOUT = """(() => {
 # Tables that a wide window clips, and controls without a name or out of the keyboard's reach.
 CLIPPED = """[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => `${e.firstElementChild.id} needs ${e.scrollWidth} px of ${e.clientWidth}`)"""
-CONTROLS = """[...document.querySelectorAll('button,input,summary,[role=button],.legend [data-series],#timeline svg')].filter(e =>
+CONTROLS = """[...document.querySelectorAll('button,input,summary,[role=button],.legend [data-series],#timeline svg,#tree span')].filter(e =>
   e.tabIndex < 0 || !(e.textContent || e.placeholder || e.getAttribute('aria-label') || e.labels?.length)).map(e => e.outerHTML.slice(0, 90))"""
 
 # Least contrast between letters and ground, of the page and of its charts; and how light the ground is.
@@ -229,11 +229,13 @@ def check_predict(test, rows_path):
     test.equal("predictions", result["predictions"], ("batch", "measured_latency_s", *TIMES))
     check_coverage(test, result["predictions"])
     last = result["predictions"][-1]
-    for table in ("kinds", "modules"):
-        rows = test.table(table)
-        for column, key in ((3, "host_s"), (4, "device_s")):
-            total = sum(row[column]["value"] for row in rows)
-            test.check(abs(total / last[key] - 1) < 1e-9, f"{test.name}: {table} add up to {total}, not {last[key]}")
+    rows = test.table("kinds")
+    for column, key in ((3, "host_s"), (4, "device_s")):
+        total = sum(row[column]["value"] for row in rows)
+        test.check(abs(total / last[key] - 1) < 1e-9, f"{test.name}: kinds add up to {total}, not {last[key]}")
+    whole = test.browser.evaluate("document.querySelector('#tree summary').textContent")
+    shown = [number_shown(time) for time in re.findall(r"(?:host|device) ([0-9.]+ [µm]s)", whole)]
+    test.check(all(abs(a / last[key] - 1) < 0.006 for a, key in zip(shown, ("host_s", "device_s"))) and len(shown) == 2, f"{test.name}: tree: {whole}")
     launches = test.table("launches")
     test.check(sum(row[4]["value"] for row in launches) == last["kernels"], f"{test.name}: the launches have other kernels")
     kernels = test.table("kernels")
@@ -251,7 +253,7 @@ def check_filter(test):
     test.page("filter", "predict", "resnet18", "--device", "t4", "--batch", "1")
     test.browser.evaluate("document.getElementById('launches').closest('details').open = false")
     every = test.browser.evaluate(shown)
-    module = test.browser.evaluate("[...document.querySelectorAll('#modules .link')].find(e => e.textContent === 'layer1.0').click()")
+    module = test.browser.evaluate("[...document.querySelectorAll('#tree details > summary')].find(e => e.parentElement.parentElement.firstElementChild.textContent.startsWith('layer1 ') && e.textContent.startsWith('0 ')).click()")
     test.check(test.browser.evaluate("document.getElementById('launches').closest('details').open"), f"{test.name}: {module} stays folded")
     some = test.browser.evaluate(shown)
     test.check(0 < len(some) < len(every) and all("layer1.0" in row for row in some), f"{test.name}: {len(some)} rows of {len(every)}")
@@ -300,7 +302,7 @@ def check_compare(test):
                        "--precision", "bf16", "--batch", "1,8")
     compared = [row for row in result["rows"] if "skipped" not in row]
     compared.sort(key=lambda row: row["batch"])
-    test.equal("comparison", compared, ("device", "framework", "batch", "ratio_to_best", "items_per_s", *TIMES))
+    test.equal("comparison", compared, ("device", "batch", "ratio_to_best", "items_per_s", *TIMES))
     left_out = test.browser.evaluate("[...document.querySelectorAll('#skipped li')].map(e => e.textContent)")
     for row in result["rows"]:
         if "skipped" in row:
@@ -330,7 +332,7 @@ def check_serve(test):
     """The chart over time spans the run, and the first line is that of the program."""
     result = test.page("serve", "serve", "llama-3-8b", "--device", "h100-sxm5-80gb,l40s", "--framework", "vllm@0.11", "--rate", "20",
                        "--prompt", "512", "--new-tokens", "128", "--slo", "ttft=500ms")
-    test.equal("combinations", result["rows"], ("device", "framework", "keeps_level", "requests_per_s", "latency_p99_s"))
+    test.equal("combinations", result["rows"], ("device", "keeps_level", "requests_per_s", "latency_p99_s"))
     test.check(test.browser.evaluate("document.getElementById('best').textContent") == result["verdict"], f"{test.name}: another verdict")
     running = test.browser.evaluate("""(() => {
       const plot = [...document.querySelectorAll('svg.plot')].at(-1), xs = plot.querySelector('.line.k0').getAttribute('d').match(/[ML][0-9.]+/g);
@@ -355,7 +357,10 @@ def check_headroom(test):
 def check_crossover(test):
     result = test.page("crossover", "crossover", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.13")
     test.equal("interval", [result["crossover"]], ("batch", "low", "high", "host_s"))
-    test.equal("causes", result["crossover"]["causes"], ("kind", "operations", "host_s"))
+    shown = test.browser.evaluate("document.getElementById('crossover').textContent")
+    for cause in result["crossover"]["causes"]:
+        share = f"{100 * cause['host_s'] / result['crossover']['host_s']:.0f} % for {cause['operations']} "
+        test.check(share in shown, f"{test.name}: '{share}' is not in '{shown}'")
     test.equal("predictions", result["predictions"], ("batch", *TIMES))
     check_coverage(test, result["predictions"])
     test.finish()

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "src/report/columns.hpp"
+
 using namespace ftax::report;
 
 TEST_CASE("columns are as wide as their widest cell, also beyond ASCII") {
@@ -24,6 +26,19 @@ TEST_CASE("colour surrounds the text and leaves the widths alone") {
     Table table({{"x", Align::left}, {"y"}});
     table.add({{"a", Tone::warning}, {"b"}});
     CHECK(table.print({.colour = true}) == "\x1b[2mx\x1b[0m  \x1b[2my\x1b[0m\n\x1b[33ma\x1b[0m  b\n");
+}
+
+TEST_CASE("bars of host above device stand last where a terminal has room, and leave without a note where not") {
+    const Columns<double> columns{{"share", "share", Unit::share, [](double share) { return share; }},
+                                  {"bars", "host above device", Unit::bars, [](double share) {
+                                       return Json{{"host", share}, {"device", 0.5}};
+                                   }}};
+    const Grid grid = columns.select(std::vector{1.0, 0.25}, "share bars");
+    CHECK(grid.print({.width = 80}) ==
+          " share  host above device\n"
+          " 100 %  ████████▀▀▀▀▀▀▀▀\n"
+          "25.0 %  ████▄▄▄▄\n");
+    for (const std::size_t width : {0, 20}) CHECK(grid.print({.width = width}) == " share\n 100 %\n25.0 %\n");
 }
 
 TEST_CASE("BAD_INPUTS 6: control characters of a cell do not reach the terminal") {

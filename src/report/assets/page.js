@@ -8,7 +8,7 @@ for (const table of document.querySelectorAll('table.sortable')) table.querySele
     [...body.rows].sort((a, b) => down * (head.classList.contains('text') ? value(a).localeCompare(value(b)) : value(a) - value(b)))
       .forEach(row => body.append(row));
   }));
-// Long tables can be searched; a click on a module lists its launches.
+// Long tables can be searched.
 for (const table of document.querySelectorAll('table.sortable')) {
   if (table.tBodies[0].rows.length < 8) continue;
   const box = document.createElement('input');
@@ -24,20 +24,6 @@ for (const table of document.querySelectorAll('table.sortable')) {
 }
 // A table that needs more than its column of the page gets both.
 for (const wide of document.querySelectorAll('section .wide')) if (wide.scrollWidth > wide.clientWidth + 1) wide.classList.add('spans');
-const launches = document.getElementById('launches');
-if (launches && launches.filter) for (const row of document.querySelectorAll('#modules tbody tr')) {
-  const link = document.createElement('span'), cell = row.cells[0];  // a button would not break long names
-  Object.assign(link, {className: 'link', title: 'its launches', role: 'button', tabIndex: 0});
-  link.append(...cell.childNodes);
-  cell.append(link);
-  link.addEventListener('keydown', event => { if (event.key === 'Enter') link.click(); });
-  link.addEventListener('click', () => {
-    const fold = launches.closest('details');
-    fold.open = true;
-    launches.filter(cell.textContent.startsWith('(') ? '' : cell.textContent);
-    fold.scrollIntoView();
-  });
-}
 // A pointer over a line or its name lets the others fade; behind it the best one stands out again, or all.
 for (const figure of document.querySelectorAll('figure')) {
   const parts = figure.querySelectorAll('[data-series]'), best = figure.querySelector('.on')?.dataset.series;

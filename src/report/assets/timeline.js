@@ -46,7 +46,7 @@ timeline.addEventListener('pointermove', event => { if (event.buttons) move(-eve
 addEventListener('resize', draw);
 draw();
 
-// Modules as a tree: the bar behind each is its share of the time; a click shows its launches in the timeline.
+// Modules as a tree: the bar behind each is its share of the time; a click shows when its launches ran and lists them.
 const root = {times: [0, 0], parts: {}, begin: 0, end: whole};
 for (const span of ran.spans) {
   const names = ran.modules[span[1]].split('.').filter(Boolean);
@@ -58,13 +58,19 @@ for (const span of ran.spans) {
     node.end = Math.max(node.end, span[3], span[5]);
   }
 }
-function branch(name, node) {
+function branch(name, node, path = '') {
   const children = Object.entries(node.parts), made = document.createElement(children.length ? 'details' : 'div');
   const line = document.createElement(children.length ? 'summary' : 'span'), [host, device] = node.times;
   line.textContent = `${name}  host ${spell(host)}, device ${spell(device)}`;
   line.style.setProperty('--share', `${100 * Math.max(...node.times) / Math.max(...root.times)}%`);
-  line.addEventListener('click', () => show(node.begin, node.end));
-  made.append(line, ...children.map(([key, child]) => branch(key, child)));
+  line.tabIndex = 0;
+  line.addEventListener('keydown', event => { if (event.key === 'Enter' && !children.length) line.click(); });
+  line.addEventListener('click', () => {
+    show(node.begin, node.end);
+    document.getElementById('launches').closest('details').open = true;
+    document.getElementById('launches').filter?.(path);
+  });
+  made.append(line, ...children.map(([key, child]) => branch(key, child, path ? `${path}.${key}` : key)));
   return made;
 }
 const tree = branch('model', root);
