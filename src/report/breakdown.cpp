@@ -37,13 +37,9 @@ std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,
     return result;
 }
 
-std::string kind_of(const Op& op) {
-    return std::string(name_of(op.kind));
-}
-
 std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches) {
     auto shares = sum_by_name(launches, [&](std::size_t i) {
-        return launches[i].op == no_op ? "forward" : kind_of(graph.ops[launches[i].op]);
+        return std::string(launches[i].op == no_op ? "forward" : name_of(graph.ops[launches[i].op].kind));
     });
     std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
         return std::max(a.host_s, a.device_s) > std::max(b.host_s, b.device_s);

@@ -28,6 +28,4 @@ struct Share {
 /// larger of host and device time. The forward call itself is listed as "forward".
 [[nodiscard]] std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches);
 
-/// Kind of operator ("conv").
-[[nodiscard]] std::string kind_of(const Op& op);
 }  // namespace ftax::report

@@ -169,18 +169,19 @@ std::string dot(std::size_t category, double x, double y, double r) {
 
 constexpr double scatter_radius = 2.6;
 
-/// Draws dots with notes individually, and the others, possibly very many, as one path of round dots, one a pixel.
+/// Draws dots with notes individually, and the others, possibly very many, as one path with a dot a pixel, or two.
 std::string draw_scatter(const Axes& axes, const Series& series) {
     const std::string look = look_class(series);
     std::string text, cloud;
-    std::set<std::pair<int, int>> taken;
+    std::set<std::pair<double, double>> taken;
+    const double grain = series.points.size() > 5000 ? 2 : 1;  // in pixels
     for (const ChartPoint& point : series.points) {
         const double x = axes.x.at(point.x), y = axes.y.at(point.y);
-        const double radius = point.radius > 0 ? point.radius : scatter_radius;
         if (!point.note.empty()) {
             text += fmt::format("<path class=\"dot cloud {}\" d=\"{}\"><title>{}</title></path>\n", look,
-                                dot(series.category, x, y, radius), escape_markup(point.note));
-        } else if (taken.emplace(std::lround(x), std::lround(y)).second) {
+                                dot(series.category, x, y, point.radius > 0 ? point.radius : scatter_radius),
+                                escape_markup(point.note));
+        } else if (taken.emplace(std::round(x / grain), std::round(y / grain)).second) {
             cloud += fmt::format("M{:.0f} {:.0f}h0", x, y);  // with round ends
         }
     }

@@ -43,7 +43,7 @@ std::string page(std::string_view title, std::string_view markup, std::string_vi
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
         "content=\"width=device-width\"><title>{0}</title>\n<style>\n{1}{2}</style>\n</head><body><h1>{0}</h1>\n{3}"
         "<script>\n{4}{5}</script>\n</body></html>\n",
-        escape_markup(title), embedded_text(page_style), chart_style(), markup, embedded_text(page_script), script);
+        escape_markup(title), embedded_text(page_style), chart_style(), markup, script, embedded_text(page_script));
 }
 
 std::string script_text(const std::string& json) {

@@ -19,7 +19,7 @@ namespace ftax::report {
 [[nodiscard]] std::string folded(std::string_view title, std::string_view markup);
 
 /// One self-contained HTML page: the stylesheet for screen (light and dark, wide and narrow) and paper, the script of
-/// tables and charts followed by that of the page, and no external resources.
+/// the page, which may fill tables, followed by that of tables and charts, and no external resources.
 [[nodiscard]] std::string page(std::string_view title, std::string_view markup, std::string_view script = "");
 
 /// Returns JSON that is safe inside a script element.

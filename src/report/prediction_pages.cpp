@@ -180,14 +180,16 @@ std::string roofline_section(const DeviceSpec& device, const Graph& graph, const
         "and the peak of the units in use; a kernel above the slope finds its operands in the L2 cache. Each operand "
         "counts once, and so does one operation per element where nothing is multiplied.",
         at, quantity(device.memory_bandwidth_bytes_per_s, "B/s"));
-    return section(
-        "Roofline",
-        to_figure(roofline_chart(kernels, device, fmt::format("Roofline of {}", of)), escape_markup(caption)) +
-            (kernels.size() > shown ? fmt::format("<p>The {} of {} groups of equal kernels that take most time:</p>\n",
-                                                  shown, kernels.size())
-                                    : "") +
-            columns.select(std::span(kernels).first(std::min(shown, kernels.size()))).page_table("kernels"));
+    const std::string most =
+        kernels.size() > shown ? fmt::format("The {} of {} groups", shown, kernels.size()) : "Groups";
+    return section("Roofline", to_figure(roofline_chart(kernels, device, fmt::format("Roofline of {}", of)),
+                                         escape_markup(caption))) +
+           section(most + " of equal kernels by their time",
+                   columns.select(std::span(kernels).first(std::min(shown, kernels.size()))).page_table("kernels"));
 }
+
+constexpr std::size_t most_launches = 2500;  ///< on a page of 300 kB
+constexpr std::string_view launch_keys = "operator source module host_kind kernels host_s device_s bound";
 
 /// When each launch ran, which a reader can zoom, and the modules as a tree (assets/timeline.js).
 std::string timeline_section(std::string_view at) {
@@ -201,34 +203,35 @@ std::string timeline_section(std::string_view at) {
         "dispatched and the device ran\"></svg></div>\n<div id=\"tree\"></div>\n");
 }
 
-/// Names and modules once each, and of each launch their places with host and device times in nanoseconds.
+/// Texts once each, and of each launch when it ran in nanoseconds, then its cells, texts by their places.
 Json timeline_data(const Graph& graph, const Explanation& explanation) {
-    std::map<std::string, std::size_t> names, modules;
-    const auto place = [](std::map<std::string, std::size_t>& seen, const std::string& text) {
-        return seen.emplace(text, seen.size()).first->second;
-    };
-    auto spans = Json::array();
-    for (std::size_t i = 0; i < explanation.timeline.size(); ++i) {
-        const OpId op = explanation.launches[i].op;  // the forward call itself has none
+    std::map<std::string, std::size_t> places;
+    const auto ns = [](double seconds) { return std::llround(seconds * 1e9); };
+    const Grid table = launch_columns(graph).select(explanation.launches, launch_keys);
+    auto launches = Json::array();
+    for (std::size_t i = 0; i < std::min(most_launches, table.rows.size()); ++i) {
         const Span& span = explanation.timeline[i];
-        const auto ns = [](double seconds) { return std::llround(seconds * 1e9); };
-        spans.push_back({place(names, op == no_op ? "forward" : kind_of(graph.ops[op])),
-                         place(modules, op == no_op ? "" : graph.ops[op].module), ns(span.host_start_s),
-                         ns(span.host_end_s), ns(span.device_start_s), ns(span.device_end_s)});
+        Json& launch = launches.emplace_back(
+            Json{ns(span.host_start_s), ns(span.host_end_s), ns(span.device_start_s), ns(span.device_end_s)});
+        for (const Value& cell : table.rows[i]) {
+            if (cell.exact.is_string()) {
+                launch.push_back(
+                    places.emplace(escape_terminal(cell.exact.get<std::string>()), places.size()).first->second);
+            } else {
+                launch.push_back(cell.exact.is_number_float() ? Json(ns(cell.exact)) : cell.exact);
+            }
+        }
     }
-    const auto list = [](const std::map<std::string, std::size_t>& seen) {
-        std::vector<std::string> texts(seen.size());
-        for (const auto& [text, at] : seen) texts[at] = escape_terminal(text);
-        return texts;
-    };
-    return {{"names", list(names)}, {"modules", list(modules)}, {"spans", std::move(spans)}};
+    std::vector<std::string> texts(places.size());
+    for (const auto& [text, at] : places) texts[at] = text;
+    return {{"texts", texts}, {"launches", std::move(launches)}};
 }
 
-std::string launches_section(const Graph& graph, const std::vector<OpPrediction>& launches, std::string_view at) {
-    const Grid table = launch_columns(graph).select(
-        launches, "=operator =source =module =host_kind =kernels =host_s =device_s =bound");
-    return section(fmt::format("Launches{}", at),
-                   folded(fmt::format("All {}, one by one", launches.size()), table.page_table("launches")));
+std::string launches_section(const Graph& graph, std::size_t count, std::string_view at) {
+    const std::string title = count > most_launches ? fmt::format("The first {} of {}", most_launches, count)
+                                                    : fmt::format("All {}, one by one", count);
+    const Grid head = launch_columns(graph).select(std::vector<OpPrediction>{}, launch_keys);
+    return section(fmt::format("Launches{}", at), folded(title, head.page_table("launches")));
 }
 
 /// What could not run, with the reason.
@@ -289,7 +292,7 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
             (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
             roofline_section(report.device.device, graph, last, chart.title, at) +
             breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) + timeline_section(at) +
-            launches_section(graph, last.launches, at) + provenance_section(report);
+            launches_section(graph, last.launches.size(), at) + provenance_section(report);
     return page(chart.title, html,
                 fmt::format("const ran = {};\n{}", script_text(timeline_data(graph, last).dump()),
                             embedded_text("src/report/assets/timeline.js")));
@@ -305,14 +308,7 @@ std::string crossover_page(const PredictionReport& report, const PredictionRepor
 }
 
 std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
-    double most = 1, longest_s = report.run.rows.front().prediction.latency_s;
-    for (const Headroom& growth : report.growths) {
-        if (growth.skipped.empty()) most = std::max(most, growth.to / growth.from);
-    }
-    Columns<Headroom> growth = growth_columns();
-    growth.add({"bars", "of the largest", Unit::bars, [=](const Headroom& row) {
-                    return row.skipped.empty() ? Value(Json{{"device", row.to / row.from / most}}) : Value();
-                }});
+    double longest_s = report.run.rows.front().prediction.latency_s;
     for (const FrameworkSwitch& other : report.switches) longest_s = std::max(longest_s, other.latency_s);
     Columns<FrameworkSwitch> switched = switch_columns(report);
     switched.add({"bars", "by host or device", Unit::bars, [=](const FrameworkSwitch& row) {
@@ -321,7 +317,8 @@ std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
     const std::string within = fmt::format("Within {:.4g} % more latency", 100 * report.budget);
     std::string html =
         verdict_line(verdict_of(report)) + facts_line(report.run) +
-        section(within, growth.select(report.growths, "property =from =to =growth latency_s bound =bars ?=skipped")
+        section(within, growth_columns()
+                            .select(report.growths, "property =from =to =growth latency_s bound ?=skipped")
                             .page_table("growths"));
     if (!report.switches.empty())
         html += section(

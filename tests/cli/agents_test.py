@@ -20,7 +20,7 @@ COMMANDS = [
     "crossover resnet50 --device t4", "crossover bert --device h100-sxm5-80gb --dim seq=8 --precision fp16",
     "compare resnet50 --device t4,l4 --framework pytorch-eager,tensorrt,vllm --precision fp16,fp8 --batch 1,8",
     "compare resnet50 --device l4,t4 --precision fp16 --batch 8 --price 0.7,0.35 --slo latency=20ms",
-    "headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128",
+    "headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128", "headroom ONE.txt --device t4",
     f"generate {LLM} --framework vllm --batch 1,8 --prompt 512 --new-tokens 128",
     f"generate {LLM},t4 --framework vllm,pytorch-eager --tp 1,2 --price 2.5,0.3 --largest-batch --batch 1,256 --prompt 512 --new-tokens 128",
     f"serve {LLM},l40s --framework vllm@0.11 --rate 5 --prompt 512 --new-tokens 128 --slo ttft=500ms --count 50",
@@ -29,6 +29,7 @@ COMMANDS = [
     "validate ROWS", "validate ROWS --by model", "validate OPERATORS", "models", "devices", "frameworks", "doctor",
 ]
 ROWS = "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\nT4,,fp32,resnet18,8,9.9\nT4,,fp32,unheard,1,3\n"
+ONE = "graph one\ninput %x f32[4,64]\nweight %w f32[64,64]\n%y f32[4,64] = linear(%x, %w)\noutput %y\n"  # its width cannot grow
 OPERATORS = "gpu,op,precision,shape,latency_ms\nT4,linear,fp32,b=1 m=512 n=512 k=512,0.09\n"
 
 
@@ -36,7 +37,7 @@ def check_schemas(ftax):
     all_schemas = json.loads(subprocess.run([ftax, "schema"], capture_output=True, check=True).stdout)["$defs"]
     unused = set(all_schemas)
     with tempfile.TemporaryDirectory() as folder:
-        for name, rows in (("ROWS", ROWS), ("OPERATORS", OPERATORS)):
+        for name, rows in (("ROWS", ROWS), ("OPERATORS", OPERATORS), ("ONE.txt", ONE)):
             with open(f"{folder}/{name}", "w") as file:
                 file.write(rows)
         for command in COMMANDS:

@@ -407,6 +407,11 @@ def check_extremes(test):
             file.write(f"NVIDIA A100-PCIE-40GB,{'add' if i % 2 else 'mul'},fp32,b={1 + i // 40 * 7} h={64 * (1 + i % 40)},{0.004 * 1.0007 ** i:.6f}\n")
     test.page("thousands of rows", "validate", rows)
     test.finish()
+    test.page("a large network", "predict", "gpt2", "--device", "t4", "--dim", "seq=128")
+    launches = test.table("launches")
+    title = test.browser.evaluate("document.getElementById('launches').closest('details').firstElementChild.textContent")
+    test.check(len(launches) == 2500 and title.startswith("The first 2500 of "), f"{test.name}: {len(launches)} launches, '{title}'")
+    test.reads()
     test.page("many pairs", "compare", "resnet18", "--device", "t4,l4,a10g", "--framework",
               "pytorch-eager,torchscript,onnxruntime-cuda", "--batch", "1,2,3,4,5,6,7,8,9,10")
     test.finish()

@@ -1,6 +1,16 @@
-// `ran` holds names, modules, and of each launch [name, module, host from, to, device from, to], times in ns.
-const timeline = document.querySelector('#timeline svg'), whole = Math.max(...ran.spans.map(span => Math.max(span[3], span[5])));
+// `ran` holds texts, and of each launch [host from, to, device from, to, operator, source, module, host cost, kernels,
+// host, device, bound]: times in ns, texts by their places.
+const bars = ran.launches.map(([h, hEnd, d, dEnd, operator, source, module, , , host, device]) => ({host: [h, hEnd], device: [d, dEnd], times: [host, device],
+  name: ran.texts[source] || ran.texts[operator], module: ran.texts[module]}));
+const timeline = document.querySelector('#timeline svg'), whole = Math.max(...bars.map(bar => Math.max(bar.host[1], bar.device[1])));
 const spell = ns => ns < 1e6 ? `${+(ns / 1e3).toPrecision(3)} µs` : `${+(ns / 1e6).toPrecision(3)} ms`;
+const body = document.getElementById('launches').tBodies[0];
+for (const launch of ran.launches) launch.slice(4).forEach((value, i) => {
+  const row = i ? body.lastElementChild : body.insertRow(), cell = row.insertCell(), isText = i < 4 || i === 7;
+  cell.textContent = isText ? ran.texts[value] : i === 4 ? value : spell(value);
+  if (isText) cell.className = `text${cell.textContent.length > 40 ? ' long' : ''}`;
+  else cell.dataset.v = i === 4 ? value : value / 1e9;
+});
 let from = 0, to = whole;
 function draw() {
   const width = timeline.clientWidth, x = time => (time - from) / (to - from) * width;
@@ -12,16 +22,16 @@ function draw() {
   };
   const parts = [0, .25, .5, .75, 1].map(at => part('text', {x: at * width, y: 12, class: 'label', 'text-anchor': at ? at === 1 ? 'end' : 'middle' : 'start'},
     spell(from + at * (to - from))));
-  for (const [row, first] of [['host', 2], ['device', 4]]) {
+  for (const row of ['host', 'device']) {
     let drawn = -1;  // what is narrower than half a pixel stands for its neighbours too
-    for (const span of ran.spans) {
-      const [begin, end] = [Math.max(span[first], from), Math.min(span[first + 1], to)];
+    for (const {name, module, [row]: [first, last]} of bars) {
+      const [begin, end] = [Math.max(first, from), Math.min(last, to)];
       if (end <= begin || x(end) < drawn + .5) continue;
       drawn = x(end);
       const bar = part('rect', {x: x(begin), y: row === 'host' ? 20 : 52, width: Math.max(.5, x(end) - x(begin)), height: 26, class: row});
-      bar.append(part('title', {}, `${ran.names[span[0]]}, ${ran.modules[span[1]]}: ${row} ${spell(span[first + 1] - span[first])}`));
+      bar.append(part('title', {}, `${name}, ${module}: ${row} ${spell(last - first)}`));
       parts.push(bar);
-      if (x(end) - x(begin) > 7 * ran.names[span[0]].length) parts.push(part('text', {x: x(begin) + 3, y: row === 'host' ? 37 : 69, class: 'name'}, ran.names[span[0]]));
+      if (x(end) - x(begin) > 7 * name.length) parts.push(part('text', {x: x(begin) + 3, y: row === 'host' ? 37 : 69, class: 'name'}, name));
     }
   }
   timeline.replaceChildren(...parts);
@@ -48,14 +58,12 @@ draw();
 
 // Modules as a tree: the bar behind each is its share of the time; a click shows when its launches ran and lists them.
 const root = {times: [0, 0], parts: {}, begin: 0, end: whole};
-for (const span of ran.spans) {
-  const names = ran.modules[span[1]].split('.').filter(Boolean);
+for (const {host, device, times, module} of bars) {
   let node = root;
-  for (const name of [null, ...names]) {
-    if (name !== null) node = node.parts[name] ??= {times: [0, 0], parts: {}, begin: span[2], end: 0};
-    node.times[0] += span[3] - span[2];
-    node.times[1] += span[5] - span[4];
-    node.end = Math.max(node.end, span[3], span[5]);
+  for (const name of [null, ...module.split('.').filter(Boolean)]) {
+    if (name !== null) node = node.parts[name] ??= {times: [0, 0], parts: {}, begin: host[0], end: 0};
+    times.forEach((time, side) => { node.times[side] += time; });
+    node.end = Math.max(node.end, host[1], device[1]);
   }
 }
 function branch(name, node, path = '') {
