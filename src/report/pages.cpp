@@ -95,12 +95,13 @@ std::string furthest_section(const CsvTable& table, std::span<const ValidatedRow
 
 std::string skipped_section(const ValidationReport& report) {
     if (report.skipped.empty()) return "";
-    using Skipped = SkippedRows;
-    const Columns<Skipped> columns{
-        {"", "rows", Unit::plain, [](const Skipped& skipped) { return skipped.lines.size(); }},
-        {"", "first line", Unit::plain, [](const Skipped& skipped) { return skipped.lines.front(); }},
-        {"", "reason", Unit::text, &Skipped::reason}};
-    return section("Rows without a prediction", columns.select(report.skipped).page_table("skipped"));
+    const Columns<SkippedRows> columns{
+        {"", "rows", Unit::plain, [](const SkippedRows& skipped) { return skipped.lines.size(); }},
+        {"", "first line", Unit::plain, [](const SkippedRows& skipped) { return skipped.lines.front(); }},
+        {"", "reason", Unit::text, &SkippedRows::reason}};
+    const auto shown = std::span(report.skipped).first(std::min<std::size_t>(100, report.skipped.size()));
+    return section(fmt::format("Rows without a prediction: {} of {} reasons", shown.size(), report.skipped.size()),
+                   columns.select(shown).page_table("skipped"));
 }
 
 std::string provenance_section(const ValidationReport& report) {

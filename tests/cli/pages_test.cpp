@@ -164,6 +164,9 @@ TEST_CASE("validate --html has the numbers of --json, or a note without predicti
     const Page empty = page_of({"validate", none});
     CHECK(empty.html.find("No row could be predicted") != std::string::npos);
     CHECK(empty.json["profiles"].empty());
+    std::string many = "gpu,model,batch,latency_ms\n";
+    for (int i = 0; i < 120; ++i) many += "T4,unheard" + std::to_string(i) + ",1,3\n";
+    CHECK(page_of({"validate", folder.write("many.csv", many)}).html.find("100 of 120 reasons") != std::string::npos);
     const std::string operators =
         folder.write("operators.csv", "gpu,op,precision,shape,latency_ms\nT4,softmax,fp32,b=512 h=512,0.01\n");
     CHECK(page_of({"validate", operators}).json["profiles"][0]["name"] == "t4");
