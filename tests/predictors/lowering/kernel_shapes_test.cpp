@@ -358,4 +358,12 @@ TEST_CASE("copies into the buffers of a graph take a block's time from PyTorch 2
     CHECK(waits("128,1024", 205) == 16);
     CHECK(waits("64,128", 205) == 2);
     CHECK(waits("128,1024", 203) == 0);
+    const Graph filled = parse_text_graph("graph filled\n%y f32[128,1024] = fill()\noutput %y\n");
+    PredictOptions options;
+    options.libraries.torch = 205;
+    const Schedule schedule =
+        lower(filled, device_profile("h200-sxm-141gb").device, options, framework_model("pytorch-eager").traits);
+    CHECK(
+        std::get<kernels::MemoryShape>(kernel_shape(filled, schedule, schedule.kernels.at(0), bind(filled, {}), false))
+            .waits == 0);
 }
