@@ -487,8 +487,9 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         shape.rows = shape.elements / shape.row_length;
         // A block scans 256 elements of a row at a time. Source: PyTorch 2.11 ScanUtils.cuh
         // (tensor_kernel_scan_innermost_dim); 128 rows of 4,000 take 19 to 22 µs on an H100 and an H200.
-        const bool scans_rows = op.kind == OpKind::cumulative && (op.integer("axis", -1) + rank) % rank == rank - 1;
-        if (scans_rows) shape.waits = static_cast<int>(ceil_quotient(checked_multiply(shape.row_length, 9), 4 * 256));
+        const std::int64_t scanned = op.integer("axis", -1);
+        if (op.kind == OpKind::cumulative && (scanned == -1 || scanned == rank - 1))
+            shape.waits = static_cast<int>(ceil_quotient(checked_multiply(shape.row_length, 9), 4 * 256));
         // Vectors of 16 bytes since PyTorch 2.8 (pull requests 151490, 151715) and 2.10 (162440).
         if (shape.cls == kernels::MemoryClass::gather) shape.vectorized = kernel.torch >= 208;
         if (shape.cls == kernels::MemoryClass::concat) shape.vectorized = kernel.torch >= 210;

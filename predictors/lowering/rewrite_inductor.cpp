@@ -112,7 +112,7 @@ std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
         case OpKind::softmax:
         case OpKind::log_softmax: {
             const std::int64_t axis = op.integer("axis", -1);
-            if (rank > 0) reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
+            if (axis >= -rank && axis < rank) reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
             break;
         }
         default:
@@ -307,7 +307,9 @@ class Grouping {
         for (const OpId id : members_[leader]) {
             const Op& op = graph_.ops[id];
             const std::int64_t what = op.integer(statistics, -1);
-            values += what == partial && op.text("function") == "var" ? 3 : what >= 0 || reduction_of(graph_, op) ? 1 : 0;
+            values += what == partial && op.text("function") == "var" ? 3
+                      : what >= 0 || reduction_of(graph_, op)         ? 1
+                                                                      : 0;
         }
         return values;
     }
