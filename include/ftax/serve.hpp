@@ -18,8 +18,12 @@ struct ServingRequest {
     std::int64_t prompt = 1, output = 1;  ///< tokens
 };
 
+constexpr std::int64_t most_tokens = 1'000'000'000;  ///< of a prompt or an output
+constexpr double latest_arrival_s = 1e12;            ///< beyond it a double does not tell steps apart
+
 /// Draws `count` requests of `prompt` and `output` tokens that arrive as a Poisson process of `rate` per second; rate
-/// 0: all at 0. `spread` is the coefficient of variation of both lengths, which are then log-normal, at least 1.
+/// 0: all at 0. `spread` is the coefficient of variation of both lengths, which are then log-normal, 1 to
+/// `most_tokens`.
 [[nodiscard]] std::vector<ServingRequest> draw_requests(std::int64_t count, double rate, std::int64_t prompt,
                                                         std::int64_t output, double spread, std::uint64_t seed);
 
@@ -134,8 +138,6 @@ struct Serving {
 /// Serves requests, sorted by arrival, step by step with continuous batching. Throws Error{usage} for unsorted or
 /// invalid requests, and for one that the cache has no room for even alone.
 [[nodiscard]] Serving serve(std::span<const ServingRequest> requests, const ServerPool& pool);
-[[nodiscard]] Serving serve(std::span<const ServingRequest> requests, const SchedulerOptions& options,
-                            const StepFunction& step);
 
 /// The same where servers of `prefill` read the prompts and those of `decode` generate all but the first token, which
 /// is out once a prompt's keys and values have been sent: `transfer_s` after it was computed.

@@ -67,12 +67,14 @@ class Arrivals {
         double last_s = 0;
         for (std::size_t i = 0; i < requests.size(); ++i) {
             const ServingRequest& request = requests[i];
-            const auto fail = [&](std::string_view what) {
+            const auto fail = [&](const std::string& what) {
                 throw Error(ErrorCode::usage, fmt::format("request {}: {}", i + 1, what));
             };
-            if (!std::isfinite(request.arrival_s) || request.arrival_s < 0) fail("arrival_s is not a time from 0 on");
+            if (!(request.arrival_s >= 0 && request.arrival_s <= latest_arrival_s))
+                fail(fmt::format("arrival_s is not a time from 0 to {:g} s", latest_arrival_s));
             if (request.arrival_s < last_s) fail("arrives before the one above it; sort the requests by arrival_s");
-            if (request.prompt < 1 || request.output < 1) fail("needs at least one token of prompt and output");
+            if (std::min(request.prompt, request.output) < 1 || std::max(request.prompt, request.output) > most_tokens)
+                fail(fmt::format("prompt and output are numbers of tokens from 1 to {}", most_tokens));
             last_s = request.arrival_s;
             times_.push_back({is_closed_ ? 0 : request.arrival_s, 0, 0, 0, request.prompt, request.output});
         }
@@ -98,7 +100,6 @@ class Arrivals {
         return open_ == times_.size();
     }
     [[nodiscard]] RequestTimes& operator[](std::size_t request) { return times_[request]; }
-    [[nodiscard]] std::int64_t outstanding() const { return static_cast<std::int64_t>(next_ - ended_); }
     [[nodiscard]] std::vector<RequestTimes> take_times() { return std::move(times_); }
 
   private:
@@ -215,7 +216,9 @@ struct Sequence {
     std::int64_t computed = 0;  ///< tokens in the cache
     std::int64_t known = 0;     ///< tokens of the prompt and those generated: all but the last are to be computed
     std::int64_t generated = 0;
+    std::int64_t output = 0;  ///< tokens to generate
     std::int64_t pages = 0;
+    std::int64_t room = 0;   ///< for tokens: in its pages and the prefix that it shares
     std::int64_t taken = 0;  ///< tokens of it that the step under way computes
     std::int64_t step = 0;   ///< the number of that step; 0: none
     double last_token_s = 0;
@@ -254,7 +257,6 @@ class FreePages {
     }
     void take_back(std::size_t request) {
         const auto found = std::ranges::find(stretches_, request, &Stretch::request);
-        if (found == stretches_.end()) return;
         count_ -= found->pages;
         stretches_.erase(found);
     }
@@ -291,7 +293,10 @@ class Scheduler {
     /// A request whose prompt another server may have read already.
     void enqueue(std::size_t request, bool is_read) {
         const RequestTimes& times = arrivals_[request];
-        Sequence sequence{.request = request, .computed = shared(times.prompt), .known = times.prompt};
+        Sequence sequence{.request = request,
+                          .computed = shared(times.prompt),
+                          .known = times.prompt,
+                          .output = reads_only_ ? 1 : times.output};
         if (is_read) {
             sequence.computed = sequence.known++;
             sequence.generated = 1;
@@ -312,8 +317,7 @@ class Scheduler {
     /// What a step computes, of its share of the sequences where several are under way.
     StepLoad schedule(std::int64_t step, double now_s) {
         StepLoad load;
-        budget_ = options_.max_tokens;
-        keys_ = context_ = 0;
+        std::int64_t budget = options_.max_tokens;
         blocked_.reset();
         const auto all = std::min(options_.max_sequences, static_cast<std::int64_t>(running_.size() + waiting_.size()));
         std::int64_t places = (all + options_.stages - 1) / options_.stages;
@@ -321,22 +325,22 @@ class Scheduler {
             sequence.taken = tokens;
             sequence.step = step;
             ++under_way_;
-            budget_ -= tokens;
+            budget -= tokens;
             --places;
             if (decodes(sequence)) {
                 ++load.sequences;
-                context_ += static_cast<double>(sequence.computed);
+                load.context += static_cast<double>(sequence.computed);
             } else {
                 load.prompt_tokens += tokens;
-                keys_ += static_cast<double>(tokens) *
-                         (static_cast<double>(sequence.computed) + static_cast<double>(tokens + 1) / 2);
+                load.prompt_keys += static_cast<double>(tokens) *
+                                    (static_cast<double>(sequence.computed) + static_cast<double>(tokens + 1) / 2);
             }
         };
         bool evicted = false;
         const auto take_running = [&](bool prompts, bool decoding) {
-            for (std::size_t i = 0; i < running_.size() && budget_ > 0 && places > 0; ++i) {
+            for (std::size_t i = 0; i < running_.size() && budget > 0 && places > 0; ++i) {
                 if (running_[i].step != 0 || (decodes(running_[i]) ? !decoding : !prompts)) continue;
-                const std::int64_t tokens = std::min(wanted(running_[i]), budget_);
+                const std::int64_t tokens = std::min(wanted(running_[i]), budget);
                 bool fits = allocate(running_[i], tokens);
                 // Never one that a step has taken.
                 while (!fits && i < running_.size() && running_.back().step == 0) {
@@ -348,7 +352,7 @@ class Scheduler {
             }
         };
         take_running(true, options_.mixes_phases);
-        while (!waiting_.empty() && budget_ > 0 && places > 0 && !evicted) {
+        while (!waiting_.empty() && budget > 0 && places > 0 && !evicted) {
             if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
                 blocked_ = ServingBound::queue;
                 break;
@@ -357,8 +361,8 @@ class Scheduler {
             const std::int64_t held = free_.held_for(sequence.request);
             sequence.computed = std::min(sequence.computed + held * options_.block_tokens, sequence.known - 1);
             const std::int64_t left = wanted(sequence);
-            const std::int64_t tokens = options_.chunks_prompts ? std::min(left, budget_) : left;
-            if (tokens > budget_ && load.prompt_tokens > 0) break;
+            const std::int64_t tokens = options_.chunks_prompts ? std::min(left, budget) : left;
+            if (tokens > budget && load.prompt_tokens > 0) break;
             RequestTimes& times = arrivals_[sequence.request];
             const std::int64_t reserved =
                 options_.evicts ? tokens : longest(times.prompt, times.output) - sequence.computed;
@@ -372,8 +376,8 @@ class Scheduler {
             take(running_.back(), tokens);
         }
         if (!options_.mixes_phases && load.prompt_tokens == 0) take_running(false, true);
-        if (load.prompt_tokens > 0) load.prompt_keys = keys_ / static_cast<double>(load.prompt_tokens);
-        if (load.sequences > 0) load.context = context_ / static_cast<double>(load.sequences);
+        if (load.prompt_tokens > 0) load.prompt_keys /= static_cast<double>(load.prompt_tokens);
+        if (load.sequences > 0) load.context /= static_cast<double>(load.sequences);
         return load;
     }
 
@@ -385,16 +389,16 @@ class Scheduler {
             Sequence& sequence = running_[i];
             bool ended = false;
             if (sequence.step == step) {
-                RequestTimes& times = arrivals_[sequence.request];
                 const bool decoded = decodes(sequence);
                 sequence.computed += decoded ? 1 : sequence.taken;
                 sequence.step = 0;
                 --under_way_;
                 if (sequence.computed == sequence.known) {
                     std::int64_t tokens = 1;
-                    if (decoded) tokens = std::min(times.output - sequence.generated, 1 + accepted(sequence.taken - 1));
+                    if (decoded)
+                        tokens = std::min(sequence.output - sequence.generated, 1 + accepted(sequence.taken - 1));
                     if (sequence.generated == 0) {
-                        times.first_token_s = now_s;
+                        arrivals_[sequence.request].first_token_s = now_s;
                         record_.first_token(now_s);
                     } else {
                         record_.gap((now_s - sequence.last_token_s) / static_cast<double>(tokens), tokens);
@@ -403,7 +407,7 @@ class Scheduler {
                     sequence.computed += tokens - 1;
                     sequence.known += tokens;
                     sequence.generated += tokens;
-                    ended = sequence.generated == times.output || reads_only_;
+                    ended = sequence.generated == sequence.output;
                     if (ended) {
                         free_.give(sequence.pages);
                         leave(sequence.request);
@@ -445,12 +449,14 @@ class Scheduler {
 
     /// Gives a sequence pages for so many more tokens, those that still hold its own first.
     bool allocate(Sequence& sequence, std::int64_t tokens, std::int64_t held = 0) {
-        const std::int64_t prompt = arrivals_[sequence.request].prompt;
-        const std::int64_t missing = pages_of(sequence.computed + tokens - shared(prompt)) - sequence.pages - held;
+        if (sequence.computed + tokens <= sequence.room) return true;
+        const std::int64_t prefix = shared(arrivals_[sequence.request].prompt);
+        const std::int64_t missing = pages_of(sequence.computed + tokens - prefix) - sequence.pages - held;
         if (missing > free_.count() - held) return false;
         if (held > 0) free_.take_back(sequence.request);
         if (missing > 0) free_.take(missing);
         sequence.pages += held + std::max<std::int64_t>(missing, 0);
+        sequence.room = prefix + sequence.pages * options_.block_tokens;
         return true;
     }
 
@@ -458,7 +464,7 @@ class Scheduler {
         Sequence sequence = running_.back();
         running_.pop_back();
         free_.give(sequence.pages, options_.caches_prefixes ? sequence.request : FreePages::no_request);
-        sequence.pages = sequence.taken = 0;
+        sequence.pages = sequence.room = sequence.taken = 0;
         sequence.computed = shared(arrivals_[sequence.request].prompt);
         waiting_.push_front(sequence);
         record_.evict();
@@ -470,8 +476,6 @@ class Scheduler {
     Record& record_;
     std::int64_t total_pages_ = 0;
     FreePages free_{0};
-    std::int64_t budget_ = 0;
-    double keys_ = 0, context_ = 0;
     std::optional<ServingBound> blocked_;
     std::vector<Sequence> running_;
     std::deque<Sequence> waiting_;
@@ -496,29 +500,18 @@ class Server {
     void deal(std::size_t request, double now_s, bool is_read) {
         coming_.insert(std::ranges::upper_bound(coming_, now_s, {}, &Coming::at_s), {request, now_s, is_read});
         ++outstanding_;
+        next_s_ = due_s();
     }
 
     /// When its next step begins or ends; infinity: when a request comes.
-    [[nodiscard]] double next_s() const {
-        double next_s = under_way_.empty() ? std::numeric_limits<double>::infinity() : under_way_.front().end_s;
-        if (waits_for_end_ || under_way_.size() == free_s_.size()) return next_s;
-        if (has_work()) return std::min(next_s, std::max(now_s_, free_s_[0]));
-        return coming_.empty() ? next_s : std::min(next_s, std::max({now_s_, free_s_[0], coming_.front().at_s}));
-    }
+    [[nodiscard]] double next_s() const { return next_s_; }
 
     /// Ends or begins the step that is due.
     void act(double now_s) {
         now_s_ = now_s;
-        if (under_way_.empty() || under_way_.front().end_s > now_s_) return begin();
-        for (Scheduler& group : groups_) {
-            group.advance(under_way_.front().number, now_s_, [&](std::size_t request) {
-                --outstanding_;
-                leave_(request, now_s_);
-            });
-        }
-        seen_s_ = has_work() && pool_.options.schedules_ahead ? under_way_.front().start_s : now_s_;
-        under_way_.pop_front();
-        waits_for_end_ = false;
+        const bool ends = !under_way_.empty() && under_way_.front().end_s <= now_s_;
+        ends ? end() : begin();
+        next_s_ = due_s();
     }
 
   private:
@@ -534,6 +527,25 @@ class Server {
 
     [[nodiscard]] bool has_work() const {
         return std::any_of(groups_.begin(), groups_.end(), [](const Scheduler& group) { return group.has_work(); });
+    }
+
+    [[nodiscard]] double due_s() const {
+        double next_s = under_way_.empty() ? std::numeric_limits<double>::infinity() : under_way_.front().end_s;
+        if (waits_for_end_ || under_way_.size() == free_s_.size()) return next_s;
+        if (has_work()) return std::min(next_s, std::max(now_s_, free_s_[0]));
+        return coming_.empty() ? next_s : std::min(next_s, std::max({now_s_, free_s_[0], coming_.front().at_s}));
+    }
+
+    void end() {
+        for (Scheduler& group : groups_) {
+            group.advance(under_way_.front().number, now_s_, [&](std::size_t request) {
+                --outstanding_;
+                leave_(request, now_s_);
+            });
+        }
+        seen_s_ = has_work() && pool_.options.schedules_ahead ? under_way_.front().start_s : now_s_;
+        under_way_.pop_front();
+        waits_for_end_ = false;
     }
 
     void begin() {
@@ -585,7 +597,7 @@ class Server {
     std::deque<Coming> coming_;
     std::deque<UnderWay> under_way_;
     std::vector<double> free_s_;  ///< when each stage of the pipeline has ended its last step
-    double now_s_ = 0;
+    double now_s_ = 0, next_s_ = std::numeric_limits<double>::infinity();
     double seen_s_ = 0;  ///< requests that come later miss the next step
     std::int64_t number_ = 0, outstanding_ = 0, unpolled_ = 0;
     bool read_prompts_ = false, follows_ = false, waits_for_end_ = false;
@@ -618,14 +630,8 @@ Serving serve_pools(std::span<const ServingRequest> requests, const ServerPool* 
     for (std::deque<Server>* pool : {&readers, &servers})
         for (Server& server : *pool) all.push_back(&server);
     while (!arrivals.done()) {
-        Server* next = all.front();
-        double next_s = next->next_s();
-        for (std::size_t i = 1; i < all.size(); ++i) {
-            if (const double own_s = all[i]->next_s(); own_s < next_s) {
-                next_s = own_s;
-                next = all[i];
-            }
-        }
+        Server* const next = *std::ranges::min_element(all, {}, [](const Server* server) { return server->next_s(); });
+        const double next_s = next->next_s();
         if (const double at_s = arrivals.next_s(); std::isfinite(at_s) && at_s <= next_s) {
             emptiest(prefill != nullptr ? readers : servers).deal(*arrivals.take(at_s), at_s, false);
         } else {
@@ -648,7 +654,7 @@ std::vector<ServingRequest> draw_requests(std::int64_t count, double rate, std::
         constexpr double pi = 3.14159265358979323846;
         const double normal = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * pi * uniform());
         const double drawn = static_cast<double>(mean) * std::exp(sigma * normal - sigma * sigma / 2);
-        return std::max<std::int64_t>(1, std::llround(drawn));
+        return static_cast<std::int64_t>(std::llround(std::clamp(drawn, 1.0, static_cast<double>(most_tokens))));
     };
     std::vector<ServingRequest> requests;
     double arrival_s = 0;
@@ -661,10 +667,6 @@ std::vector<ServingRequest> draw_requests(std::int64_t count, double rate, std::
 
 Serving serve(std::span<const ServingRequest> requests, const ServerPool& pool) {
     return serve_pools(requests, nullptr, pool, {});
-}
-
-Serving serve(std::span<const ServingRequest> requests, const SchedulerOptions& options, const StepFunction& step) {
-    return serve(requests, {.options = options, .step = step});
 }
 
 Serving serve(std::span<const ServingRequest> requests, const ServerPool& prefill, const ServerPool& decode,
@@ -717,12 +719,8 @@ double find_rate(const std::function<Serving(double)>& at_rate, const ServiceLev
         good = bad;
         bad *= 2;
     }
-    for (int i = 0; i < most_doublings && good == 0; ++i) {
-        const double rate = bad / 2;
-        (keeps(rate) ? good : bad) = rate;
-    }
-    while (good > 0 && bad > 1.01 * good) {
-        const double rate = std::sqrt(good * bad);
+    for (int i = 0; good > 0 ? bad > 1.01 * good : i < most_doublings; ++i) {
+        const double rate = good > 0 ? std::sqrt(good * bad) : bad / 2;
         (keeps(rate) ? good : bad) = rate;
     }
     return good;

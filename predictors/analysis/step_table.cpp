@@ -115,8 +115,11 @@ StepTable::StepTable(Generator& generator, const StepOptions& options)
 StepCost StepTable::prompts(std::int64_t tokens, double keys) {
     tokens = std::max<std::int64_t>(1, tokens);
     const auto pass = [&](std::int64_t several, std::int64_t past) {
+        const auto [found, added] = passes_.try_emplace({several, (tokens + several - 1) / several, past});
+        StepCost& cost = found->second;
+        if (!added) return cost;
         const ShapeBindings bindings = generator_.pass({}, several, (tokens + several - 1) / several, past);
-        StepCost cost = cost_of(generator_.predictor().predict(bindings));
+        cost = cost_of(generator_.predictor().predict(bindings));
         if (options_.draft != nullptr) {
             const Prediction draft = options_.draft->predictor().predict(bindings);
             add_device(cost, draft.device_s, draft.power_w * draft.device_s);
@@ -165,18 +168,17 @@ void StepTable::add_device(StepCost& cost, double seconds, double energy_j) cons
     cost.energy_j += energy_j;
 }
 
-template <class Prompts, class Decoding>
-StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const {
+StepCost StepTable::operator()(const StepLoad& load) {
     const std::int64_t decoded = load.sequences * (1 + options_.draft_tokens);
     const std::int64_t tokens = load.prompt_tokens + decoded;
     const double keys = load.prompt_keys * static_cast<double>(load.prompt_tokens) / static_cast<double>(tokens);
-    StepCost cost = load.prompt_tokens == 0 ? decoding(load.sequences, load.context) : prompts(tokens, keys);
+    StepCost cost = load.prompt_tokens == 0 ? decoding_.at(load.sequences, load.context) : prompts_.at(tokens, keys);
     if (load.prompt_tokens > 0 && tokens <= options_.captured_tokens) {
         cost.latency_s += std::max(0.0, pieces_s_ - cost.device_s) - std::max(0.0, cost.host_s - cost.device_s);
         cost.host_s = pieces_s_;
     }
     if (load.prompt_tokens > 0 && load.sequences > 0) {
-        const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0);
+        const StepCost step = decoding_.at(load.sequences, load.context), empty = decoding_.at(load.sequences, 0);
         const double host_s = static_cast<double>(load.sequences) * sequence_s_;
         // Where the host of a pass takes longer than the device, the sequences' keys and values fill the pause.
         add_device(cost, std::max(0.0, step.device_s - empty.device_s), std::max(0.0, step.energy_j - empty.energy_j));
@@ -189,18 +191,6 @@ StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Dec
     cost.latency_s += seconds;
     cost.energy_j += seconds * generator_.device().power_limit_w;
     return cost;
-}
-
-StepCost StepTable::operator()(const StepLoad& load) {
-    return cost(
-        load, [&](std::int64_t tokens, double keys) { return prompts_.at(tokens, keys); },
-        [&](std::int64_t sequences, double context) { return decoding_.at(sequences, context); });
-}
-
-StepCost StepTable::exact(const StepLoad& load) {
-    return cost(
-        load, [&](std::int64_t tokens, double keys) { return prompts(tokens, keys); },
-        [&](std::int64_t sequences, double context) { return decoding(sequences, std::llround(context)); });
 }
 
 }  // namespace ftax

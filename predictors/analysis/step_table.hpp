@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "ftax/generate.hpp"
@@ -29,7 +31,7 @@ class BendingTable {
     };
     /// The points of one x, and which intervals of y are straight.
     struct Curve {
-        std::map<std::int64_t, StepCost> costs;
+        std::unordered_map<std::int64_t, StepCost> costs;
         std::map<Interval, Straightness> intervals;
     };
 
@@ -40,7 +42,7 @@ class BendingTable {
     [[nodiscard]] StepCost along(std::int64_t x, double y);
 
     Function function_;
-    std::map<std::int64_t, Curve> curves_;
+    std::unordered_map<std::int64_t, Curve> curves_;
     std::map<std::int64_t, std::map<Interval, Straightness>> intervals_;  ///< of x, by the power of two below y
 };
 
@@ -62,20 +64,17 @@ class StepTable {
     /// A step of prompts and decoding sequences is that of a pass over all of its tokens, and what the sequences' keys
     /// and values take beyond it.
     [[nodiscard]] StepCost operator()(const StepLoad& load);
-    /// The same without the table.
-    [[nodiscard]] StepCost exact(const StepLoad& load);
 
   private:
     [[nodiscard]] StepCost prompts(std::int64_t tokens, double keys);
     [[nodiscard]] StepCost decoding(std::int64_t sequences, std::int64_t context);
     void add_device(StepCost& cost, double seconds, double energy_j) const;
-    template <class Prompts, class Decoding>
-    [[nodiscard]] StepCost cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const;
 
     Generator& generator_;
     StepOptions options_;
     BendingTable prompts_, decoding_;
-    double sequence_s_;    ///< of the host, for each sequence of a step
+    std::map<std::array<std::int64_t, 3>, StepCost> passes_;  ///< of prompts: sequences, new and cached tokens of each
+    double sequence_s_;                                       ///< of the host, for each sequence of a step
     double pieces_s_ = 0;  ///< of the host, for a step of which it launches the attention operators alone
 };
 

@@ -113,20 +113,14 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     suggest_decoders(graph);
     print_warnings(graph.warnings);
     run.precision = name_of(precision_of(graph, run));
-    const Predictor built = make_predictor(graph, model, run);
-    if (cards > 1) require_shards(built.framework(), built.device().device, cards);
-    PredictOptions options = run.options;
-    options.precision = parse_precision(run.precision);
-    static_cast<void>(chosen_framework(run.framework, run.host, run.framework_profile, options.libraries));
-    DeviceProfile device = built.device();
-    FrameworkProfile framework = built.framework();
+    auto [device, framework, options] = profiles_of(graph, model, run);
+    if (cards > 1) require_shards(framework, device.device, cards);
     if (!anchors.empty()) {
         const std::size_t known = framework.warnings.size();
         anchor_on(framework, device, anchors, model.model, run.models);
         print_warnings({framework.warnings.begin() + static_cast<std::ptrdiff_t>(known), framework.warnings.end()});
     }
-    Generator& generator = generators.emplace_back(graph, std::move(device), std::move(framework), options);
-    return generator;
+    return generators.emplace_back(graph, std::move(device), std::move(framework), options);
 }
 
 namespace {

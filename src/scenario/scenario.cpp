@@ -315,12 +315,12 @@ Precision precision_of(const Graph& graph, const RunArguments& run) {
     return half == DType::bf16 && device.peak(MathPath::bf16_tensor) ? Precision::bf16 : Precision::fp16;
 }
 
-Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
-    PredictOptions options = arguments.options;
+Profiles profiles_of(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
+    Profiles profiles{{}, {}, arguments.options};
+    auto& [device, framework, options] = profiles;
     options.precision = precision_of(graph, arguments);
-    DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
-    FrameworkProfile framework =
-        versioned_profile(arguments.framework, arguments.host, arguments.framework_profile, options.libraries);
+    device = device_profile(arguments.device, arguments.device_profile);
+    framework = versioned_profile(arguments.framework, arguments.host, arguments.framework_profile, options.libraries);
     if (model.strict) {
         refuse(device.warnings);
         refuse(framework.warnings);
@@ -332,10 +332,14 @@ Predictor make_predictor(const Graph& graph, const ModelArguments& model, const 
     if (!rows.empty() || !arguments.anchor.empty())
         anchor_on(framework, device, rows, {model.model, arguments.models, dimension_bindings(model)});
     print_warnings(onnx_warnings(graph, arguments.framework, arguments.framework_given));
-    Predictor predictor(graph, std::move(device), std::move(framework), options);
-    print_provenance(predictor.device().warnings);
-    print_provenance(predictor.framework().warnings);
-    return predictor;
+    print_provenance(device.warnings);
+    print_provenance(framework.warnings);
+    return profiles;
+}
+
+Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
+    auto [device, framework, options] = profiles_of(graph, model, arguments);
+    return {graph, std::move(device), std::move(framework), options};
 }
 
 report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -108,8 +109,12 @@ struct FrameworkChoice {
 /// Returns TensorRT's version in the form of LibraryVersions ("8.6.1" is 806); nullopt if invalid or older than 7.
 [[nodiscard]] std::optional<int> tensorrt_version(std::string_view version);
 
-/// Builds the predictor of a loaded graph, with profiles anchored on rows if given. Warns if a profile was fitted for
-/// another GPU, framework or host; throws Error{profile} instead if the model's arguments are strict.
+/// What a predictor is built from.
+using Profiles = std::tuple<DeviceProfile, FrameworkProfile, PredictOptions>;
+/// Returns the profiles of a run, anchored on rows if given. Warns if a profile was fitted for another GPU, framework
+/// or host; throws Error{profile} instead if the model's arguments are strict.
+[[nodiscard]] Profiles profiles_of(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
+/// Builds the predictor of a loaded graph with these.
 [[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
 
 /// Returns a report without rows, with the common data of this predictor's results.

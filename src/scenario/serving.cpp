@@ -34,14 +34,10 @@ void require(bool holds, const std::string& message) {
 
 constexpr std::int64_t most_parts = 1024;  ///< of cards and servers; no more than 64 cards share layers
 
-bool is_positive(double value) {
-    return std::isfinite(value) && value > 0;
-}
-
 void check(const ServingArguments& a) {
     require((a.rate != 0) != (a.concurrency != 0 || !a.requests.empty()),
             "give --rate, or --concurrency, --requests or both");
-    require(a.rate == 0 || is_positive(a.rate),
+    require(a.rate >= 0 && std::isfinite(a.rate),
             fmt::format("--rate {} is not a positive number of requests per second", a.rate));
     require(a.concurrency >= 0, fmt::format("--concurrency {} is not a positive number", a.concurrency));
     require(a.count >= 1 && a.count <= 10'000'000, fmt::format("--count {} is not from 1 to 10,000,000", a.count));
@@ -53,14 +49,13 @@ void check(const ServingArguments& a) {
             fmt::format("--draft-tokens {} is not from 0 to {}", a.draft_tokens, most_drafts));
     require(a.draft.empty() || a.draft_tokens > 0, "--draft needs a number of --draft-tokens");
     require(a.poll_steps >= 1, fmt::format("--scheduler-recv-interval {} is not from 1 on", a.poll_steps));
-    for (const auto& [name, share] :
-         {std::pair("acceptance", a.acceptance), {"gpu-memory-utilization", a.memory_share}})
+    for (const auto& [name, share] : {std::pair("acceptance", a.acceptance),
+                                      {"gpu-memory-utilization", a.memory_share},
+                                      {"shared-prefix", a.shared_prefix}})
         require(share >= 0 && share <= 1, fmt::format("--{} {} is not a share", name, share));
     require(std::isfinite(a.transfer_bytes_per_s) && a.transfer_bytes_per_s >= 0,
             fmt::format("--transfer-bandwidth {} is not a number of bytes per second", a.transfer_bytes_per_s));
     require(std::isfinite(a.spread), fmt::format("--spread {} is not a number from 0 on", a.spread));
-    require(a.shared_prefix >= 0 && a.shared_prefix < 1,
-            fmt::format("--shared-prefix {} is not a share below 1", a.shared_prefix));
     require(a.kept_share > 0 && a.kept_share <= 1, fmt::format("--slo-share {} is not a share", a.kept_share));
     require(a.max_sequences >= 0 && a.max_tokens >= 0 && a.max_batch >= 1,
             "--max-num-seqs, --max-num-batched-tokens and --max-batch are numbers from 1 on");
@@ -83,7 +78,8 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
     std::int64_t prompt = 1, output = 1;
     const double spread = a.spread >= 0 ? a.spread : a.concurrency > 0 && mixes_phases ? 0.2 : 0;
     if (generates) {
-        require(a.prompt >= 1 && a.new_tokens >= 1, "give --prompt and --new-tokens, from 1 on, or --requests");
+        require(std::min(a.prompt, a.new_tokens) >= 1 && std::max(a.prompt, a.new_tokens) <= most_tokens,
+                fmt::format("give --prompt and --new-tokens, from 1 to {}, or --requests", most_tokens));
         prompt = a.prompt;
         output = a.new_tokens;
         name += fmt::format(", {} tokens in and {} out", prompt, output);
@@ -282,8 +278,7 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     if (layout.cards() > 1) require_shards(generator.predictor().framework(), generator.device(), layout.cards());
     row.warnings = graph.warnings;
     Generator* const draft = draft_model(arguments, run, model, graph, layout, models);
-    LibraryVersions libraries;
-    static_cast<void>(chosen_framework(run.framework, run.host, run.framework_profile, libraries));
+    const LibraryVersions& libraries = generator.predictor().options().libraries;
     SchedulerOptions options = scheduler_options(arguments, generator, libraries, traits);
     options.groups = layout.data;
     options.stages = layout.stages;
@@ -384,12 +379,6 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
     };
 }
 
-/// The requests with arrivals at another rate; infinity: all at once.
-std::vector<ServingRequest> at_rate(std::vector<ServingRequest> requests, double own_rate, double rate) {
-    for (ServingRequest& request : requests) request.arrival_s *= own_rate / rate;
-    return requests;
-}
-
 void serve_row(const ServingArguments& arguments, const Server& server, const std::vector<ServingRequest>& requests,
                const report::ServingReport& report, report::ServingRow& row) {
     row.serving = server(requests);
@@ -410,9 +399,15 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
                             : open             ? static_cast<double>(requests.size()) / last_s
                                                : 0;
     constexpr double busy = 0.9;
-    double holds = std::numeric_limits<double>::infinity();
+    constexpr double all_at_once = std::numeric_limits<double>::infinity();
+    const auto run_at = [&](double rate) {
+        std::vector<ServingRequest> faster = requests;
+        for (ServingRequest& request : faster) request.arrival_s *= own_rate / rate;
+        return server(faster);
+    };
+    double holds = all_at_once;
     if (open && row.serving.utilisation > busy) {
-        holds = server(at_rate(requests, own_rate, std::numeric_limits<double>::infinity())).requests_per_s;
+        holds = run_at(all_at_once).requests_per_s;
         constexpr double nearly = 0.98;
         if (own_rate > nearly * holds) {
             row.largest_rate = holds;
@@ -424,13 +419,12 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     }
     if (!open) return;
     row.is_paced = !row.largest_rate;
-    const auto run_at = [&](double rate) { return server(at_rate(requests, own_rate, rate)); };
     if (arguments.find_rate) {
         row.largest_rate = find_rate(run_at, report.level, std::min(own_rate, holds));
         if (*row.largest_rate == 0) row.warnings.emplace_back("no rate keeps the level");
     }
     if (!arguments.rates) return;
-    if (!std::isfinite(holds)) holds = run_at(std::numeric_limits<double>::infinity()).requests_per_s;
+    if (!std::isfinite(holds)) holds = run_at(all_at_once).requests_per_s;
     for (const double share : {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2}) {
         const Serving serving = run_at(share * holds);
         row.rates.push_back({share * holds, serving.latency_s.p50, serving.latency_s.p99});
@@ -456,13 +450,15 @@ std::vector<ServingRequest> read_requests(const std::string& path) {
                                                         escape_terminal(excerpt(table.row(row)[columns[i]]))));
         };
         const auto arrival_s = parse_number(table.row(row)[columns[0]]);
-        if (!arrival_s || *arrival_s < 0) fail(0, "is not a time from 0 on");
+        if (!arrival_s || !(*arrival_s >= 0 && *arrival_s <= latest_arrival_s))
+            fail(0, fmt::format("is not a time from 0 to {:g} s", latest_arrival_s));
         if (!requests.empty() && *arrival_s < requests.back().arrival_s)
             fail(0, "is before the one above; sort the rows");
         ServingRequest request{.arrival_s = arrival_s.value_or(0)};
         for (const std::size_t i : {1, 2}) {
             const auto tokens = parse_integer(table.row(row)[columns[i]]);
-            if (!tokens || *tokens < 1) fail(i, "is not a number of tokens from 1 on");
+            if (!tokens || *tokens < 1 || *tokens > most_tokens)
+                fail(i, fmt::format("is not a number of tokens from 1 to {}", most_tokens));
             (i == 1 ? request.prompt : request.output) = tokens.value_or(1);
         }
         requests.push_back(request);

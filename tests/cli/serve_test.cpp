@@ -193,7 +193,9 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     refused({"--rate", "0"}, "give --rate");
     refused({"--rate", "-1"}, "not a positive");
     refused({"--rate", "nan"}, "not a positive");
+    refused({"--rate", "1e-300"}, "arrival_s is not a time");
     refused({"--rate", "5", "--concurrency", "5"}, "give --rate");
+    refused({"--rate", "5", "--shared-prefix", "2"}, "not a share");
     refused({"--rate", "5", "--dp", "0"}, "--dp");
     refused({"--rate", "5", "--ep", "2", "--dp", "2"}, "no experts");
     refused({"--rate", "5", "--pp", "33"}, "32 layers");
@@ -214,6 +216,7 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     refused({"--rate", "5", "--price", "1,2"}, "--price");
     refused({"--rate", "5"}, "longer than the context", 2, {"--prompt", "9000", "--new-tokens", "10"});
     refused({"--rate", "5"}, "--prompt", 2, {});
+    refused({"--rate", "5"}, "--prompt", 2, {"--prompt", "9223372036854775807", "--new-tokens", "10"});
     const auto file = [&](const char* text) {
         return std::vector<std::string>{"--requests", folder.write("requests.csv", text)};
     };
@@ -221,7 +224,9 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     refused(file("arrival_s,prompt\n0,1\n"), "no column output", 6, {});
     refused(file("arrival_s,prompt,output\n1,10,10\n0,10,10\n"), ":3: arrival_s", 6, {});
     refused(file("arrival_s,prompt,output\nnan,10,10\n"), ":2: arrival_s", 6, {});
+    refused(file("arrival_s,prompt,output\n1e300,10,10\n"), ":2: arrival_s", 6, {});
     refused(file("arrival_s,prompt,output\n0,0,10\n"), ":2: prompt", 6, {});
+    refused(file("arrival_s,prompt,output\n0,10,9223372036854775807\n"), ":2: output", 6, {});
     const ProgramRun small =
         run_ftax({"serve", "llama-3.1-8b", "--device", "rtx-4070-ti", "--framework", "vllm@0.11", "--precision", "fp8",
                   "--kv-precision", "bf16", "--rate", "1", "--prompt", "25000", "--new-tokens", "100"});
