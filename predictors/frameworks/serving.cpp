@@ -49,6 +49,9 @@ constexpr LoweringTraits vllm_traits = [] {
     // 40376).
     traits.sorts_logits_from = 11;
     traits.sorts_logits_until = 14;
+    // Source: vLLM, moe_align_block_size and count_and_sort_expert_tokens; when they end is from serving_engines.csv,
+    // where GPT-OSS under 0.14 takes no more than the products.
+    traits.sorts_experts_until = 14;
     return traits;
 }();
 // Source: SGLang's release notes, "zero-overhead batch scheduler" (0.4); --chunked-prefill-size; prompts and decoding

@@ -116,7 +116,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     plan.tile = {time.tile->name, time.tile->columns, time.tile->rows};
     plan.blocks = time.blocks;
     plan.waves = plan.blocks / device.sms;
-    plan.floor_s = p.floor_s * tensor_gemm::cycle_scale(device, p);
+    plan.floor_s = (s.sorted ? q.floor_s / 2 : p.floor_s) * tensor_gemm::cycle_scale(device, p);
     plan.compute_s = time.compute_s;
     plan.memory_s = time.memory_s;
     plan.seconds = plan.floor_s + tensor_gemm::overlap(time.compute_s, time.memory_s);

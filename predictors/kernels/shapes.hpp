@@ -150,6 +150,7 @@ struct GroupedGemmShape {
     int element_bytes = 2;
     Precision operands = Precision::fp32;  ///< see GemmShape
     double weight_reuse_bytes = 1e18;      ///< see GemmShape
+    bool sorted = false;                   ///< one of two whose rows kernels of the engine's own route and sort
     friend bool operator==(const GroupedGemmShape&, const GroupedGemmShape&) = default;
 };
 

@@ -575,6 +575,7 @@ kernels::GroupedGemmShape grouped_shape(const Graph& graph, const Schedule& sche
     shape.per_token = std::min({op.integer(experts_per_token_attribute, 1), shape.experts, shape.rows});
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.operands = kernel.operands;
+    shape.sorted = kernel.sorts_experts;
     return shape;
 }
 

@@ -387,6 +387,7 @@ class Lowering {
                       .reads = present_inputs(op),
                       .writes = op.outputs};
         kernel.wide_activations = traits_.wide_activations;
+        kernel.sorts_experts = options_.libraries.engine < traits_.sorts_experts_until.value_or(0);
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
         kernel.dot_products =
             format.quantizes_weights() && traits_.dot_products_from > 0 && chip >= traits_.dot_products_from;

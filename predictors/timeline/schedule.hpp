@@ -66,6 +66,7 @@ struct Kernel {
     std::int64_t longest = 0;       ///< see LaunchCondition
     bool dot_products = false;      ///< see kernels::GemmShape
     bool wide_activations = false;  ///< see LoweringTraits
+    bool sorts_experts = false;     ///< see kernels::GroupedGemmShape
     bool lookup = false;            ///< reads looked_up_elements() of the table reads[0]
     OpId op = no_op;                ///< operator with the dimensions and attributes of a contraction
     std::vector<TensorId> reads, writes;
