@@ -47,6 +47,14 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] std::size_t axis(std::string_view argument, std::int64_t fallback, std::size_t rank) const {
         return axis(integer(argument, fallback), rank);
     }
+    /// Shape of the first tensor with one of its axes; fails when it is a scalar.
+    struct Along {
+        Shape shape;
+        std::size_t axis;
+    };
+    [[nodiscard]] Along along(std::string_view argument, std::int64_t fallback = 0) const;
+    /// One output of that shape and the type of the first tensor.
+    [[nodiscard]] Outputs with_shape(Shape shape) const { return {{first().dtype, std::move(shape)}}; }
     /// Element type that the argument `dtype` names, or `fallback`.
     [[nodiscard]] DType dtype(DType fallback) const;
 
@@ -54,9 +62,16 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] bool is(Expression e, std::int64_t value) const { return pool().constant_value(e) == value; }
 
   private:
+    void append(const AtenArgument& argument, std::vector<const Tensor*>& tensors) const;
+
     Graph& graph_;
     const AtenCall& call_;
 };
+
+/// Where a dimension is erased or inserted.
+[[nodiscard]] inline Shape::iterator place(Shape& shape, std::size_t axis) {
+    return shape.begin() + static_cast<std::ptrdiff_t>(axis);
+}
 
 /// Element type that scalars and tensors of the given types promote to.
 [[nodiscard]] DType promoted(const Call& c);

@@ -21,22 +21,20 @@ void Call::fail(std::string_view what) const {
 
 std::vector<const Tensor*> Call::tensors() const {
     std::vector<const Tensor*> result;
-    for (const AtenArgument& argument : call_.arguments) {
-        for (const TensorId id : argument.tensors) {
-            if (id != no_tensor) result.push_back(&graph_.tensors[id]);
-        }
-    }
+    for (const AtenArgument& argument : call_.arguments) append(argument, result);
     return result;
 }
 
 std::vector<const Tensor*> Call::tensors(std::string_view argument) const {
     std::vector<const Tensor*> result;
-    if (const AtenArgument* found = call_.find(argument)) {
-        for (const TensorId id : found->tensors) {
-            if (id != no_tensor) result.push_back(&graph_.tensors[id]);
-        }
-    }
+    if (const AtenArgument* found = call_.find(argument)) append(*found, result);
     return result;
+}
+
+void Call::append(const AtenArgument& argument, std::vector<const Tensor*>& tensors) const {
+    for (const TensorId id : argument.tensors) {
+        if (id != no_tensor) tensors.push_back(&graph_.tensors[id]);
+    }
 }
 
 const Tensor& Call::first() const {
@@ -105,6 +103,12 @@ Shape Call::sizes(std::string_view argument) const {
 
 std::size_t Call::axis(std::int64_t axis, std::size_t rank) const {
     return static_cast<std::size_t>(call_.axis(axis, rank));
+}
+
+Call::Along Call::along(std::string_view argument, std::int64_t fallback) const {
+    const Shape& shape = first().shape;
+    if (shape.empty()) fail("needs a dimension");
+    return {shape, axis(argument, fallback, shape.size())};
 }
 
 DType Call::dtype(DType fallback) const {

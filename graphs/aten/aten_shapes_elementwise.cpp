@@ -62,7 +62,7 @@ DType promoted(const Call& c) {
 }
 
 Outputs same(const Call& c) {
-    return {{c.first().dtype, c.first().shape}};
+    return c.with_shape(c.first().shape);
 }
 
 Outputs same_boolean(const Call& c) {
@@ -165,7 +165,7 @@ Outputs reduce(const Call& c) {
     const bool sums = (c.name().starts_with("sum") || c.name().starts_with("prod")) && category(held) < 2;
     if (c.name() == "cosine_similarity") {
         Shape shape = broadcast_shape(c);
-        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(c.axis("dim", 1, shape.size())));
+        shape.erase(place(shape, c.axis("dim", 1, shape.size())));
         return {{held, std::move(shape)}};
     }
     return {{c.dtype(sums ? DType::i64 : held), reduced_shape(c)}};
@@ -220,13 +220,12 @@ Outputs outer(const Call& c) {
 }
 
 Outputs halved(const Call& c) {
-    Shape shape = c.first().shape;
-    if (shape.empty()) c.fail("needs a dimension");
-    Expression& dim = shape[c.axis("dim", -1, shape.size())];
+    auto [shape, axis] = c.along("dim", -1);
+    Expression& dim = shape[axis];
     const auto size = c.pool().constant_value(dim);
     if (size && *size % 2 != 0) c.fail("an odd size has no halves");
     dim = c.pool().floor_divide(dim, c.constant(2));
-    return {{c.first().dtype, std::move(shape)}};
+    return c.with_shape(std::move(shape));
 }
 
 }  // namespace ftax::aten_shapes

@@ -208,7 +208,7 @@ Outputs pool(const Call& c) {
     Shape shape = input;
     for (std::size_t i = 0; i < dimensions; ++i)
         shape[begin + i] = c.window_count(input[begin + i], windows[i], ceil_mode);
-    return {{c.first().dtype, std::move(shape)}};
+    return c.with_shape(std::move(shape));
 }
 
 Outputs pool_with_indices(const Call& c) {
@@ -237,7 +237,7 @@ Outputs resize(const Call& c) {
     const Shape wanted = c.sizes("output_size");
     if (!wanted.empty()) {
         for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = wanted[std::min(i - 2, wanted.size() - 1)];
-        return {{c.first().dtype, std::move(shape)}};
+        return c.with_shape(std::move(shape));
     }
     const AtenArgument* factors = c.call().find("scale_factors");
     if (!factors || factors->integers.empty()) return {{c.first().dtype, {}, false}};
@@ -245,7 +245,7 @@ Outputs resize(const Call& c) {
         const std::size_t at = std::min(i - 2, factors->integers.size() - 1);
         shape[i] = c.pool().multiply(shape[i], c.constant(factors->integers[at]));
     }
-    return {{c.first().dtype, std::move(shape)}};
+    return c.with_shape(std::move(shape));
 }
 
 Outputs grid_sample(const Call& c) {
@@ -253,7 +253,7 @@ Outputs grid_sample(const Call& c) {
     const Shape& grid = c.tensor("grid").shape;
     if (grid.size() != shape.size() || shape.size() < 3) c.fail("the grid does not fit the input");
     for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = grid[i - 1];
-    return {{c.first().dtype, std::move(shape)}};
+    return c.with_shape(std::move(shape));
 }
 
 Outputs fft(const Call& c) {
@@ -278,7 +278,7 @@ Outputs unfold_windows(const Call& c) {
     const auto windows = c.windows(kernel, {c.constant(1)});
     const Shape counts{c.window_count(input[2], windows[0]), c.window_count(input[3], windows[1])};
     const Expression columns = c.math().multiply(input[1], c.math().product(kernel));
-    return {{c.first().dtype, {input[0], columns, c.math().product(counts)}}};
+    return c.with_shape({input[0], columns, c.math().product(counts)});
 }
 
 Outputs pairwise_distance(const Call& c) {

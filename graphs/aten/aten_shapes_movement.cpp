@@ -6,10 +6,6 @@
 namespace ftax::aten_shapes {
 namespace {
 
-Outputs with_shape(const Call& c, Shape shape) {
-    return {{c.first().dtype, std::move(shape)}};
-}
-
 /// Number of elements in [start, end) of a dimension, as slice() clips them.
 Expression slice_length(const Call& c, Expression size, const Shape& start, const Shape& end) {
     ExpressionPool& pool = c.pool();
@@ -41,29 +37,26 @@ std::vector<std::size_t> axes(const Call& c, std::string_view argument, std::siz
 
 Outputs view(const Call& c) {
     if (c.has("dtype") && !c.has("size") && !c.has("shape")) return {{c.dtype(c.first().dtype), c.first().shape}};
-    return with_shape(c, c.reshaped(c.first().shape, c.sizes(c.has("size") ? "size" : "shape")));
+    return c.with_shape(c.reshaped(c.first().shape, c.sizes(c.has("size") ? "size" : "shape")));
 }
 
 Outputs view_like(const Call& c) {
-    return with_shape(c, c.tensor("other").shape);
+    return c.with_shape(c.tensor("other").shape);
 }
 
 Outputs flatten(const Call& c) {
     const Shape& before = c.first().shape;
-    if (before.empty()) return with_shape(c, {c.constant(1)});
+    if (before.empty()) return c.with_shape({c.constant(1)});
     const std::size_t begin = c.axis("start_dim", 0, before.size()), end = c.axis("end_dim", -1, before.size()) + 1;
     if (begin >= end) c.fail("'start_dim' is behind 'end_dim'");
-    return with_shape(c, c.flattened(before, begin, end));
+    return c.with_shape(c.flattened(before, begin, end));
 }
 
 Outputs unflatten(const Call& c) {
-    Shape shape = c.first().shape;
-    const std::size_t axis = c.axis("dim", 0, shape.size());
-    if (shape.empty()) c.fail("needs a dimension");
+    auto [shape, axis] = c.along("dim");
     const Shape parts = c.reshaped({shape[axis]}, c.sizes("sizes"));
-    const auto at = shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-    shape.insert(at, parts.begin(), parts.end());
-    return with_shape(c, std::move(shape));
+    shape.insert(shape.erase(place(shape, axis)), parts.begin(), parts.end());
+    return c.with_shape(std::move(shape));
 }
 
 Outputs squeeze(const Call& c) {
@@ -74,34 +67,34 @@ Outputs squeeze(const Call& c) {
         const bool asked = !c.has("dim") || std::find(chosen.begin(), chosen.end(), i) != chosen.end();
         if (!asked || !c.is(before[i], 1)) shape.push_back(before[i]);
     }
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs unsqueeze(const Call& c) {
     Shape shape = c.first().shape;
     const std::size_t axis = c.axis("dim", 0, shape.size() + 1);
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), c.constant(1));
-    return with_shape(c, std::move(shape));
+    shape.insert(place(shape, axis), c.constant(1));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs permute(const Call& c) {
     const Shape& before = c.first().shape;
-    if (c.name() == "numpy_T") return with_shape(c, Shape(before.rbegin(), before.rend()));
-    return with_shape(c, c.permuted(before, c.call().integers("dims")));
+    if (c.name() == "numpy_T") return c.with_shape(Shape(before.rbegin(), before.rend()));
+    return c.with_shape(c.permuted(before, c.call().integers("dims")));
 }
 
 Outputs transpose(const Call& c) {
     Shape shape = c.first().shape;
-    if (shape.empty()) return with_shape(c, shape);
+    if (shape.empty()) return c.with_shape(shape);
     const std::size_t a = c.axis(c.integer("dim0", c.integer("axis0", 0)), shape.size());
     std::swap(shape[a], shape[c.axis(c.integer("dim1", c.integer("axis1", 1)), shape.size())]);
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs matrix_transpose(const Call& c) {
     Shape shape = c.first().shape;
     if (shape.size() > 1) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs movedim(const Call& c) {
@@ -118,7 +111,7 @@ Outputs movedim(const Call& c) {
         if (!dim && next == before.size()) c.fail("a dimension is moved twice");
         shape.push_back(dim ? *dim : before[next++]);
     }
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs expand(const Call& c) {
@@ -132,7 +125,7 @@ Outputs expand(const Call& c) {
         shape[i] = before[i - added];
     }
     static_cast<void>(c.broadcast(before, shape));  // checks that they fit
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs broadcast_tensors(const Call& c) {
@@ -154,25 +147,21 @@ Outputs meshgrid(const Call& c) {
 }
 
 Outputs select(const Call& c) {
-    Shape shape = c.first().shape;
-    const std::size_t axis = c.axis("dim", 0, shape.size());
-    if (shape.empty()) c.fail("needs a dimension");
+    auto [shape, axis] = c.along("dim");
     const auto size = c.pool().constant_value(shape[axis]);
     const std::int64_t index = c.integer("index", 0);
     if (size && (index >= *size || index < -*size)) c.fail("the index is outside");
-    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-    return with_shape(c, std::move(shape));
+    shape.erase(place(shape, axis));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs slice(const Call& c) {
-    Shape shape = c.first().shape;
-    const std::size_t axis = c.axis("dim", 0, shape.size());
-    if (shape.empty()) c.fail("needs a dimension");
+    auto [shape, axis] = c.along("dim");
     const Expression length = slice_length(c, shape[axis], c.sizes("start"), c.sizes("end"));
     const Shape step = c.sizes("step");
     if (!step.empty() && c.is(step[0], 0)) c.fail("a step of 0");
     shape[axis] = step.empty() ? length : c.pool().ceil_divide(length, step[0]);
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs narrow(const Call& c) {
@@ -180,7 +169,7 @@ Outputs narrow(const Call& c) {
     const Shape length = c.sizes("length");
     if (shape.empty() || length.size() != 1) c.fail("needs a dimension and a length");
     shape[c.axis("dim", 0, shape.size())] = length[0];
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 /// Windows along one dimension become a new last one.
@@ -192,7 +181,7 @@ Outputs unfold(const Call& c) {
     ExpressionPool& pool = c.pool();
     shape[axis] = pool.add(pool.floor_divide(pool.subtract(shape[axis], size[0]), step[0]), c.constant(1));
     shape.push_back(size[0]);
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs diagonal(const Call& c) {
@@ -202,10 +191,10 @@ Outputs diagonal(const Call& c) {
     const std::size_t a = c.axis("dim1", 0, shape.size()), b = c.axis("dim2", 1, shape.size());
     if (a == b) c.fail("'dim1' is 'dim2'");
     const Expression length = c.pool().minimum(shape[a], shape[b]);
-    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(std::max(a, b)));
-    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(std::min(a, b)));
+    shape.erase(place(shape, std::max(a, b)));
+    shape.erase(place(shape, std::min(a, b)));
     shape.push_back(length);
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 namespace {
@@ -234,9 +223,7 @@ Outputs parts_of(const Call& c, std::size_t axis, std::int64_t count, Expression
 }  // namespace
 
 Outputs chunk(const Call& c) {
-    const Shape& shape = c.first().shape;
-    if (shape.empty()) c.fail("needs a dimension");
-    const std::size_t axis = c.axis("dim", 0, shape.size());
+    const auto [shape, axis] = c.along("dim");
     const std::int64_t count = c.integer("chunks", 0);
     if (count < 1) c.fail("splits into no parts");
     const Expression size = c.pool().ceil_divide(shape[axis], c.constant(count));
@@ -247,9 +234,7 @@ Outputs chunk(const Call& c) {
 
 /// Parts that differ by one at most, the longer ones first; or cut at indices.
 Outputs tensor_split(const Call& c) {
-    const Shape& shape = c.first().shape;
-    if (shape.empty()) c.fail("needs a dimension");
-    const std::size_t axis = c.axis("dim", 0, shape.size());
+    const auto [shape, axis] = c.along("dim");
     Shape lengths;
     if (c.has("indices")) {
         Shape start;
@@ -270,9 +255,7 @@ Outputs tensor_split(const Call& c) {
 }
 
 Outputs split(const Call& c) {
-    const Shape& shape = c.first().shape;
-    if (shape.empty()) c.fail("needs a dimension");
-    const std::size_t axis = c.axis("dim", 0, shape.size());
+    const auto [shape, axis] = c.along("dim");
     const Shape sizes = c.sizes(c.has("split_sizes") ? "split_sizes" : c.has("split_size") ? "split_size" : "sizes");
     const AtenArgument* single = c.call().find("split_size");
     if (single && sizes.size() == 1) {
@@ -284,13 +267,11 @@ Outputs split(const Call& c) {
 }
 
 Outputs unbind(const Call& c) {
-    Shape shape = c.first().shape;
-    if (shape.empty()) c.fail("needs a dimension");
-    const std::size_t axis = c.axis("dim", 0, shape.size());
+    auto [shape, axis] = c.along("dim");
     const auto count = c.pool().constant_value(shape[axis]);
     if (!count) return {};
     if (*count > most_parts) c.fail("splits into too many parts");
-    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    shape.erase(place(shape, axis));
     return Outputs(static_cast<std::size_t>(std::max<std::int64_t>(*count, 0)), {c.first().dtype, shape});
 }
 
@@ -312,8 +293,7 @@ Outputs stack(const Call& c) {
     if (parts.empty()) c.fail("joins nothing");
     Shape shape = parts[0]->shape;
     const std::size_t axis = c.axis("dim", 0, shape.size() + 1);
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis),
-                 c.constant(static_cast<std::int64_t>(parts.size())));
+    shape.insert(place(shape, axis), c.constant(static_cast<std::int64_t>(parts.size())));
     return {{promoted(c), std::move(shape)}};
 }
 
@@ -326,7 +306,7 @@ Outputs pad(const Call& c) {
         Expression& dim = shape[shape.size() - 1 - i / 2];
         dim = c.pool().add(dim, pads[i]);
     }
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs repeat(const Call& c) {
@@ -337,18 +317,17 @@ Outputs repeat(const Call& c) {
     if (times.size() < shape.size()) c.fail("fewer repeats than dimensions");
     shape.insert(shape.begin(), times.size() - shape.size(), c.constant(1));
     for (std::size_t i = 0; i < times.size(); ++i) shape[i] = c.pool().multiply(shape[i], times[i]);
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs repeat_interleave(const Call& c) {
     Shape shape = c.first().shape;
     const Shape times = c.sizes("repeats");
     if (times.size() != 1) return {{c.first().dtype, {}, false}};
-    if (!c.has("dim")) return with_shape(c, {c.pool().multiply(c.math().product(shape), times[0])});
-    if (shape.empty()) c.fail("needs a dimension");
-    Expression& dim = shape[c.axis("dim", 0, shape.size())];
-    dim = c.pool().multiply(dim, times[0]);
-    return with_shape(c, std::move(shape));
+    if (!c.has("dim")) return c.with_shape({c.pool().multiply(c.math().product(shape), times[0])});
+    const std::size_t axis = c.along("dim").axis;
+    shape[axis] = c.pool().multiply(shape[axis], times[0]);
+    return c.with_shape(std::move(shape));
 }
 
 Outputs pixel_shuffle(const Call& c) {
@@ -356,7 +335,7 @@ Outputs pixel_shuffle(const Call& c) {
     const Shape& shape = c.first().shape;
     const std::int64_t factor = c.integer(to_space ? "upscale_factor" : "downscale_factor", 1);
     if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
-    return with_shape(c, c.shuffled(shape, shape.size() - 3, factor, to_space));
+    return c.with_shape(c.shuffled(shape, shape.size() - 3, factor, to_space));
 }
 
 Outputs embedding(const Call& c) {
@@ -368,7 +347,7 @@ Outputs embedding(const Call& c) {
 }
 
 Outputs gather(const Call& c) {
-    return with_shape(c, c.tensor(c.has("index") ? "index" : "indices").shape);
+    return c.with_shape(c.tensor(c.has("index") ? "index" : "indices").shape);
 }
 
 /// x[i, j, …]: the indexed dimensions give way to the shape the indices broadcast to; apart from each other, to its
@@ -387,13 +366,12 @@ Outputs index(const Call& c) {
     const auto begin = std::find(indexed.begin(), indexed.end(), true);
     const auto end = std::find(begin, indexed.end(), false);
     const bool together = std::find(end, indexed.end(), true) == indexed.end();
-    const std::size_t place = together ? static_cast<std::size_t>(begin - indexed.begin()) : 0;
+    const std::size_t front = together ? static_cast<std::size_t>(begin - indexed.begin()) : 0;
     Shape shape;
     for (std::size_t i = 0; i < x.shape.size(); ++i) {
         if (!indexed[i]) shape.push_back(x.shape[i]);
     }
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(std::min(place, shape.size())), chosen.begin(),
-                 chosen.end());
+    shape.insert(place(shape, std::min(front, shape.size())), chosen.begin(), chosen.end());
     return {{x.dtype, std::move(shape)}};
 }
 
@@ -402,7 +380,7 @@ Outputs index_select(const Call& c) {
     const Shape& chosen = c.tensor("index").shape;
     if (shape.empty() || chosen.size() > 1) c.fail("needs a dimension and a vector");
     shape[c.axis("dim", 0, shape.size())] = chosen.empty() ? c.constant(1) : chosen[0];
-    return with_shape(c, std::move(shape));
+    return c.with_shape(std::move(shape));
 }
 
 Outputs one_hot(const Call& c) {
