@@ -40,7 +40,7 @@ include(cmake/embed.cmake)
 ftax_sources(core_sources
     src/core/
         control_flow.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
-        operands.cpp precision.cpp size_checks.cpp strides.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
+        operands.cpp precision.cpp size_checks.cpp strides.cpp symbol_names.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
     src/core/rewriting/
@@ -81,7 +81,7 @@ ftax_sources(graphs_sources
         rules_index.cpp rules_movement.cpp rules_norm.cpp rules_sequence.cpp rules_transformer.cpp rules_window.cpp
         scalar.cpp symbols.cpp tensor_numbers.cpp window.cpp wire_reader.cpp
     graphs/pt2/
-        archive.cpp import_pt2.cpp symbol_names.cpp
+        archive.cpp import_pt2.cpp
     graphs/torchscript/
         host_operators.cpp import_torchscript.cpp interpreter.cpp load_program.cpp)
 ftax_layer(ftax_graphs SOURCES ${graphs_sources} LINK ftax_core

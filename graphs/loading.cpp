@@ -13,6 +13,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/vary_batch.hpp"
+#include "src/core/symbol_names.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -50,12 +51,6 @@ const Tensor& find_input(const Graph& graph, const InputShape& shape, std::size_
         known.push_back(graph.tensors[id].name);
     }
     throw Error(ErrorCode::usage, fmt::format("no input '{}'; the model has: {}", shape.input, fmt::join(known, ", ")));
-}
-
-/// The symbol when the dimension is nothing else; empty for numbers and compound expressions.
-std::string bare_symbol(const ExpressionPool& pool, Expression dim) {
-    const auto symbols = pool.symbols_of(dim);
-    return symbols.size() == 1 && pool.to_string(dim) == symbols[0] ? symbols[0] : std::string{};
 }
 
 /// A file exported for one batch size takes another one when the user gives its inputs another leading dimension;

@@ -6,9 +6,11 @@
 #include <array>
 #include <cctype>
 #include <set>
+#include <span>
 
 #include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/symbol_names.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -21,17 +23,6 @@ constexpr std::array<std::string_view, 10> sequence_names{"seq",         "sequen
 
 constexpr std::array<std::string_view, 4> past_names{"past_sequence_length", "past_seq_length", "past_seq_len",
                                                      "past_length"};
-
-/// torch's numbered names of unnamed dimensions: s0, s77.
-bool is_numbered(std::string_view symbol) {
-    return symbol.size() > 1 && symbol[0] == 's' &&
-           std::all_of(symbol.begin() + 1, symbol.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// Keys or values of earlier tokens, [batch, heads, tokens, width].
-bool is_cache(std::string_view input, std::size_t rank) {
-    return rank == 4 && (input.find("past") != std::string_view::npos || input.find("cache") != std::string_view::npos);
-}
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -58,9 +49,8 @@ std::string dotted_identifier(std::string_view text) {
     return name;
 }
 
-bool is_symbol(const ExpressionPool& pool, Expression e) {
-    const auto names = pool.symbols_of(e);
-    return names.size() == 1 && pool.to_string(e) == names.front();
+bool is_integral(const TypeRecord& type) {
+    return !is_float(dtype_from_onnx(type.element_type));
 }
 
 }  // namespace
@@ -119,19 +109,19 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!shapes_[i] || shapes_[i]->empty()) continue;
         for (const Expression dim : *shapes_[i]) {
-            if (!is_symbol(file_, dim)) continue;
-            if (is_one_of(batch_names, file_.to_string(dim))) called_batch.insert(file_.to_string(dim));
-            if (is_one_of(sequence_names, file_.to_string(dim))) called_sequence.insert(file_.to_string(dim));
-            if (is_one_of(past_names, file_.to_string(dim))) called_past.insert(file_.to_string(dim));
+            const std::string symbol = bare_symbol(file_, dim);
+            if (is_one_of(batch_names, symbol)) called_batch.insert(symbol);
+            if (is_one_of(sequence_names, symbol)) called_sequence.insert(symbol);
+            if (is_one_of(past_names, symbol)) called_past.insert(symbol);
         }
-        const Expression first = shapes_[i]->front();
-        if (is_symbol(file_, first)) leading.push_back(file_.to_string(first));
-        if (shapes_[i]->size() == 2 && !is_float(dtype_from_onnx(inputs[i].second.element_type))) {
-            const Expression second = (*shapes_[i])[1];
-            if (is_symbol(file_, second)) {
-                integer_second.insert(file_.to_string(second));
-            } else {
+        const std::string first = bare_symbol(file_, shapes_[i]->front());
+        if (!first.empty()) leading.push_back(first);
+        if (shapes_[i]->size() == 2 && is_integral(inputs[i].second)) {
+            const std::string second = bare_symbol(file_, (*shapes_[i])[1]);
+            if (second.empty()) {
                 second_differs = true;
+            } else {
+                integer_second.insert(second);
             }
         }
     }
@@ -187,8 +177,8 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
             const Expression wanted = file_.parse(shape.dims[axis]);
             const std::string text = file_.to_string(wanted);
-            if (dims && is_symbol(file_, (*dims)[axis])) {
-                const std::string symbol = file_.to_string((*dims)[axis]);
+            const std::string symbol = dims ? bare_symbol(file_, (*dims)[axis]) : std::string();
+            if (!symbol.empty()) {
                 const auto [known, added] = bound_.emplace(symbol, text);
                 if (!added && known->second != text) {
                     throw Error(ErrorCode::model,
@@ -211,49 +201,36 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
     }
 }
 
-/// As the importer of .pt2 files has it (graphs/pt2/symbol_names.cpp): the batch, the sequence and the cached tokens by
-/// where they stand, all others INPUT.DIM.
 void DimensionNames::name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
                                    std::vector<std::string>& warnings) {
-    std::set<std::string, std::less<>> taken(file_.symbols().begin(), file_.symbols().end());
-    for (const auto& [from, to] : renamed_) taken.insert(to);
+    SymbolNames numbered;
+    for (const std::string& symbol : file_.symbols()) numbered.reserve(symbol);
+    for (const auto& [from, to] : renamed_) numbered.reserve(to);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!shapes_[i]) continue;
-        const std::size_t rank = shapes_[i]->size();
-        const bool integers = !is_float(dtype_from_onnx(inputs[i].second.element_type));
-        const bool mask = inputs[i].first.find("mask") != std::string_view::npos;
-        for (std::size_t axis = 0; axis < rank; ++axis) {
-            const Expression dim = (*shapes_[i])[axis];
-            const std::string symbol = is_symbol(file_, dim) ? file_.to_string(dim) : std::string();
-            if (!is_numbered(symbol) || renamed_.contains(symbol)) continue;
-            const std::string_view role = axis == 0                                      ? "batch"
-                                          : axis == 1 && rank == 2 && integers && !mask  ? "seq"
-                                          : axis == 2 && is_cache(inputs[i].first, rank) ? "past"
-                                                                                         : "";
-            const std::string name = role.empty() || taken.contains(role)
-                                         ? fmt::format("{}.{}", dotted_identifier(inputs[i].first), axis)
-                                         : std::string(role);
-            if (!taken.insert(name).second) continue;
-            renamed_[symbol] = name;
-            warnings.push_back(
-                fmt::format("symbol {} (dimension {} of input {}) is called {}", symbol, axis, inputs[i].first, name));
+        std::vector<std::string> dims;
+        for (const Expression dim : shapes_[i].value_or(Dims{})) {
+            const std::string text = file_.to_string(dim);
+            dims.push_back(renamed_.contains(text) ? std::string() : text);
         }
+        numbered.add_input(dotted_identifier(inputs[i].first), dims, is_integral(inputs[i].second));
     }
+    renamed_.insert(numbered.names().begin(), numbered.names().end());
+    warnings.insert(warnings.end(), numbered.warnings().begin(), numbered.warnings().end());
 }
 
-Expression DimensionNames::convert(Expression e, ExpressionPool& pool) const {
+Expression DimensionNames::convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const {
     std::map<std::string, Expression, std::less<>> replace;
-    for (const std::string& symbol : file_.symbols_of(e)) {
+    for (const std::string& symbol : from.symbols_of(e)) {
         const auto found = renamed_.find(symbol);
         replace.emplace(symbol, pool.parse(found == renamed_.end() ? symbol : found->second));
     }
-    return pool.import(file_, e, replace);
+    return pool.import(from, e, replace);
 }
 
 std::optional<Dims> DimensionNames::shape(std::size_t index, ExpressionPool& pool) const {
     if (!shapes_[index]) return std::nullopt;
     Dims dims;
-    for (const Expression e : *shapes_[index]) dims.push_back(convert(e, pool));
+    for (const Expression e : *shapes_[index]) dims.push_back(convert(e, file_, pool));
     return dims;
 }
 
@@ -266,15 +243,11 @@ Expression DimensionNames::declared(const DimRecord& dim, ExpressionPool& pool) 
     try {
         const auto spelled = spelled_.find(*text);
         const Expression e = scratch.parse(spelled == spelled_.end() ? *text : std::string_view(spelled->second));
-        std::map<std::string, Expression, std::less<>> replace;
+        const auto of_inputs = std::span(file_.symbols()).first(input_symbols_);
         for (const std::string& symbol : scratch.symbols_of(e)) {
-            const auto& names = file_.symbols();
-            const auto end = names.begin() + static_cast<std::ptrdiff_t>(input_symbols_);
-            if (std::find(names.begin(), end, symbol) == end) return unknown_dim;
-            const auto found = renamed_.find(symbol);
-            replace.emplace(symbol, pool.parse(found == renamed_.end() ? symbol : found->second));
+            if (std::ranges::find(of_inputs, symbol) == of_inputs.end()) return unknown_dim;
         }
-        return pool.import(scratch, e, replace);
+        return convert(e, scratch, pool);
     } catch (const Error&) {
         return unknown_dim;  // a declaration is only a hint
     }

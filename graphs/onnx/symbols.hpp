@@ -34,7 +34,7 @@ class DimensionNames {
   private:
     void name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
                        std::vector<std::string>& warnings);
-    [[nodiscard]] Expression convert(Expression e, ExpressionPool& pool) const;
+    [[nodiscard]] Expression convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const;
 
     ExpressionPool file_;                                      ///< expressions in the file's own symbols
     std::size_t input_symbols_ = 0;                            ///< number of symbols of the file's inputs

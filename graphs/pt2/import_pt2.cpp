@@ -12,11 +12,11 @@
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/pt2/archive.hpp"
-#include "graphs/pt2/symbol_names.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/shape_rules.hpp"
 #include "src/core/strides.hpp"
+#include "src/core/symbol_names.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/non_finite.hpp"
 
@@ -174,7 +174,7 @@ class Importer {
             for (const Json& size : meta.at("sizes")) dims.push_back(size_text(size));
             symbols_.add_input(name, dims, !is_float(dtype_of(integer(meta.at("dtype")))));
         }
-        for (std::string& warning : symbols_.warnings()) graph_.warnings.push_back(std::move(warning));
+        graph_.warnings = symbols_.warnings();
     }
 
     /// torch writes 2 for the least size of a dimension that it does not specialise; such a program runs with 1 as

@@ -8,7 +8,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/pt2/symbol_names.hpp"
+#include "src/core/symbol_names.hpp"
 #include "tests/failure.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 

@@ -1,4 +1,4 @@
-#include "graphs/pt2/symbol_names.hpp"
+#include "src/core/symbol_names.hpp"
 
 #include <fmt/format.h>
 
@@ -40,10 +40,14 @@ bool is_numbered(std::string_view symbol) {
 
 }  // namespace
 
+std::string bare_symbol(const ExpressionPool& pool, Expression e) {
+    const auto symbols = pool.symbols_of(e);
+    return symbols.size() == 1 && pool.to_string(e) == symbols[0] ? symbols[0] : std::string{};
+}
+
 void SymbolNames::name(const std::string& symbol, const std::string& replacement, const std::string& where) {
-    const bool taken =
-        std::any_of(names_.begin(), names_.end(), [&](const auto& n) { return n.second == replacement; });
-    if (taken || !names_.try_emplace(symbol, replacement).second) return;
+    if (taken_.contains(replacement) || !names_.try_emplace(symbol, replacement).second) return;
+    taken_.insert(replacement);
     warnings_.push_back(fmt::format("symbol {} ({}) is called {}", symbol, where, replacement));
 }
 
