@@ -39,7 +39,7 @@ include(cmake/embed.cmake)
 
 ftax_sources(core_sources
     src/core/
-        control_flow.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
+        control_flow.cpp einsum.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
         operands.cpp precision.cpp size_checks.cpp strides.cpp symbol_names.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "src/core/einsum.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {
@@ -31,14 +32,21 @@ class Einsum {
 
     /// Returns false for equations outside this form (no arrow, a letter twice in one operand).
     bool append() {
-        const AtenArgument* equation = call_.find("equation");
+        const AtenArgument* text = call_.find("equation");
         const AtenArgument* tensors = call_.find("tensors");
-        if (!equation || !tensors || call_.outputs.size() != 1) return false;
-        std::string text = equation->text;
-        std::erase(text, ' ');
-        if (!spell_out_ellipsis(text, tensors->tensors)) return false;
-        if (tensors->tensors.size() == 1) return append_permutation(tensors->tensors[0], text);
-        return append_products(tensors->tensors, text);
+        if (!text || !tensors || call_.outputs.size() != 1) return false;
+        std::vector<std::size_t> ranks;
+        for (const TensorId id : tensors->tensors) {
+            if (id == no_tensor) return false;
+            ranks.push_back(graph_.tensors[id].shape.size());
+        }
+        const EinsumEquation equation = read_einsum(text->text, ranks);
+        if (!equation.problem.empty() || !equation.has_arrow) return false;
+        for (std::size_t i = 0; i < ranks.size(); ++i) {
+            if (!note_sizes(equation.operands[i], tensors->tensors[i])) return false;
+        }
+        if (ranks.size() == 1) return append_permutation(tensors->tensors[0], equation.operands[0], equation.result);
+        return append_products(tensors->tensors, equation.operands, equation.result);
     }
 
     /// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.
@@ -59,38 +67,12 @@ class Einsum {
                 if (letter == ' ') kept += letter = next++;
             }
         }
-        return append_product(a, b, left + ',' + right + "->" + kept, call_.outputs[0]);
+        note_sizes(left, a), note_sizes(right, b);
+        return append_product(a, b, left, right, kept, call_.outputs[0]);
     }
 
   private:
-    /// "..." represents the dimensions of an operand beyond its letters: A, B, … where none of these is in use.
-    bool spell_out_ellipsis(std::string& text, const std::vector<TensorId>& operands) const {
-        if (text.find("...") == std::string::npos) return true;
-        std::size_t start = 0, covered = 0;
-        for (const TensorId operand : operands) {
-            const std::string term = text.substr(start, text.find_first_of(",-", start) - start);
-            start += term.size() + 1;
-            if (term.find("...") == std::string::npos) continue;
-            const std::size_t rank = operand == no_tensor ? 0 : graph_.tensors[operand].shape.size();
-            const std::size_t beyond = rank + 3 < term.size() ? 0 : rank + 3 - term.size();
-            if (covered != 0 && covered != beyond) return false;  // broadcast over different ranks
-            covered = beyond;
-        }
-        std::string letters;
-        for (char letter = 'A'; letters.size() < covered; ++letter) {
-            if (letter > 'Z' || has(text, letter)) return false;
-            letters += letter;
-        }
-        for (std::size_t at = 0; (at = text.find("...", at)) != std::string::npos;) text.replace(at, 3, letters);
-        return true;
-    }
-
-    bool append_permutation(TensorId operand, const std::string& text) {
-        const std::size_t arrow = text.find("->");
-        if (arrow == std::string::npos) return false;
-        std::string from = text.substr(0, arrow);
-        const std::string to = text.substr(arrow + 2);
-        if (!read_letters(from, operand)) return false;
+    bool append_permutation(TensorId operand, const std::string& from, const std::string& to) {
         std::vector<std::int64_t> summed;
         std::string kept;
         for (std::size_t i = 0; i < from.size(); ++i) {
@@ -109,28 +91,19 @@ class Einsum {
             operand = sum;
         }
         if (summed.empty() || kept != to) {
-            append_op(graph_, call_, OpKind::transpose, {operand}, {call_.outputs[0]}, {{"perm", order(kept, to)}});
+            append_op(graph_, call_, OpKind::transpose, {operand}, {call_.outputs[0]},
+                      {{"perm", einsum_permutation(kept, to)}});
         }
         return true;
     }
 
-    bool append_products(const std::vector<TensorId>& operands, const std::string& text) {
-        const std::size_t arrow = text.find("->");
-        std::vector<std::string> terms;
-        for (std::size_t start = 0, end = 0; arrow != std::string::npos && end < arrow; start = end + 1) {
-            end = std::min(arrow, text.find(',', start));
-            terms.push_back(text.substr(start, end - start));
-        }
-        if (terms.size() != operands.size() || terms.size() < 2) return false;
-        const std::string out = text.substr(arrow + 2);
-        for (std::size_t i = 0; i < terms.size(); ++i) {
-            if (!read_letters(terms[i], operands[i])) return false;
-        }
-        for (const char letter : text.substr(0, arrow)) {  // what one operand has alone and the result has not
-            if (letter != ',' && !has(out, letter) && std::count(text.begin(), text.end(), letter) == 1) return false;
-        }
-        for (const char letter : out) {
-            if (!has(text.substr(0, arrow), letter)) return false;
+    bool append_products(const std::vector<TensorId>& operands, std::vector<std::string> terms,
+                         const std::string& out) {
+        if (terms.size() < 2) return false;
+        std::string all;
+        for (const std::string& term : terms) all += term;
+        for (const char letter : all) {  // what one operand has alone and the result has not
+            if (!has(out, letter) && std::count(all.begin(), all.end(), letter) == 1) return false;
         }
         TensorId product = operands[0];
         for (std::size_t i = 1; i < terms.size(); ++i) {
@@ -143,51 +116,43 @@ class Einsum {
             }
             const DType dtype = graph_.tensors[call_.outputs[0]].dtype;
             const TensorId into = last ? call_.outputs[0] : intermediate(graph_, call_, dtype, sizes(kept));
-            if (!append_product(product, operands[i], terms[i - 1] + ',' + terms[i] + "->" + kept, into)) return false;
+            if (!append_product(product, operands[i], terms[i - 1], terms[i], kept, into)) return false;
             product = into;
             terms[i] = kept;
         }
         return true;
     }
 
-    bool append_product(TensorId a, TensorId b, std::string text, TensorId into) {
-        if (call_.outputs.size() != 1) return false;
-        const std::size_t comma = text.find(','), arrow = text.find("->");
-        if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
-        a_ = text.substr(0, comma), b_ = text.substr(comma + 1, arrow - comma - 1), out_ = text.substr(arrow + 2);
-        a_id_ = a, b_id_ = b;
-        if (!read_letters(a_, a_id_) || !read_letters(b_, b_id_)) return false;
-        std::string shared, own_a, own_b, summed;
-        for (const char letter : a_) (has(b_, letter) ? has(out_, letter) ? shared : summed : own_a) += letter;
-        for (const char letter : b_) own_b += has(a_, letter) ? "" : std::string(1, letter);
-        std::string result = shared + own_a + own_b;
-        if (!std::is_permutation(result.begin(), result.end(), out_.begin(), out_.end())) return false;
-
+    bool append_product(TensorId a, TensorId b, const std::string& from_a, const std::string& from_b,
+                        const std::string& to, TensorId into) {
+        const auto [shared, own_a, own_b, summed] = einsum_roles(from_a, from_b, to, from_a + from_b);
+        const std::string result = shared + own_a + own_b;
+        if (!std::is_permutation(result.begin(), result.end(), to.begin(), to.end())) return false;
         if (summed.empty()) {
             append_op(graph_, call_, OpKind::pointwise, {a, b}, {into}, {{"function", std::string("mul")}});
             return true;
         }
-        const TensorId left = fold(permute(a_id_, a_, shared + own_a + summed), {shared, own_a, summed});
-        const TensorId right = fold(permute(b_id_, b_, shared + summed + own_b), {shared, summed, own_b});
+        const TensorId left = fold(permute(a, from_a, shared + own_a + summed), {shared, own_a, summed});
+        const TensorId right = fold(permute(b, from_b, shared + summed + own_b), {shared, summed, own_b});
         const DType dtype = graph_.tensors[call_.outputs[0]].dtype;
         const TensorId product = intermediate(graph_, call_, dtype, {size(shared), size(own_a), size(own_b)});
         append_op(graph_, call_, OpKind::matmul, {left, right}, {product});
-        if (result == out_) {
+        if (result == to) {
             append_op(graph_, call_, OpKind::reshape, {product}, {into});
             return true;
         }
         const TensorId unfolded = intermediate(graph_, call_, dtype, sizes(result));
         append_op(graph_, call_, OpKind::reshape, {product}, {unfolded});
-        append_op(graph_, call_, OpKind::transpose, {unfolded}, {into}, {{"perm", order(result, out_)}});
+        append_op(graph_, call_, OpKind::transpose, {unfolded}, {into}, {{"perm", einsum_permutation(result, to)}});
         return true;
     }
 
     static bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
 
-    bool read_letters(const std::string& letters, TensorId id) {
-        if (id == no_tensor || letters.size() != graph_.tensors[id].shape.size()) return false;
+    /// Returns false for a letter that is there twice.
+    bool note_sizes(const std::string& letters, TensorId id) {
         for (std::size_t i = 0; i < letters.size(); ++i) {
-            if (letters[i] == '.' || letters.find(letters[i], i + 1) != std::string::npos) return false;
+            if (letters.find(letters[i], i + 1) != std::string::npos) return false;
             sizes_[letters[i]] = graph_.tensors[id].shape[i];
         }
         return true;
@@ -205,15 +170,9 @@ class Einsum {
         return product;
     }
 
-    static std::vector<std::int64_t> order(const std::string& from, const std::string& to) {
-        std::vector<std::int64_t> perm;
-        for (const char letter : to) perm.push_back(static_cast<std::int64_t>(from.find(letter)));
-        return perm;
-    }
-
     TensorId permute(TensorId id, const std::string& from, const std::string& to) {
         if (from == to) return id;
-        const std::vector<std::int64_t> perm = order(from, to);
+        const std::vector<std::int64_t> perm = einsum_permutation(from, to);
         const Tensor& held = graph_.tensors[id];
         const Dims old_strides =
             held.strides.empty() ? DimensionMath(pool_).contiguous_strides(held.shape) : held.strides;
@@ -234,8 +193,6 @@ class Einsum {
     Graph& graph_;
     const AtenCall& call_;
     ExpressionPool& pool_;
-    std::string a_, b_, out_;
-    TensorId a_id_ = no_tensor, b_id_ = no_tensor;
     std::map<char, Expression> sizes_;
 };
 

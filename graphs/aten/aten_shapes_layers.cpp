@@ -2,6 +2,7 @@
 #include <map>
 
 #include "graphs/aten/aten_shape_rules.hpp"
+#include "src/core/einsum.hpp"
 
 namespace ftax::aten_shapes {
 namespace {
@@ -126,26 +127,16 @@ Outputs einsum(const Call& c) {
     const AtenArgument* equation = c.call().find("equation");
     const auto operands = c.tensors();
     if (!equation) c.fail("has no equation");
-    std::string text = equation->text;
-    std::erase(text, ' ');
-    const std::size_t arrow = text.find("->");
-    if (arrow == std::string::npos || text.find('.') != std::string::npos) return {{promoted(c), {}, false}};
+    std::vector<std::size_t> ranks;
+    for (const Tensor* operand : operands) ranks.push_back(operand->shape.size());
+    const EinsumEquation read = read_einsum(equation->text, ranks);
+    if (!read.problem.empty()) c.fail(read.problem);
     std::map<char, Expression> sizes;
-    std::size_t operand = 0, axis = 0;
-    for (const char letter : text.substr(0, arrow)) {
-        if (letter == ',') {
-            ++operand, axis = 0;
-        } else if (operand >= operands.size() || axis >= operands[operand]->shape.size()) {
-            c.fail("the equation names more dimensions than the operands have");
-        } else {
-            sizes[letter] = operands[operand]->shape[axis++];
-        }
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        for (std::size_t d = 0; d < ranks[i]; ++d) sizes[read.operands[i][d]] = operands[i]->shape[d];
     }
     Shape shape;
-    for (const char letter : text.substr(arrow + 2)) {
-        if (!sizes.contains(letter)) c.fail("the equation's result has a new letter");
-        shape.push_back(sizes[letter]);
-    }
+    for (const char label : read.result) shape.push_back(sizes.at(label));
     return {{promoted(c), std::move(shape)}};
 }
 

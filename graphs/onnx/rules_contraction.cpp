@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "graphs/onnx/rules.hpp"
 #include "graphs/onnx/window.hpp"
-#include "src/core/excerpt.hpp"
+#include "src/core/einsum.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -176,52 +177,14 @@ void gemm(Node& n) {
 
 namespace {
 
-/// Labels of an einsum operand; an ellipsis becomes one negative label per dimension it covers.
-std::vector<int> einsum_labels(const Node& n, std::string_view term, std::size_t rank, std::size_t ellipsis_rank) {
-    std::vector<int> labels;
-    for (std::size_t i = 0; i < term.size(); ++i) {
-        if (term.substr(i).starts_with("...")) {
-            for (std::size_t d = 0; d < ellipsis_rank; ++d) labels.push_back(-static_cast<int>(ellipsis_rank - d));
-            i += 2;
-        } else {
-            labels.push_back(term[i]);
-        }
-    }
-    if (labels.size() != rank) n.fail(fmt::format("einsum term '{}' does not fit rank {}", excerpt(term), rank));
-    return labels;
-}
-
-std::vector<std::string_view> split_terms(std::string_view text) {
-    std::vector<std::string_view> terms;
-    while (true) {
-        const std::size_t comma = text.find(',');
-        terms.push_back(text.substr(0, comma));
-        if (comma == std::string_view::npos) return terms;
-        text.remove_prefix(comma + 1);
-    }
-}
-
-/// Dimensions with the same role in a two-operand einsum, in output order.
-struct LabelGroups {
-    std::vector<int> batch, m, n, k;
-};
-
 /// Permutes and folds an operand to [batch, rows, columns], as torch.einsum does.
-TensorId to_matrix(Node& n, std::size_t input, const std::vector<int>& labels,
-                   const std::vector<std::vector<int>>& groups) {
+TensorId to_matrix(Node& n, std::size_t input, std::string_view labels, const std::array<std::string, 3>& groups) {
     ShapeMath& math = n.math();
-    std::vector<std::int64_t> perm;
+    const std::vector<std::int64_t> perm = einsum_permutation(labels, groups[0] + groups[1] + groups[2]);
     Dims permuted, folded;
-    for (const auto& group : groups) {
-        Expression size = math.constant(1);
-        for (const int label : group) {
-            const auto at = std::find(labels.begin(), labels.end(), label) - labels.begin();
-            perm.push_back(at);
-            permuted.push_back(n.dims(input)[static_cast<std::size_t>(at)]);
-            size = math.multiply(size, permuted.back());
-        }
-        folded.push_back(size);
-    }
+    for (const std::int64_t at : perm) permuted.push_back(n.dims(input)[static_cast<std::size_t>(at)]);
+    for (std::size_t i = 0, begin = 0; i < groups.size(); begin += groups[i++].size())
+        folded.push_back(math.product(permuted, begin, begin + groups[i].size()));
     TensorId tensor = n.inputs[input];
     if (!std::is_sorted(perm.begin(), perm.end())) {
         tensor = n.emit(OpKind::transpose, "permute", {tensor}, {{"perm", perm}}, n.dtype(input), permuted);
@@ -233,92 +196,50 @@ TensorId to_matrix(Node& n, std::size_t input, const std::vector<int>& labels,
 }  // namespace
 
 void einsum(Node& n) {
-    std::string equation(n.text("equation"));
-    std::erase(equation, ' ');
-    const std::size_t arrow = equation.find("->");
-    const auto terms = split_terms(std::string_view(equation).substr(0, arrow));
-    if (terms.size() != n.inputs.size())
-        n.fail(fmt::format("einsum '{}' for {} inputs", excerpt(equation), n.inputs.size()));
-    std::size_t ellipsis_rank = 0;
-    for (std::size_t i = 0; i < terms.size(); ++i) {
-        if (terms[i].find("...") == std::string_view::npos) continue;
-        const std::size_t letters = terms[i].size() - 3;
-        if (n.rank(i) >= letters) ellipsis_rank = std::max(ellipsis_rank, n.rank(i) - letters);
-    }
-    std::map<int, Expression> sizes;
-    std::map<int, int> uses;
-    std::vector<std::vector<int>> labels;
-    for (std::size_t i = 0; i < terms.size(); ++i) {
-        labels.push_back(einsum_labels(n, terms[i], n.rank(i), ellipsis_rank));
-        for (std::size_t d = 0; d < labels[i].size(); ++d) {
-            const int label = labels[i][d];
-            const auto [known, added] = sizes.emplace(label, n.dims(i)[d]);
+    std::vector<std::size_t> ranks;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) ranks.push_back(n.rank(i));
+    const EinsumEquation equation = read_einsum(n.text("equation"), ranks);
+    if (!equation.problem.empty()) n.fail(equation.problem);
+    std::map<char, Expression> sizes;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        for (std::size_t d = 0; d < ranks[i]; ++d) {
+            const auto [known, added] = sizes.emplace(equation.operands[i][d], n.dims(i)[d]);
             if (!added) known->second = n.broadcast(known->second, n.dims(i)[d]);
-            ++uses[label];
         }
     }
-    std::vector<int> result_labels;
-    if (arrow != std::string::npos) {
-        const std::string_view term = std::string_view(equation).substr(arrow + 2);
-        const bool dots = term.find("...") != std::string_view::npos;
-        result_labels = einsum_labels(n, term, dots ? term.size() - 3 + ellipsis_rank : term.size(), ellipsis_rank);
-    } else {  // implicit: the ellipsis, then the labels used once, in alphabetical order
-        for (const auto& [label, count] : uses) {
-            if (label < 0 || count == 1) result_labels.push_back(label);
-        }
-    }
-    Dims result;
-    for (const int label : result_labels) {
-        if (!sizes.contains(label))
-            n.fail(fmt::format("einsum '{}' has an output label that no input has", excerpt(equation)));
-        result.push_back(sizes.at(label));
-    }
-    n.output(0, n.dtype(0), result);
-
-    if (terms.size() != 2) {
+    const auto dims_of = [&](std::string_view labels) {
+        Dims dims;
+        for (const char label : labels) dims.push_back(sizes.at(label));
+        return dims;
+    };
+    n.output(0, n.dtype(0), dims_of(equation.result));
+    if (ranks.size() != 2) {
         n.kind = OpKind::reduce;
         n.function = "einsum";
         return;
     }
-    const auto in = [](const std::vector<int>& list, int label) {
-        return std::find(list.begin(), list.end(), label) != list.end();
-    };
-    LabelGroups groups;
-    for (const int label : result_labels) {
-        (in(labels[0], label) ? (in(labels[1], label) ? groups.batch : groups.m) : groups.n).push_back(label);
-    }
-    for (const int label : labels[0]) {
-        if (!in(result_labels, label) && in(labels[1], label)) groups.k.push_back(label);
-    }
-    const bool summed_alone = std::any_of(
-        uses.begin(), uses.end(), [&](const auto& use) { return use.second == 1 && !in(result_labels, use.first); });
-    const bool repeated = labels[0].size() != groups.batch.size() + groups.m.size() + groups.k.size() ||
-                          labels[1].size() != groups.batch.size() + groups.n.size() + groups.k.size();
-    if (groups.k.empty() || summed_alone ||
-        repeated) {  // an outer product, a trace or a diagonal: one elementwise pass
+    const std::string &left = equation.operands[0], &right = equation.operands[1];
+    const auto [batch, rows, columns, summed] =
+        einsum_roles(left, right, equation.result, equation.result + left + right);
+    const std::string order = batch + rows + columns;
+    // An outer product, a trace, a diagonal or a sum over one operand: one elementwise pass.
+    if (summed.empty() || order.size() != equation.result.size() ||
+        left.size() != batch.size() + rows.size() + summed.size() ||
+        right.size() != batch.size() + summed.size() + columns.size()) {
         n.kind = OpKind::pointwise;
         n.function = "mul";
         return;
     }
-    const TensorId a = to_matrix(n, 0, labels[0], {groups.batch, groups.m, groups.k});
-    const TensorId b = to_matrix(n, 1, labels[1], {groups.batch, groups.k, groups.n});
-    const Tensor& left = n.construction.graph.tensors[a];
-    const Dims product{left.shape[0], left.shape[1], n.construction.graph.tensors[b].shape[2]};
-    Dims unfolded;
-    std::vector<int> order;
-    for (const auto* group : {&groups.batch, &groups.m, &groups.n}) {
-        for (const int label : *group) {
-            order.push_back(label);
-            unfolded.push_back(sizes.at(label));
-        }
-    }
-    if (unfolded == product && order == result_labels) {
+    const TensorId a = to_matrix(n, 0, left, {batch, rows, summed});
+    const TensorId b = to_matrix(n, 1, right, {batch, summed, columns});
+    const std::vector<Tensor>& tensors = n.construction.graph.tensors;
+    const Dims product{tensors[a].shape[0], tensors[a].shape[1], tensors[b].shape[2]}, unfolded = dims_of(order);
+    if (unfolded == product && order == equation.result) {
         n.op_inputs = {a, b};
         return;
     }
     TensorId tensor = n.emit(OpKind::matmul, "bmm", {a, b}, {}, n.dtype(0), product);
-    std::vector<std::int64_t> perm;
-    for (const int label : result_labels) perm.push_back(std::find(order.begin(), order.end(), label) - order.begin());
+    const std::vector<std::int64_t> perm = einsum_permutation(order, equation.result);
     if (std::is_sorted(perm.begin(), perm.end())) {
         n.kind = OpKind::reshape;
         n.op_inputs = {tensor};
