@@ -54,15 +54,6 @@ constexpr std::string_view figures_header = "fold,class,region,gpu,rows,mape,med
 void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> seconds,
                    std::size_t empty);
 
-template <class Row>
-std::vector<Row> usable(const MeasurementFile<Row>& file) {
-    std::vector<Row> rows;
-    for (std::size_t i = 0; i < file.rows.size(); ++i) {
-        if (file.problems[i].empty()) rows.push_back(file.rows[i]);
-    }
-    return rows;
-}
-
 void write_profile(const std::string& data_folder, const std::string& name, const FrameworkProfile& profile);
 void print_fit(const fit::FrameworkFit& fitted);
 

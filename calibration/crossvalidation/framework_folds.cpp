@@ -21,6 +21,7 @@
 #include "src/core/excerpt.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/csv.hpp"
+#include "src/scenario/usable_rows.hpp"
 
 namespace ftax::folds {
 namespace {
@@ -266,7 +267,7 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
 }  // namespace
 
 std::string frameworks(Arguments a) {
-    const Folds folds(usable(read_model_measurements(read_csv(a[0]))));
+    const Folds folds(scenario::usable_rows(read_model_measurements(read_csv(a[0]))));
     std::string text =
         "fold,framework,precision,gpu,run,model,batch,line,measured_s,predicted_s,low_s,high_s,host_s,device_s,"
         "skipped\n";

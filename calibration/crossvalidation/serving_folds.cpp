@@ -16,6 +16,7 @@
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/language_rows.hpp"
+#include "src/scenario/usable_rows.hpp"
 
 namespace ftax::folds {
 namespace {
@@ -123,7 +124,7 @@ void append_runs(const std::vector<Run>& runs, const std::string& model, const F
 /// Rows of a framework at batch 1 only do not tell its two host costs apart: they are predicted with start values. Rows
 /// of other frameworks and models are skipped. The known run is the one measured fastest: batch 1, the fewest tokens.
 std::string serving(Arguments a) {
-    const std::vector<LanguageMeasurement> rows = usable(read_language_measurements(read_csv(a[0])));
+    const std::vector<LanguageMeasurement> rows = scenario::usable_rows(read_language_measurements(read_csv(a[0])));
     const std::string source = std::filesystem::path(a[0]).filename().string();
     std::string text =
         "fold,framework,model,prompt,new_tokens,batch,line,waits,measured_s,predicted_s,low_s,high_s,host_s,device_s\n";

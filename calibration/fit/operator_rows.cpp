@@ -137,16 +137,12 @@ std::optional<OperatorRow> operator_row(const OperatorMeasurement& measured, con
 
 void OperatorRows::add(CsvTable table, const std::vector<std::string>& left_out) {
     const auto& file = files_.emplace_back(read_operator_measurements(std::move(table)));
-    const auto text_of = [&](std::size_t row, std::string_view column) -> std::string_view {
-        const auto index = file.table.column(column);
-        return index ? file.table.row(row)[*index] : std::string_view{};
-    };
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         const OperatorMeasurement& measured = file.rows[i];
         if (!file.problems[i].empty()) continue;
         const DeviceSpec& device = device_spec(measured.gpu);
         if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
-        if (auto row = operator_row(measured, device, text_of(i, "split"), text_of(i, "grid")))
+        if (auto row = operator_row(measured, device, file.table.cell(i, "split"), file.table.cell(i, "grid")))
             rows.push_back(std::move(*row));
     }
 }

@@ -41,19 +41,13 @@ struct NasArguments {
 /// and skipped. Throws Error{profile} if nothing is left.
 std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space& space) {
     const CsvTable table = read_csv(path);
-    const auto column = [&](std::string_view name) {
-        const auto found = table.column(name);
-        if (!found) throw Error(ErrorCode::profile, fmt::format("{}: no column {}", escape_terminal(path), name));
-        return *found;
-    };
-    const std::size_t arch = column("arch"), batch = column("batch"), latency = column("latency_ms");
+    table.require({"arch", "batch", "latency_ms"});
     std::vector<nas::Sample> samples;
     for (std::size_t row = 0; row < table.rows(); ++row) {
-        const auto cells = table.row(row);
         try {
-            nas::Sample sample{.batch = parse_integer(cells[batch]).value_or(0),
-                               .latency_s = parse_number(cells[latency]).value_or(0) * 1e-3};
-            space.parse(cells[arch], sample.choices);
+            nas::Sample sample{.batch = parse_integer(table.cell(row, "batch")).value_or(0),
+                               .latency_s = parse_number(table.cell(row, "latency_ms")).value_or(0) * 1e-3};
+            space.parse(table.cell(row, "arch"), sample.choices);
             if (sample.batch < 1) throw Error(ErrorCode::profile, "expected a batch of at least 1");
             if (!(sample.latency_s > 0)) throw Error(ErrorCode::profile, "expected a positive latency_ms");
             samples.push_back(std::move(sample));

@@ -26,13 +26,9 @@ constexpr PrecisionSpec uniform(Precision precision, std::string_view name, DTyp
 
 /// Each operator of an f32 graph chooses its type.
 constexpr PrecisionSpec autocast(Precision precision, std::string_view name, bool keeps_casts) {
-    return {.precision = precision,
-            .name = name,
-            .path = fp16_tensor,
-            .rest = fp16_tensor,
-            .autocast = true,
-            .keeps_casts = keeps_casts,
-            .falls_back = true};
+    PrecisionSpec spec = uniform(precision, name, f32, fp16_tensor, true);
+    spec.autocast = true, spec.keeps_casts = keeps_casts;
+    return spec;
 }
 
 /// Layers with weights of `type` in a model of `storage`.

@@ -148,6 +148,19 @@ std::optional<std::size_t> CsvTable::column(std::string_view name) const {
     return static_cast<std::size_t>(found - header_.begin());
 }
 
+std::string_view CsvTable::cell(std::size_t row, std::string_view name) const {
+    const auto at = column(name);
+    return at ? this->row(row)[*at] : std::string_view{};
+}
+
+void CsvTable::require(std::initializer_list<std::string_view> columns) const {
+    for (const std::string_view name : columns) {
+        if (column(name)) continue;
+        throw Error(ErrorCode::profile,
+                    fmt::format("{}: no column {}; needed are {}", origin_, name, fmt::join(columns, ", ")));
+    }
+}
+
 CsvTable read_csv(const std::string& path) {
     return {read_file(path, std::uint64_t{1} << 30), escape_terminal(path)};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,10 @@ class CsvTable {
     [[nodiscard]] std::size_t line(std::size_t row) const { return lines_[row]; }
     /// Finds a column by name; nullopt if there is none.
     [[nodiscard]] std::optional<std::size_t> column(std::string_view name) const;
+    /// Returns a cell of a row by its column's name; empty if there is no such column.
+    [[nodiscard]] std::string_view cell(std::size_t row, std::string_view column) const;
+    /// Throws Error{profile} that names the first missing column, and all.
+    void require(std::initializer_list<std::string_view> columns) const;
 
   private:
     std::string origin_;

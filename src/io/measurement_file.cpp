@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
-
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/escape.hpp"
@@ -17,12 +14,9 @@ namespace {
 /// becomes the row's problem.
 class RowReader {
   public:
-    RowReader(const CsvTable& table, std::size_t row) : table_(table), cells_(table.row(row)) {}
+    RowReader(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
 
-    [[nodiscard]] std::string_view text(std::string_view name) const {
-        const auto column = table_.column(name);
-        return column ? cells_[*column] : std::string_view{};
-    }
+    [[nodiscard]] std::string_view text(std::string_view name) const { return table_.cell(row_, name); }
 
     [[nodiscard]] std::string required_text(std::string_view name) {
         if (text(name).empty()) report(fmt::format("no {}", name));
@@ -72,17 +66,9 @@ class RowReader {
 
   private:
     const CsvTable& table_;
-    std::span<const std::string_view> cells_;
+    std::size_t row_;
     std::string problem_;
 };
-
-void require_columns(const CsvTable& table, std::initializer_list<std::string_view> names) {
-    for (const std::string_view name : names) {
-        if (table.column(name)) continue;
-        throw Error(ErrorCode::profile,
-                    fmt::format("{}: no column {}; needed are {}", table.origin(), name, fmt::join(names, ", ")));
-    }
-}
 
 /// Parses "b=6 m=27 n=390 k=21".
 std::map<std::string, std::int64_t> parse_shape(RowReader& reader) {
@@ -183,17 +169,17 @@ bool holds_language_models(const CsvTable& table) {
 }
 
 MeasurementFile<Measurement> read_model_measurements(CsvTable table) {
-    require_columns(table, {"gpu", "model", "batch", "latency_ms"});
+    table.require({"gpu", "model", "batch", "latency_ms"});
     return read_rows<Measurement>(std::move(table), read_model);
 }
 
 MeasurementFile<OperatorMeasurement> read_operator_measurements(CsvTable table) {
-    require_columns(table, {"gpu", "op", "shape", "latency_ms"});
+    table.require({"gpu", "op", "shape", "latency_ms"});
     return read_rows<OperatorMeasurement>(std::move(table), read_operator);
 }
 
 MeasurementFile<LanguageMeasurement> read_language_measurements(CsvTable table) {
-    require_columns(table, {"gpu", "framework", "model", "isl", "osl", "batch", "latency_s"});
+    table.require({"gpu", "framework", "model", "isl", "osl", "batch", "latency_s"});
     return read_rows<LanguageMeasurement>(std::move(table), read_language);
 }
 

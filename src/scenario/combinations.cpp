@@ -37,17 +37,12 @@ struct PricedDevice {
 /// Reads a file with the columns device and dollars_per_hour, in file order.
 std::vector<PricedDevice> read_prices(const std::string& path) {
     const CsvTable table = read_csv(path);
-    const auto column = [&](std::string_view name) {
-        const auto found = table.column(name);
-        if (!found) throw Error(ErrorCode::profile, fmt::format("{}: missing column {}", path, name));
-        return *found;
-    };
-    const std::size_t device = column("device"), price = column("dollars_per_hour");
+    table.require({"device", "dollars_per_hour"});
     std::vector<PricedDevice> list;
     for (std::size_t row = 0; row < table.rows(); ++row) {
-        const auto cells = table.row(row);
-        list.push_back({device_spec(std::string(cells[device])).slug,
-                        parse_price(cells[price], fmt::format("{}:{}:", path, table.line(row)))});
+        const std::string where = fmt::format("{}:{}:", path, table.line(row));
+        list.push_back({device_spec(std::string(table.cell(row, "device"))).slug,
+                        parse_price(table.cell(row, "dollars_per_hour"), where)});
     }
     return list;
 }

@@ -78,13 +78,13 @@ class Collector {
 
   private:
     void add_runtime(const CsvTable& table) {
-        const std::size_t quantity = *table.column("quantity"), value = *table.column("value");
         for (std::size_t i = 0; i < table.rows(); ++i) {
-            const auto number = parse_number(table.row(i)[value]);
+            const std::string quantity(table.cell(i, "quantity"));
+            const auto number = parse_number(table.cell(i, "value"));
             if (number && *number > 0) {
-                runtime_[std::string(table.row(i)[quantity])] = *number;
+                runtime_[quantity] = *number;
             } else {
-                warn_({fmt::format("{}: {} is not a positive number", table.origin(), table.row(i)[quantity])});
+                warn_({fmt::format("{}: {} is not a positive number", table.origin(), quantity)});
             }
         }
     }
@@ -99,8 +99,7 @@ class Collector {
     template <class Row, class Fill>
     void for_usable(const MeasurementFile<Row>& file, Fill fill) {
         const auto text = [&](std::size_t row, std::string_view column) {
-            const auto index = file.table.column(column);
-            return index ? std::string(file.table.row(row)[*index]) : std::string();
+            return std::string(file.table.cell(row, column));
         };
         for (std::size_t i = 0; i < file.rows.size(); ++i) {
             Case found{.mode = text(i, "mode"), .framework = lower_case(text(i, "framework"))};
@@ -242,11 +241,10 @@ class Collector {
 }  // namespace
 
 bool holds_modes(const CsvTable& table) {
-    const auto mode = table.column("mode");
-    if (!mode || table.rows() == 0) return false;
+    if (table.rows() == 0) return false;
     constexpr int modes = static_cast<int>(bench::Mode::end_to_end) + 1;
     for (int i = 0; i < modes; ++i) {
-        if (table.row(0)[*mode] == name_of(static_cast<bench::Mode>(i))) return true;
+        if (table.cell(0, "mode") == name_of(static_cast<bench::Mode>(i))) return true;
     }
     return false;
 }

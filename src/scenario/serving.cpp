@@ -435,33 +435,27 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
 
 std::vector<ServingRequest> read_requests(const std::string& path) {
     const CsvTable table = read_csv(path);
-    std::array<std::size_t, 3> columns{};
-    constexpr std::array<std::string_view, 3> names{"arrival_s", "prompt", "output"};
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        const auto column = table.column(names[i]);
-        if (!column) throw Error(ErrorCode::profile, fmt::format("{}: there is no column {}", path, names[i]));
-        columns[i] = *column;
-    }
+    table.require({"arrival_s", "prompt", "output"});
     require(table.rows() > 0, fmt::format("{}: there are no requests", path));
     std::vector<ServingRequest> requests;
     for (std::size_t row = 0; row < table.rows(); ++row) {
-        const auto fail = [&](std::size_t i, std::string_view what) {
-            throw Error(ErrorCode::profile, fmt::format("{}:{}: {} {}: {}", path, table.line(row), names[i], what,
-                                                        escape_terminal(excerpt(table.row(row)[columns[i]]))));
+        const auto fail = [&](std::string_view column, std::string_view what) {
+            throw Error(ErrorCode::profile, fmt::format("{}:{}: {} {}: {}", path, table.line(row), column, what,
+                                                        escape_terminal(excerpt(table.cell(row, column)))));
         };
-        const auto arrival_s = parse_number(table.row(row)[columns[0]]);
+        const auto arrival_s = parse_number(table.cell(row, "arrival_s"));
         if (!arrival_s || !(*arrival_s >= 0 && *arrival_s <= latest_arrival_s))
-            fail(0, fmt::format("is not a time from 0 to {:g} s", latest_arrival_s));
+            fail("arrival_s", fmt::format("is not a time from 0 to {:g} s", latest_arrival_s));
         if (!requests.empty() && *arrival_s < requests.back().arrival_s)
-            fail(0, "is before the one above; sort the rows");
-        ServingRequest request{.arrival_s = arrival_s.value_or(0)};
-        for (const std::size_t i : {1, 2}) {
-            const auto tokens = parse_integer(table.row(row)[columns[i]]);
-            if (!tokens || *tokens < 1 || *tokens > most_tokens)
-                fail(i, fmt::format("is not a number of tokens from 1 to {}", most_tokens));
-            (i == 1 ? request.prompt : request.output) = tokens.value_or(1);
-        }
-        requests.push_back(request);
+            fail("arrival_s", "is before the one above; sort the rows");
+        const auto tokens = [&](std::string_view column) {
+            const auto count = parse_integer(table.cell(row, column));
+            if (!count || *count < 1 || *count > most_tokens)
+                fail(column, fmt::format("is not a number of tokens from 1 to {}", most_tokens));
+            return count.value_or(1);
+        };
+        requests.push_back(
+            {.arrival_s = arrival_s.value_or(0), .prompt = tokens("prompt"), .output = tokens("output")});
     }
     return requests;
 }

@@ -13,14 +13,14 @@ namespace ftax::scenario {
 /// Receiver of warnings.
 using Warn = std::function<void(const std::vector<std::string>&)>;
 
-/// Returns the usable rows of a file; warns of the others.
+/// Returns the usable rows of a file; warns of the others, if told whom.
 template <class Row>
-std::vector<Row> usable_rows(const MeasurementFile<Row>& file, const Warn& warn) {
+std::vector<Row> usable_rows(const MeasurementFile<Row>& file, const Warn& warn = {}) {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         if (file.problems[i].empty()) {
             rows.push_back(file.rows[i]);
-        } else {
+        } else if (warn) {
             warn({fmt::format("{}:{}: {}", file.table.origin(), file.rows[i].line, file.problems[i])});
         }
     }

@@ -191,7 +191,12 @@ TEST_CASE("ATen layers that fewer models use give the shapes that PyTorch gives"
               .append({"b", "3", "4"})
               .infer() == "f32[b,2,4]");
     CHECK(Call("aten::einsum").text("equation", "...ij,jk").tensor("tensors", {"2", "3"}).append({"3", "4"}).infer() ==
-          "?");
+          "f32[2,4]");
+    CHECK(Call("aten::einsum")
+              .text("equation", "b...ij,jk->k...b")
+              .tensor("tensors", {"n", "7", "2", "3"})
+              .append({"3", "4"})
+              .infer() == "f32[4,7,n]");
     CHECK(Call("aten::scaled_dot_product_attention")
               .tensor("query", {"n", "8", "s", "64"})
               .tensor("key", {"n", "8", "t", "64"})
