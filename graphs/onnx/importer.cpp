@@ -271,6 +271,8 @@ void Importer::apply_row(Scope& scope, Call call, const OpRow& row) {
             node.unknown_output(i, node.has(0) ? node.dtype(0) : DType::unknown);
         }
     } else {
+        if (row.flags & (reads_none | reads_first | reads_two))
+            node.read_first(row.flags & reads_none ? 0 : row.flags & reads_first ? 1 : 2);
         row.rule(node);
     }
     settle(scope, node, &row);

@@ -249,8 +249,8 @@ void Node::value_output(std::size_t index, DType dtype, Dims dims, Scalars value
     if (index < outputs.size()) outputs[index].value = std::move(value);
 }
 
-void Node::drop_inputs_from(std::size_t first) {
-    if (op_inputs.size() > first) op_inputs.resize(first);
+void Node::read_first(std::size_t count) {
+    if (op_inputs.size() > count) op_inputs.resize(count);
 }
 
 TensorId Node::emit(OpKind op, std::string_view step, const std::vector<TensorId>& step_inputs,

@@ -87,7 +87,7 @@ class Node : public ShapeRules<Node> {
     OpKind kind = OpKind::custom;
     std::string_view function;             ///< of pointwise, reduce, pool, …
     std::vector<Attribute> op_attributes;  ///< canonical attributes of the Op to be
-    std::vector<TensorId> op_inputs;       ///< what the Op reads; shape inputs are left out by rules
+    std::vector<TensorId> op_inputs;       ///< what the Op reads
     std::vector<Output> outputs;
 
     // inputs; throw Error{model} naming the node when a required input is missing
@@ -139,7 +139,8 @@ class Node : public ShapeRules<Node> {
         set("axis", static_cast<std::int64_t>(at));
         return at;
     }
-    void drop_inputs_from(std::size_t first);
+    /// The Op reads no more than the first `count` inputs.
+    void read_first(std::size_t count);
     /// Adds an operator of its own in front of the node's own, for operators that stand for several.
     TensorId emit(OpKind op, std::string_view step, const std::vector<TensorId>& op_inputs,
                   std::vector<Attribute> attributes, DType dtype, Dims dims);
@@ -156,6 +157,10 @@ enum RowFlags : unsigned {
     none = 0,
     any_rank = 1,      ///< the rule copes with inputs of unknown rank
     never_folded = 2,  ///< runs even on constants: random numbers, dequantisation of weights
+    // Inputs that the Op reads; the others are shapes, axes or scalars, or are fused into it.
+    reads_none = 4,
+    reads_first = 8,
+    reads_two = 16,
 };
 
 /// One operator of the table.

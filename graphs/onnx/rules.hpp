@@ -38,8 +38,9 @@ Rule reshape, flatten, squeeze, unsqueeze, transpose, slice, split, concat, expa
 Rule gather, gather_elements, gather_nd, scatter, one_hot, nonzero, compress, non_max_suppression, embed_layer_norm;
 
 // shapes and new tensors (rules_fill.cpp)
-Rule constant, shape, size, constant_of_shape, range, random_shape, random_like, bernoulli, multinomial,
-    window_function, mel_weight_matrix;
+Rule constant, shape, size, constant_of_shape, range, random_shape, multinomial, window_function, mel_weight_matrix;
+
+Rule like_first;  ///< a new tensor like input 0, of the type that `dtype` names
 
 // signal (rules_fill.cpp)
 Rule dft, stft;

@@ -62,7 +62,6 @@ void conv(Node& n) {
 
 void conv_integer(Node& n) {
     conv_shape(n, 0, 1, DType::i32);
-    n.drop_inputs_from(2);
 }
 
 void qlinear_conv(Node& n) {
@@ -109,12 +108,10 @@ void conv_transpose(Node& n) {
 
 void matmul(Node& n) {
     n.output(0, n.dtype(0), n.multiplied(n.dims(0), n.dims(1)));
-    n.drop_inputs_from(2);
 }
 
 void matmul_integer(Node& n) {
     n.output(0, DType::i32, n.multiplied(n.dims(0), n.dims(1)));
-    n.drop_inputs_from(2);
 }
 
 void qlinear_matmul(Node& n) {
@@ -128,7 +125,6 @@ void fused_matmul(Node& n) {
     n.output(0, n.dtype(0), n.multiplied(turned(n.dims(0), transpose_a), turned(n.dims(1), transpose_b)));
     n.set("transpose_a", std::int64_t{transpose_a});
     n.set("transpose_b", std::int64_t{transpose_b});
-    n.drop_inputs_from(2);
 }
 
 void nhwc_conv(Node& n) {

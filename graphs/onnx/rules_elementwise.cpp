@@ -60,7 +60,6 @@ void cast(Node& n) {
 }
 
 void cast_like(Node& n) {
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(1), n.dims(0));
     if (n.dtype(1) == n.dtype(0)) {
         n.outputs[0].alias = n.inputs[0];
@@ -75,7 +74,6 @@ void alias_first(Node& n) {
 }
 
 void dropout(Node& n) {
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), n.dims(0));
     n.output(1, n.opset >= 12 ? DType::boolean : n.dtype(0), n.dims(0));
     const bool training = n.opset >= 12 && n.scalar(2).value_or(0) != 0;
@@ -85,7 +83,6 @@ void dropout(Node& n) {
 }
 
 void clip(Node& n) {
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), n.dims(0));
     const auto bound = [&](std::string_view key, std::size_t input) -> std::optional<double> {
         if (n.opset >= 11) return n.scalar(input);

@@ -68,7 +68,6 @@ void constant_of_shape(Node& n) {
         value = numbers ? n.math().from(numbers->front()) : Scalar{};
     }
     const auto dims = n.target_shape(0);
-    n.drop_inputs_from(0);
     if (!dims) return n.unknown_output(0, dtype);
     n.output(0, dtype, *dims);
     const auto count = n.math().static_count(*dims);
@@ -83,7 +82,6 @@ void range(Node& n) {
     };
     const Scalar span = math.apply("sub", {element(1), element(0)}, false);
     const Scalar count = math.apply("ceil", {math.apply("div", {span, element(2)}, false)}, false);
-    n.drop_inputs_from(0);
     Expression length = ShapeMath::expression(count);
     if (const auto known = math.constant_value(length); known && *known < 0) length = math.constant(0);
     n.output(0, n.dtype(0), {length});
@@ -95,13 +93,8 @@ void random_shape(Node& n) {
     n.output(0, dtype_from_onnx(n.integer("dtype", 1)), std::move(*dims));
 }
 
-void bernoulli(Node& n) {
+void like_first(Node& n) {
     n.output(0, n.attribute("dtype") ? dtype_from_onnx(n.integer("dtype", 1)) : n.dtype(0), n.dims(0));
-}
-
-void random_like(Node& n) {
-    n.drop_inputs_from(0);
-    bernoulli(n);
 }
 
 void multinomial(Node& n) {
@@ -110,13 +103,11 @@ void multinomial(Node& n) {
 }
 
 void window_function(Node& n) {
-    n.drop_inputs_from(0);
     n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)), {n.only(0)});
 }
 
 void mel_weight_matrix(Node& n) {
     ShapeMath& math = n.math();
-    n.drop_inputs_from(0);
     n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)),
              {math.add(math.floor_divide(n.only(1), 2), 1), n.only(0)});
 }
@@ -134,7 +125,6 @@ void dft(Node& n) {
     ShapeMath& math = n.math();
     if (n.integer("onesided", 0) != 0) result[axis] = math.add(math.floor_divide(result[axis], 2), 1);
     result.back() = math.constant(2);
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), std::move(result));
 }
 

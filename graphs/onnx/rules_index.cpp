@@ -18,7 +18,7 @@ void gather(Node& n) {
         // x[:, i] with a number: PyTorch's select, a view
         n.kind = OpKind::slice;
         n.set("axes", std::vector<std::int64_t>{static_cast<std::int64_t>(axis)});
-        n.drop_inputs_from(1);
+        n.read_first(1);
     }
 }
 
@@ -52,7 +52,6 @@ void one_hot(Node& n) {
     Dims result = n.dims(0);
     const std::size_t axis = n.axis(n.integer("axis", -1), result.size() + 1);
     result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis), n.only(1));
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(2), std::move(result));
 }
 

@@ -16,7 +16,6 @@ void reshape(Node& n) {
     } else {
         target = n.target_shape(1);
     }
-    n.drop_inputs_from(1);
     if (!target) return n.unknown_output(0, n.dtype(0));
     const bool ranked = n.ranked(0);
     const bool zero_copies = n.integer("allowzero", 0) == 0;
@@ -77,7 +76,6 @@ void flatten(Node& n) {
 void squeeze(Node& n) {
     const Dims& input = n.dims(0);
     const Node::List axes = n.list("axes", 1);
-    n.drop_inputs_from(1);
     if (axes.given && !axes.values) return n.unknown_output(0, n.dtype(0));
     std::vector<bool> dropped(input.size(), false);
     if (axes.given) {
@@ -99,7 +97,6 @@ void squeeze(Node& n) {
 
 void unsqueeze(Node& n) {
     const Node::List axes = n.list("axes", 1);
-    n.drop_inputs_from(1);
     if (!axes.given) n.fail("axes are missing");
     if (!axes.values) return n.unknown_output(0, n.dtype(0));
     std::vector<bool> added(n.rank(0) + axes.values->size(), false);
@@ -186,7 +183,6 @@ void slice(Node& n) {
         }
         if (n.has(4)) steps = n.integers_of(4);
     }
-    n.drop_inputs_from(1);
     const std::size_t count = starts ? starts->size() : ends ? ends->size() : axes ? axes->size() : input.size();
     if (!axes) {
         axes.emplace(count);
@@ -222,7 +218,6 @@ void split(Node& n) {
     ShapeMath& math = n.math();
     std::optional<Dims> sizes = n.has(1) ? n.expressions(1) : n.constants("split");
     const bool given = n.has(1) || sizes;
-    n.drop_inputs_from(1);
     const auto count = static_cast<std::int64_t>(n.output_count());
     if (sizes && sizes->size() != n.output_count())
         n.fail(fmt::format("{} sizes for {} outputs", sizes->size(), count));
@@ -259,7 +254,6 @@ void concat(Node& n) {
 
 void expand(Node& n) {
     const auto target = n.target_shape(1);
-    n.drop_inputs_from(1);
     if (!target) return n.unknown_output(0, n.dtype(0));
     n.output(0, n.dtype(0), n.broadcast(n.dims(0), *target));
 }
@@ -278,7 +272,6 @@ void tile(Node& n) {
     } else {
         result.assign(result.size(), unknown_dim);
     }
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), std::move(result));
 }
 
@@ -305,7 +298,6 @@ void pad(Node& n) {
         Expression& dim = result[n.axis(axes[i], result.size())];
         dim = pads ? n.math().add(n.math().add(dim, (*pads)[i]), (*pads)[axes.size() + i]) : unknown_dim;
     }
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), std::move(result));
 }
 
@@ -326,7 +318,6 @@ void center_crop_pad(Node& n) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
         result[n.axis(axes[i], result.size())] = target ? (*target)[i] : unknown_dim;
     }
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), std::move(result));
 }
 

@@ -57,7 +57,6 @@ void reduce(Node& n) {
     const Dims& input = n.dims(0);
     const Node::List given = n.list("axes", 1);
     const bool keep = n.integer("keepdims", 1) != 0;
-    n.drop_inputs_from(1);
     if (given.given && !given.values) return n.unknown_output(0, n.dtype(0));
     std::vector<std::int64_t> axes;
     if (given.values) {
@@ -88,7 +87,6 @@ void arg_reduce(Node& n) {
 
 void cumulative(Node& n) {
     if (const auto axis = n.integers_of(1); axis && axis->size() == 1) n.set_axis(axis->front(), n.rank(0));
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), n.dims(0));
 }
 
@@ -96,7 +94,6 @@ void top_k(Node& n) {
     Dims result = n.dims(0);
     const std::size_t axis = n.set_axis(n.integer("axis", -1), result.size());
     result[axis] = n.opset < 10 ? n.math().constant(n.required_integer("k")) : n.only(1);
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), result);
     n.output(1, DType::i64, result);
 }

@@ -62,7 +62,6 @@ void set_interpolation(Node& n) {
     const std::string_view mode = n.text("mode", "nearest");
     const bool linear = mode == "linear" || mode == "bilinear";
     n.function = linear ? "bilinear" : mode == "cubic" || mode == "bicubic" ? "bicubic" : "nearest";
-    n.drop_inputs_from(1);
 }
 
 /// dims scaled by factors that may be known as rationals or reals, rounded down.
@@ -154,7 +153,7 @@ void affine_grid(Node& n) {
     Dims result{(*size)[0]};
     result.insert(result.end(), size->begin() + 2, size->end());
     result.push_back(n.math().constant(static_cast<std::int64_t>(size->size()) - 2));
-    n.drop_inputs_from(1);
+    n.read_first(1);
     n.output(0, n.dtype(0), std::move(result));
 }
 
@@ -166,7 +165,6 @@ void col2im(Node& n) {
     if (!image || !block) return n.unknown_output(0, n.dtype(0));
     Dims result{input[0], n.math().floor_divide(input[1], n.math().product(*block))};
     result.insert(result.end(), image->begin(), image->end());
-    n.drop_inputs_from(1);
     n.output(0, n.dtype(0), std::move(result));
 }
 
