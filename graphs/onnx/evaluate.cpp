@@ -8,20 +8,15 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// Dimensions as numbers; evaluation runs only where all are constants and the tensors small.
-std::optional<Sizes> sizes_of(Node& n, const Dims& dims) {
+/// Dimensions as numbers: evaluation runs only where all are constants and the tensors small.
+Sizes sizes_of(const Node& n, const Dims& dims) {
     Sizes sizes;
-    for (const Expression dim : dims) {
-        const auto size = n.math().constant_value(dim);
-        if (!size) return std::nullopt;
-        sizes.push_back(*size);
-    }
+    for (const Expression dim : dims) sizes.push_back(n.math().constant_value(dim).value_or(0));
     return sizes;
 }
 
-std::optional<Sizes> output_sizes(Node& n, std::size_t output) {
-    if (output >= n.outputs.size() || !n.outputs[output].dims) return std::nullopt;
-    return sizes_of(n, *n.outputs[output].dims);
+Sizes output_sizes(const Node& n, std::size_t output) {
+    return sizes_of(n, n.outputs[output].dims.value_or(Dims{}));
 }
 
 std::int64_t count_of(const Sizes& sizes) {
@@ -71,10 +66,8 @@ void fill(Node& n, std::size_t o, const Sizes& sizes, Element element) {
 /// Fills the first output with elements of the first input: source(index, sizes of the input) says which.
 template <class Source>
 void rearrange(Node& n, Source source) {
-    const auto sizes = output_sizes(n, 0);
-    const auto input = sizes_of(n, n.dims(0));
-    if (!sizes || !input) return;
-    fill(n, 0, *sizes, [&](const Sizes& index) { return element(n, 0, source(index, *input), *input); });
+    const Sizes input = sizes_of(n, n.dims(0));
+    fill(n, 0, output_sizes(n, 0), [&](const Sizes& index) { return element(n, 0, source(index, input), input); });
 }
 
 template <class T>
@@ -88,17 +81,15 @@ T attribute(const Node& n, std::string_view name) {
 }  // namespace
 
 void evaluate_elementwise(Node& n) {
-    const auto sizes = output_sizes(n, 0);
-    if (!sizes) return;
+    const Sizes sizes = output_sizes(n, 0);
     const bool integral = !is_float(n.dtype(0));
     std::vector<Sizes> input_sizes;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-        const auto own = sizes_of(n, n.dims(i));
-        if (!own || own->size() > sizes->size()) return;
-        input_sizes.push_back(*own);
+        input_sizes.push_back(sizes_of(n, n.dims(i)));
+        if (input_sizes.back().size() > sizes.size()) return;
     }
     std::vector<Scalar> operands(n.inputs.size());
-    fill(n, 0, *sizes, [&](const Sizes& index) {
+    fill(n, 0, sizes, [&](const Sizes& index) {
         for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = element(n, i, index, input_sizes[i]);
         const Scalar result = n.math().apply(n.function, operands, integral);
         // 1 / 0.2 is 5 in f32 and a little less in f64.
@@ -131,16 +122,15 @@ void evaluate_transpose(Node& n) {
 }
 
 void evaluate_slice(Node& n) {
-    const auto input = sizes_of(n, n.dims(0));
-    if (!input) return;
+    const Sizes input = sizes_of(n, n.dims(0));
     const Sizes starts = n.opset < 10 ? n.integers("starts").value_or(Sizes{}) : n.integers_of(1).value_or(Sizes{});
     const Sizes axes = attribute<Sizes>(n, "axes"), steps = attribute<Sizes>(n, "step");
     if (starts.size() != axes.size()) return;
-    Sizes begin(input->size(), 0), step(input->size(), 1);
+    Sizes begin(input.size(), 0), step(input.size(), 1);
     for (std::size_t i = 0; i < axes.size(); ++i) {
         const auto d = static_cast<std::size_t>(axes[i]);
         if (!steps.empty()) step[d] = steps[i];
-        const std::int64_t size = (*input)[d];
+        const std::int64_t size = input[d];
         const std::int64_t wrapped = starts[i] < 0 ? std::max(starts[i], -size) + size : starts[i];
         begin[d] = std::clamp<std::int64_t>(wrapped, 0, std::max<std::int64_t>(0, step[d] < 0 ? size - 1 : size));
     }
@@ -151,16 +141,10 @@ void evaluate_slice(Node& n) {
 }
 
 void evaluate_concat(Node& n) {
-    const auto sizes = output_sizes(n, 0);
-    if (!sizes) return;
     const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis"));
     std::vector<Sizes> parts;
-    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-        const auto part = sizes_of(n, n.dims(i));
-        if (!part) return;
-        parts.push_back(*part);
-    }
-    fill(n, 0, *sizes, [&](Sizes index) {
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) parts.push_back(sizes_of(n, n.dims(i)));
+    fill(n, 0, output_sizes(n, 0), [&](Sizes index) {
         std::size_t part = 0;
         for (; part + 1 < parts.size() && index[axis] >= parts[part][axis]; ++part) index[axis] -= parts[part][axis];
         return element(n, part, index, parts[part]);
@@ -179,41 +163,38 @@ void evaluate_tile(Node& n) {
 }
 
 void evaluate_gather(Node& n) {
-    const auto sizes = output_sizes(n, 0);
-    const auto data = sizes_of(n, n.dims(0));
-    const auto shape = sizes_of(n, n.dims(1));
+    const Sizes data = sizes_of(n, n.dims(0)), shape = sizes_of(n, n.dims(1));
     const auto indices = n.integers_of(1);
-    if (!sizes || !data || !shape || !indices) return;
+    if (!indices) return;
     const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis"));
-    const std::int64_t size = (*data)[axis];
+    const std::int64_t size = data[axis];
     for (const std::int64_t i : *indices) {
         if (i < -size || i >= size) return;
     }
-    fill(n, 0, *sizes, [&](const Sizes& index) {
+    fill(n, 0, output_sizes(n, 0), [&](const Sizes& index) {
         const auto first = index.begin() + static_cast<std::ptrdiff_t>(axis);
-        const auto last = first + static_cast<std::ptrdiff_t>(shape->size());
-        const std::int64_t picked = (*indices)[position(Sizes(first, last), *shape)];
+        const auto last = first + static_cast<std::ptrdiff_t>(shape.size());
+        const std::int64_t picked = (*indices)[position(Sizes(first, last), shape)];
         Sizes source(index.begin(), first);
         source.push_back(picked < 0 ? picked + size : picked);
         source.insert(source.end(), last, index.end());
-        return element(n, 0, source, *data);
+        return element(n, 0, source, data);
     });
 }
 
 void evaluate_reduce(Node& n) {
-    const auto input = sizes_of(n, n.dims(0));
-    const auto sizes = output_sizes(n, 0);
-    if (!input || !sizes || n.outputs[0].alias != no_tensor) return;
+    if (n.outputs[0].alias != no_tensor) return;
     const std::string_view step = n.function == "prod" ? "mul" : n.function == "sum" ? "add" : n.function;
     if (step != "mul" && step != "add" && step != "min" && step != "max") return;
-    Sizes reduced = *input;  // the output's shape with keepdims
+    const Sizes input = sizes_of(n, n.dims(0));
+    Sizes reduced = input;  // the output's shape with keepdims
     for (const std::int64_t axis : attribute<Sizes>(n, "axes")) reduced[static_cast<std::size_t>(axis)] = 1;
     std::vector<std::optional<Scalar>> sums(static_cast<std::size_t>(count_of(reduced)));
-    Sizes index(input->size(), 0);
+    Sizes index(input.size(), 0);
     for (const Scalar& scalar : *n.value(0)) {
         auto& sum = sums[position(index, reduced)];
         sum = sum ? n.math().apply(step, {*sum, scalar}, !is_float(n.dtype(0))) : scalar;
-        advance(index, *input);
+        advance(index, input);
     }
     Scalars result;
     for (const auto& sum : sums) result.push_back(sum.value_or(n.math().integer(step == "mul" ? 1 : 0)));
@@ -221,19 +202,17 @@ void evaluate_reduce(Node& n) {
 }
 
 void evaluate_split(Node& n) {
-    const auto input = sizes_of(n, n.dims(0));
-    if (!input) return;
+    const Sizes input = sizes_of(n, n.dims(0));
     const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis"));
     std::int64_t begin = 0;
     for (std::size_t o = 0; o < n.output_count(); ++o) {
-        const auto sizes = output_sizes(n, o);
-        if (!sizes) return;
-        fill(n, o, *sizes, [&](const Sizes& index) {
+        const Sizes sizes = output_sizes(n, o);
+        fill(n, o, sizes, [&](const Sizes& index) {
             Sizes source = index;
             source[axis] += begin;
-            return element(n, 0, source, *input);
+            return element(n, 0, source, input);
         });
-        begin += (*sizes)[axis];
+        begin += sizes[axis];
     }
 }
 
@@ -253,32 +232,30 @@ void evaluate_cumulative(Node& n) {
 }
 
 void evaluate_nonzero(Node& n) {
-    const auto input = sizes_of(n, n.dims(0));
-    if (!input) return;
+    const Sizes input = sizes_of(n, n.dims(0));
     std::vector<Sizes> found;
-    Sizes index(input->size(), 0);
+    Sizes index(input.size(), 0);
     for (const Scalar& scalar : *n.value(0)) {
         const Scalar truth = n.math().apply("cast_to_boolean", {scalar}, false);
         const auto known = n.math().number(truth);
         if (!known) return;
         if (*known != 0) found.push_back(index);
-        advance(index, *input);
+        advance(index, input);
     }
     Scalars result;
-    for (std::size_t d = 0; d < input->size(); ++d) {
+    for (std::size_t d = 0; d < input.size(); ++d) {
         for (const Sizes& at : found) result.push_back(n.math().integer(at[d]));
     }
-    n.outputs[0].dims = Dims{n.math().constant(static_cast<std::int64_t>(input->size())),
+    n.outputs[0].dims = Dims{n.math().constant(static_cast<std::int64_t>(input.size())),
                              n.math().constant(static_cast<std::int64_t>(found.size()))};
     n.outputs[0].value = std::move(result);
 }
 
 void evaluate_range(Node& n) {
-    const auto sizes = output_sizes(n, 0);
-    if (!sizes || n.value(0)->empty() || n.value(2)->empty()) return;
+    if (n.value(0)->empty() || n.value(2)->empty()) return;
     const Scalar start = n.value(0)->front();
     const Scalar step = n.value(2)->front();
-    fill(n, 0, *sizes, [&](const Sizes& index) {
+    fill(n, 0, output_sizes(n, 0), [&](const Sizes& index) {
         const Scalar offset = n.math().apply("mul", {n.math().integer(index[0]), step}, false);
         return n.math().apply("add", {start, offset}, false);
     });
