@@ -75,8 +75,7 @@ Graph load_config(std::string_view text, const std::string& path, const ImportOp
     }
     const std::vector<std::string> near = near_names(name, zoo_names());
     constexpr std::array<std::string_view, 6> suffixes{".onnx", ".pt2", ".pt", ".pth", ".txt", ".json"};
-    const bool is_path =
-        std::any_of(suffixes.begin(), suffixes.end(), [&](auto suffix) { return name.ends_with(suffix); });
+    const bool is_path = std::ranges::any_of(suffixes, [&](auto suffix) { return name.ends_with(suffix); });
     throw Error(
         ErrorCode::usage,
         fmt::format("no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
@@ -136,7 +135,7 @@ Graph load_file(const std::string& path, const ImportOptions& options, bool keep
 
 void vary_fixed_batch(Graph& graph) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
-    if (std::find(symbols.begin(), symbols.end(), "batch") != symbols.end()) return;
+    if (std::ranges::find(symbols, "batch") != symbols.end()) return;
     try {
         vary_batch(graph, graph.expressions.symbol("batch"));
         graph.warnings.push_back("the file is for one batch size; its leading dimension was made to vary");
@@ -162,7 +161,7 @@ std::string_view name_of(CacheKind kind) noexcept {
 }
 
 std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept {
-    const auto found = std::find(cache_names.begin(), cache_names.end(), name);
+    const auto found = std::ranges::find(cache_names, name);
     if (found == cache_names.end()) return std::nullopt;
     return static_cast<CacheKind>(found - cache_names.begin());
 }
@@ -194,7 +193,7 @@ std::vector<std::string> zoo_names() {
     for (const EmbeddedFile& file : embedded_files()) {
         if (const std::string_view name = name_of_file(file.path); !name.empty()) names.emplace_back(name);
     }
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     return names;
 }
 

@@ -20,8 +20,8 @@ namespace ftax {
 namespace {
 
 bool is_text(std::string_view bytes) {
-    return std::all_of(bytes.begin(), bytes.end(),
-                       [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
+    return std::ranges::all_of(bytes,
+                               [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
 }
 
 bool is_json(std::string_view bytes) {
@@ -80,7 +80,7 @@ void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
     if (!held) return;
     for (const TensorId id : graph.inputs) {
         const Tensor& input = graph.tensors[id];
-        const bool named = std::find(given.begin(), given.end(), &input) != given.end();
+        const bool named = std::ranges::find(given, &input) != given.end();
         if (!named && !input.shape.empty() && input.shape[0] == *held) varied.push_back(id);
     }
     vary_batch(graph, *wanted, varied);

@@ -108,8 +108,8 @@ class BatchFollower {
     void follow(std::size_t index, std::size_t candidate) {
         at_ = index;
         const Op& op = graph_.ops[index];
-        const bool depends = std::any_of(op.inputs.begin(), op.inputs.end(),
-                                         [&](TensorId id) { return id != no_tensor && places_[id]; });
+        const bool depends =
+            std::ranges::any_of(op.inputs, [&](TensorId id) { return id != no_tensor && places_[id]; });
         if (!depends) return;
         for (const TensorId output : op.outputs) {
             if (!tensor(output).known_shape) continue;
@@ -143,8 +143,7 @@ class BatchFollower {
 
     /// Place in the first operand that has one, which the operator must not work along.
     Place kept(const Op& op, TensorId output) {
-        const auto found = std::find_if(op.inputs.begin(), op.inputs.end(),
-                                        [&](TensorId id) { return id != no_tensor && places_[id]; });
+        const auto found = std::ranges::find_if(op.inputs, [&](TensorId id) { return id != no_tensor && places_[id]; });
         const TensorId from = *found;
         const Carrier carrier = *places_[from];
         const auto axis = static_cast<std::int64_t>(carrier.axis);
@@ -289,7 +288,7 @@ class BatchFollower {
     Place permuted(const Op& op) const {
         const auto perm = op.integers("perm");
         const Carrier carrier = *place(op, 0);
-        const auto at = std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(carrier.axis));
+        const auto at = std::ranges::find(perm, static_cast<std::int64_t>(carrier.axis));
         require(at != perm.end());
         return Carrier{static_cast<std::size_t>(at - perm.begin()), carrier.outer};
     }
@@ -360,7 +359,7 @@ class BatchFollower {
             if (holds) (outer == 1 ? whole : inside).push_back({i, outer});
             outside = checked_multiply(outside, size(output, i));
         }
-        const auto same = std::find(whole.begin(), whole.end(), carrier);
+        const auto same = std::ranges::find(whole, carrier);
         if (same != whole.end()) std::rotate(whole.begin(), same, same + 1);
         whole.insert(whole.end(), inside.begin(), inside.end());
         require(candidate < whole.size());
@@ -412,7 +411,7 @@ std::vector<TensorId> inputs_with_batch(const Graph& graph) {
             const auto size = leading(id);
             if (size && *size > 0 && (!held || *size == *held)) {
                 held = size;
-                if (std::find(inputs.begin(), inputs.end(), id) == inputs.end()) inputs.push_back(id);
+                if (std::ranges::find(inputs, id) == inputs.end()) inputs.push_back(id);
             } else if (least_rank == 2) {
                 throw Error(ErrorCode::usage,
                             fmt::format("the inputs of {} have no fixed leading dimension in common", graph.name));

@@ -159,7 +159,7 @@ void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& 
         const DeviceProfile with_clock = compose(measured, device);
         for (const ModelRow& row : own) {
             add_error("leave one GPU out, datasheet", row, datasheet, errors);
-            const bool is_anchor = std::find(anchors.begin(), anchors.end(), &row) != anchors.end();
+            const bool is_anchor = std::ranges::find(anchors, &row) != anchors.end();
             if (!known.empty() && !is_anchor)
                 add_error("leave one GPU out, its longest resnet50 row known", row, with_clock, errors);
         }

@@ -248,7 +248,7 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
     const std::string_view call = second_scalar(model_of(fitted.reference));
     std::vector<FrameworkProfile> profiles;
     for (auto& [gpu, runs] : machines) {
-        std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.second.scale < b.second.scale; });
+        std::ranges::sort(runs, [](const Run& a, const Run& b) { return a.second.scale < b.second.scale; });
         const auto& [run, host] = runs[(runs.size() - 1) / 2];
         FrameworkProfile profile = anchored(
             fitted.reference,

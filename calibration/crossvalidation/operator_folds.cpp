@@ -21,7 +21,7 @@ using Rows = std::span<const fit::OperatorRow>;
 constexpr std::array<std::string_view, 6> classes = {"linear", "bmm", "conv", "ln", "softmax", "pointwise"};
 
 std::string class_of(std::string_view op) {
-    return std::string(std::find(classes.begin(), classes.end(), op) == classes.end() ? "pointwise" : op);
+    return std::string(std::ranges::find(classes, op) == classes.end() ? "pointwise" : op);
 }
 
 /// The dimensions whose sizes vary, and with them the regions of shapes.

@@ -58,8 +58,7 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
     std::vector<HostKind> kinds;
     LogFit::Block host_block;
     for (int i = 0; i < host_kind_count; ++i) {
-        const bool used =
-            std::any_of(rows.begin(), rows.end(), [&](const CpuRow& row) { return row.dispatched[i] > 0; });
+        const bool used = std::ranges::any_of(rows, [&](const CpuRow& row) { return row.dispatched[i] > 0; });
         if (!used) continue;
         kinds.push_back(static_cast<HostKind>(i));
         host_block.push_back({fmt::format("host.{}", name_of(kinds.back())), host_start_s, host_start_s / 100,

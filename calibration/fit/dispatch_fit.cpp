@@ -38,7 +38,7 @@ struct RowTime {
 /// where the usable rows lie count.
 double campaign_median(const std::vector<HostTime>& times) {
     const auto by_order = [](const HostTime& a, const HostTime& b) { return a.order < b.order; };
-    const double last = std::max_element(times.begin(), times.end(), by_order)->order;
+    const double last = std::ranges::max_element(times, by_order)->order;
     constexpr std::size_t spans = 10;
     std::array<std::vector<double>, spans> hosts;
     for (const HostTime& time : times) {

@@ -50,8 +50,8 @@ HostUnknowns::HostUnknowns(const FrameworkModel& framework, std::span<const Host
     for (std::size_t kind = 0; kind < host_kind_count; ++kind) {
         cost[kind] = half[kind] = -1;
         const auto counts = [&](bool only_half) {
-            return std::any_of(rows.begin(), rows.end(),
-                               [&](const HostRow& r) { return r.operations[kind] > 0 && (r.half || !only_half); });
+            return std::ranges::any_of(
+                rows, [&](const HostRow& r) { return r.operations[kind] > 0 && (r.half || !only_half); });
         };
         if (!counts(false)) continue;
         const std::string name(name_of(static_cast<HostKind>(kind)));

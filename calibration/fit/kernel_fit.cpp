@@ -75,9 +75,8 @@ void add_generations(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRe
     if (unknowns.architectures.empty()) return;
     const LogFit::Block expected = centre_of(fit.centre, unknowns.architectures);
     for (std::size_t i = 0; i < expected.size(); ++i) {
-        const bool unseen_everywhere =
-            std::all_of(unknowns.architectures.begin(), unknowns.architectures.end(),
-                        [&](const auto& generation) { return is_unseen(generation.second[i]); });
+        const bool unseen_everywhere = std::ranges::all_of(
+            unknowns.architectures, [&](const auto& generation) { return is_unseen(generation.second[i]); });
         if (unseen_everywhere) continue;
         for (const Architecture generation :
              {Architecture::volta, Architecture::turing, Architecture::ampere, Architecture::ada, Architecture::hopper,

@@ -101,8 +101,8 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
                    source_of(used.size(), "device times", report), fit.report);
     replace_parameters(fit.profile, fit.report.parameters);
     std::vector<std::string>& fitted_on = fit.profile.fitted_on;
-    if (std::find(fitted_on.begin(), fitted_on.end(), device.slug) == fitted_on.end()) fitted_on.push_back(device.slug);
-    std::sort(fitted_on.begin(), fitted_on.end());
+    if (std::ranges::find(fitted_on, device.slug) == fitted_on.end()) fitted_on.push_back(device.slug);
+    std::ranges::sort(fitted_on);
     return fit;
 }
 

@@ -103,7 +103,7 @@ void add_spreads(FitReport& report, const std::string& source) {
 }  // namespace
 
 double shorth(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     const std::size_t half = values.size() / 2 + 1;
     std::size_t first = 0;
     for (std::size_t i = 1; i + half <= values.size(); ++i) {

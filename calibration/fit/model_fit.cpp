@@ -18,7 +18,7 @@ constexpr double determined_below = 0.9;  // share of the prior's width: narrowe
 
 const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope,
                             std::string_view key) {
-    const auto found = std::find_if(file.parameters.begin(), file.parameters.end(), [&](const ScopedParameter& p) {
+    const auto found = std::ranges::find_if(file.parameters, [&](const ScopedParameter& p) {
         return p.parameter.name == name && p.scope == scope && p.key == key;
     });
     return found == file.parameters.end() ? nullptr : &*found;
@@ -145,7 +145,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
 std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s) {
     std::vector<bool> bound(batches.size(), false);
     if (batches.size() < 2) return bound;
-    const double flat_s = *std::min_element(latency_s.begin(), latency_s.end());
+    const double flat_s = *std::ranges::min_element(latency_s);
     for (std::size_t i = 1; i < batches.size(); ++i) {
         const double doublings = std::log2(batches[i] / batches[i - 1]);
         const double growth = std::pow(latency_s[i] / latency_s[i - 1], 1 / doublings);

@@ -20,7 +20,7 @@ std::vector<ScopedParameter> merged(std::span<const FitReport> reports,
     for (const FitReport& report : reports) {
         all.insert(all.end(), (report.*parameters).begin(), (report.*parameters).end());
     }
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
+    std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
     all.erase(std::unique(all.begin(), all.end(), [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
               all.end());
     return all;

@@ -97,7 +97,7 @@ Conditions conditions_of(std::string_view op, std::string_view slug, std::string
                                             {"v100-pcie-32gb", 0, 300}}};
     if (op == "conv") return Conditions::usual;
     if (split == "test" && is_product(op)) return Conditions::second_campaign;
-    const auto* const at = std::find_if(idle.begin(), idle.end(), [&](const IdleRows& i) { return i.device == slug; });
+    const auto* const at = std::ranges::find(idle, slug, &IdleRows::device);
     if (split != "train" || op == "linear" || at == idle.end()) return Conditions::usual;
     return order < (op == "bmm" ? at->bmm : at->memory) ? Conditions::campaign_start : Conditions::usual;
 }
@@ -141,7 +141,7 @@ void OperatorRows::add(CsvTable table, const std::vector<std::string>& left_out)
         const OperatorMeasurement& measured = file.rows[i];
         if (!file.problems[i].empty()) continue;
         const DeviceSpec& device = device_spec(measured.gpu);
-        if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
+        if (std::ranges::find(left_out, device.slug) != left_out.end()) continue;
         if (auto row = operator_row(measured, device, file.table.cell(i, "split"), file.table.cell(i, "grid")))
             rows.push_back(std::move(*row));
     }

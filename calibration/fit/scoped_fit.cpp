@@ -267,7 +267,7 @@ ErrorSummary summarize(std::string group, std::vector<double> log_errors) {
     summary.bias = upper_median(log_errors);
     std::vector<double> errors;
     for (const double e : log_errors) errors.push_back(std::abs(std::expm1(e)));
-    std::sort(errors.begin(), errors.end());
+    std::ranges::sort(errors);
     for (const double e : errors) summary.mean += e / static_cast<double>(errors.size());
     summary.median = upper_median(errors);
     summary.p90 = errors[errors.size() * 9 / 10];
@@ -279,7 +279,7 @@ LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::stri
     SustainedParameters p;
     visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
         block.push_back(unknown(std::string(name), spec));
-        block.back().fixed = std::find(free.begin(), free.end(), name) == free.end();
+        block.back().fixed = std::ranges::find(free, name) == free.end();
     });
     return block;
 }

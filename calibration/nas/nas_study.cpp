@@ -55,7 +55,7 @@ constexpr std::size_t samples_per_draw = 10;
 std::vector<double> ranks(std::span<const double> values) {
     std::vector<std::size_t> order(values.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
     std::vector<double> result(values.size());
     for (std::size_t first = 0; first < order.size();) {
         std::size_t end = first + 1;

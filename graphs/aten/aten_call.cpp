@@ -10,8 +10,7 @@
 namespace ftax {
 
 const AtenArgument* AtenCall::find(std::string_view argument) const {
-    const auto found =
-        std::find_if(arguments.begin(), arguments.end(), [&](const auto& a) { return a.name == argument; });
+    const auto found = std::ranges::find_if(arguments, [&](const auto& a) { return a.name == argument; });
     return found == arguments.end() ? nullptr : &*found;
 }
 

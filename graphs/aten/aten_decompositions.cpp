@@ -103,7 +103,7 @@ class Einsum {
         std::string all;
         for (const std::string& term : terms) all += term;
         for (const char letter : all) {  // what one operand has alone and the result has not
-            if (!has(out, letter) && std::count(all.begin(), all.end(), letter) == 1) return false;
+            if (!has(out, letter) && std::ranges::count(all, letter) == 1) return false;
         }
         TensorId product = operands[0];
         for (std::size_t i = 1; i < terms.size(); ++i) {
@@ -253,7 +253,7 @@ std::optional<std::vector<TensorId>> operands_of(const Graph& graph, const AtenC
                                                  std::initializer_list<const char*> names) {
     std::vector<TensorId> result;
     for (const char* name : names) result.push_back(call.tensor(name));
-    const bool known = std::all_of(result.begin(), result.end(), [&](TensorId id) {
+    const bool known = std::ranges::all_of(result, [&](TensorId id) {
         return id != no_tensor && graph.tensors[id].known_shape && !graph.tensors[id].shape.empty();
     });
     if (!known || call.outputs.size() != 1) return std::nullopt;

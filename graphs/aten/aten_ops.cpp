@@ -102,8 +102,8 @@ void append_aten(Graph& graph, const AtenCall& call) {
         call.fail(*missing);
     if (row->name == "index" || row->name == "index_put") append_mask_lookup(graph, call);
     std::vector<Attribute> attributes;
-    const bool known = std::all_of(inputs.begin(), inputs.end(),
-                                   [&](TensorId id) { return id == no_tensor || graph.tensors[id].known_shape; });
+    const bool known =
+        std::ranges::all_of(inputs, [&](TensorId id) { return id == no_tensor || graph.tensors[id].known_shape; });
     if (kind == row->kind && known) row->attributes({{graph, call}, attributes});
     if (kind == OpKind::linear && row->kind == OpKind::matmul) attributes = {{"transposed_weight", std::int64_t{0}}};
     if (kind == OpKind::pointwise) note_scalar_operand(call, inputs, attributes);

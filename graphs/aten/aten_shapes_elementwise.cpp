@@ -55,8 +55,8 @@ DType promoted(const Call& c) {
     }
     if (result == DType::unknown) result = scalars;
     if (scalars != DType::unknown && category(scalars) > category(result)) result = scalars;
-    const bool real_number = std::any_of(c.call().arguments.begin(), c.call().arguments.end(),
-                                         [](const AtenArgument& a) { return a.number.has_value(); });
+    const bool real_number =
+        std::ranges::any_of(c.call().arguments, [](const AtenArgument& a) { return a.number.has_value(); });
     if (real_number) return at_least_float(result);
     return result;
 }

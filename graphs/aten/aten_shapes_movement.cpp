@@ -64,7 +64,7 @@ Outputs squeeze(const Call& c) {
     const std::vector<std::size_t> chosen = axes(c, "dim", before.size());
     Shape shape;
     for (std::size_t i = 0; i < before.size(); ++i) {
-        const bool asked = !c.has("dim") || std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+        const bool asked = !c.has("dim") || std::ranges::find(chosen, i) != chosen.end();
         if (!asked || !c.is(before[i], 1)) shape.push_back(before[i]);
     }
     return c.with_shape(std::move(shape));
@@ -363,7 +363,7 @@ Outputs index(const Call& c) {
         if (index->dtype == DType::boolean) return {{x.dtype, {}, false}};
         chosen = c.broadcast(chosen, index->shape);
     }
-    const auto begin = std::find(indexed.begin(), indexed.end(), true);
+    const auto begin = std::ranges::find(indexed, true);
     const auto end = std::find(begin, indexed.end(), false);
     const bool together = std::find(end, indexed.end(), true) == indexed.end();
     const std::size_t front = together ? static_cast<std::size_t>(begin - indexed.begin()) : 0;

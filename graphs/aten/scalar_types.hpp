@@ -22,7 +22,7 @@ constexpr DType dtype_of_scalar_type(std::int64_t number) noexcept {
 
 /// The number of an element type; past the last for one that torch has under no number of these.
 constexpr std::int64_t scalar_type_of(DType type) noexcept {
-    return std::find(scalar_types.begin(), scalar_types.end(), type) - scalar_types.begin();
+    return std::ranges::find(scalar_types, type) - scalar_types.begin();
 }
 
 }  // namespace ftax

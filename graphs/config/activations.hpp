@@ -33,8 +33,7 @@ inline constexpr std::array activations{
 };
 
 [[nodiscard]] inline const Activation* find_activation(std::string_view name) {
-    const auto found =
-        std::find_if(activations.begin(), activations.end(), [&](const Activation& a) { return a.name == name; });
+    const auto found = std::ranges::find(activations, name, &Activation::name);
     return found == activations.end() ? nullptr : &*found;
 }
 

@@ -29,7 +29,7 @@ struct Value {
     /// One of the names of an enumeration, in its order.
     template <class Enum>
     void into(Enum& choice, std::initializer_list<std::string_view> names) const {
-        const auto found = std::find(names.begin(), names.end(), text);
+        const auto found = std::ranges::find(names, text);
         if (found == names.end()) fail(row, text);
         choice = static_cast<Enum>(found - names.begin());
     }
@@ -145,8 +145,7 @@ std::vector<Family> read_table() {
         const std::string_view model_type = words.at(0), base = words.at(1);
         Family family;
         if (base != "-") {
-            const auto found =
-                std::find_if(table.begin(), table.end(), [&](const Family& f) { return f.model_type == base; });
+            const auto found = std::ranges::find(table, base, &Family::model_type);
             if (found == table.end()) fail(model_type, base);
             family = *found;
             family.is_part = false;

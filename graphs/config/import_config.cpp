@@ -45,7 +45,7 @@ void erase_nulls(json& value) {
 void complete_type(json& document) {
     constexpr std::array names{"dtype", "torch_dtype"};
     const auto type_of = [&](const json& config) {
-        const auto named = std::find_if(names.begin(), names.end(), [&](const char* n) { return config.contains(n); });
+        const auto named = std::ranges::find_if(names, [&](const char* n) { return config.contains(n); });
         return named == names.end() ? json() : config[*named];
     };
     if (!document.is_object()) return;

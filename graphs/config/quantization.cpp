@@ -128,8 +128,7 @@ class KeptModules {
                 if (path.find('.', begin) == std::string::npos) break;
             }
         }
-        return std::any_of(others_.begin(), others_.end(),
-                           [&](const std::string& pattern) { return is_named(module, pattern); });
+        return std::ranges::any_of(others_, [&](const std::string& pattern) { return is_named(module, pattern); });
     }
 
     std::unordered_set<std::string> names_;

@@ -49,7 +49,7 @@ constexpr std::string_view conv_bias_names[]{"mamba_conv_bias", "use_conv_bias",
 
 /// The name that the file has; the usual one where it has none.
 std::string_view name_in(const JsonField& document, Names names) {
-    const auto found = std::find_if(names.begin(), names.end(), [&](auto name) { return document.find(name); });
+    const auto found = std::ranges::find_if(names, [&](auto name) { return document.find(name).has_value(); });
     return found == names.end() ? names.front() : *found;
 }
 
@@ -321,8 +321,7 @@ std::string read_activation(const JsonField& document) {
 
 const Family* find_family(std::string_view model_type) {
     const auto all = families();
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Family& f) { return f.model_type == model_type; });
+    const auto found = std::ranges::find(all, model_type, &Family::model_type);
     return found == all.end() ? nullptr : &*found;
 }
 
@@ -410,8 +409,8 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     read_mixers(document, family, config.layers);
     read_state_space(document, family, config);
     read_experts(document, family, config);
-    const bool dense = std::any_of(config.layers.begin(), config.layers.end(),
-                                   [](const Layer& layer) { return layer.feed_forward == FeedForward::dense; });
+    const bool dense =
+        std::ranges::any_of(config.layers, [](const Layer& layer) { return layer.feed_forward == FeedForward::dense; });
     // Says what is wrong with the field.
     if (dense && config.mlp_width == 0) static_cast<void>(config::read_count(document, mlp));
     return config;

@@ -220,14 +220,14 @@ void evaluate_cumulative(Node& n) {
     if (n.rank(0) != 1 || n.function != "sum") return;
     const bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
     Scalars result = *n.value(0);
-    if (reverse) std::reverse(result.begin(), result.end());
+    if (reverse) std::ranges::reverse(result);
     Scalar sum = n.math().integer(0);
     for (Scalar& scalar : result) {
         const Scalar before = sum;
         sum = n.math().apply("add", {sum, scalar}, !is_float(n.dtype(0)));
         scalar = exclusive ? before : sum;
     }
-    if (reverse) std::reverse(result.begin(), result.end());
+    if (reverse) std::ranges::reverse(result);
     n.outputs[0].value = std::move(result);
 }
 

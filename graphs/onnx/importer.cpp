@@ -42,7 +42,7 @@ std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) 
         "LSTM", "GRU",           "RNN"};
     std::unordered_set<std::string_view> others;
     for (const NodeRecord& node : graph.nodes) {
-        const bool layer = std::find(layers.begin(), layers.end(), node.op_type) != layers.end();
+        const bool layer = std::ranges::find(layers, node.op_type) != layers.end();
         for (std::size_t i = 0; i < node.inputs.size(); ++i) (layer && i > 0 ? names : others).insert(node.inputs[i]);
     }
     for (const std::string_view name : others) names.erase(name);
@@ -231,7 +231,7 @@ void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t i
         if (!attribute.reference.empty()) {
             const auto& given = scope.call_attributes;
             const auto found =
-                std::find_if(given.begin(), given.end(), [&](const auto& a) { return a.name == attribute.reference; });
+                std::ranges::find_if(given, [&](const auto& a) { return a.name == attribute.reference; });
             if (found == given.end()) continue;  // an optional attribute that the call leaves out
             const std::string_view name = attribute.name;
             attribute = *found;
@@ -288,7 +288,7 @@ void Importer::apply_unknown(Scope& scope, Call call, OpKind kind) {
 void Importer::fill_from_declaration(const Scope& scope, Node& node) {
     for (std::size_t i = 0; i < node.output_count(); ++i) {
         Node::Output& output = node.outputs[i];
-        const bool complete = output.dims && std::all_of(output.dims->begin(), output.dims->end(), is_known);
+        const bool complete = output.dims && std::ranges::all_of(*output.dims, is_known);
         if (complete || output.alias != no_tensor || output.is_sequence) continue;
         const auto declared = scope.declared.find(node.record.outputs[i]);
         if (declared == scope.declared.end()) continue;
@@ -330,7 +330,7 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
         if (name.empty()) continue;
         Node::Output& output = node.outputs[i];
         TensorId id = output.alias;
-        const bool complete = output.dims && std::all_of(output.dims->begin(), output.dims->end(), is_known);
+        const bool complete = output.dims && std::ranges::all_of(*output.dims, is_known);
         if (id != no_tensor) {
             // nothing to add
         } else if (output.value) {
@@ -361,8 +361,7 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
 
 void Importer::name_data_sizes(Node& node) {
     const std::string symbol = identifier(node.name);
-    const bool given =
-        std::find(options_.data_sizes.begin(), options_.data_sizes.end(), symbol) != options_.data_sizes.end();
+    const bool given = std::ranges::find(options_.data_sizes, symbol) != options_.data_sizes.end();
     bool open = false;
     for (Node::Output& output : node.outputs) {
         if (!output.dims) continue;
@@ -427,7 +426,7 @@ void Importer::finish_graph(const Scope& scope) {
     }
     // A dimension that only a run can tell makes the whole shape unknown to the Graph.
     for (Tensor& tensor : graph.tensors) {
-        if (std::all_of(tensor.shape.begin(), tensor.shape.end(), is_known)) continue;
+        if (std::ranges::all_of(tensor.shape, is_known)) continue;
         tensor.known_shape = false;
         tensor.shape.clear();
     }

@@ -306,9 +306,8 @@ void share_embedding(Graph& graph, const GraphRecord& records, const std::string
     for (Op& op : graph.ops) {
         const TensorRecord* head = op.kind == OpKind::linear ? record_of(op, 1) : nullptr;
         if (head == nullptr) continue;
-        const auto table = std::find_if(tables.begin(), tables.end(), [&](const auto& t) {
-            return t.second != head && equal_values(*t.second, *head, directory);
-        });
+        const auto table = std::ranges::find_if(
+            tables, [&](const auto& t) { return t.second != head && equal_values(*t.second, *head, directory); });
         if (table == tables.end()) continue;
         graph.tensors[op.inputs[1]].shape = graph.tensors[table->first].shape;
         op.inputs[1] = table->first;

@@ -177,7 +177,7 @@ std::optional<double> Node::scalar(std::size_t input) const {
 }
 
 const AttributeRecord* Node::attribute(std::string_view key) const noexcept {
-    const auto found = std::find_if(attributes.begin(), attributes.end(), [&](const auto& a) { return a.name == key; });
+    const auto found = std::ranges::find_if(attributes, [&](const auto& a) { return a.name == key; });
     return found == attributes.end() ? nullptr : &*found;
 }
 

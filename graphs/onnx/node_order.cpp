@@ -214,7 +214,7 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
         for (const std::uint32_t producer : dependencies.edges(i))
             order.sorted = order.sorted && (!live[i] || producer < i);
     }
-    if (order.sorted) std::sort(order.live.begin(), order.live.end());
+    if (order.sorted) std::ranges::sort(order.live);
     return order;
 }
 

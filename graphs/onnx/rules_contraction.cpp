@@ -182,7 +182,7 @@ TensorId to_matrix(Node& n, std::size_t input, std::string_view labels, const st
     for (std::size_t i = 0, begin = 0; i < groups.size(); begin += groups[i++].size())
         folded.push_back(math.product(permuted, begin, begin + groups[i].size()));
     TensorId tensor = n.inputs[input];
-    if (!std::is_sorted(perm.begin(), perm.end())) {
+    if (!std::ranges::is_sorted(perm)) {
         tensor = n.emit(OpKind::transpose, "permute", {tensor}, {{"perm", perm}}, n.dtype(input), permuted);
     }
     if (folded != permuted) tensor = n.emit(OpKind::reshape, "reshape", {tensor}, {}, n.dtype(input), folded);
@@ -236,7 +236,7 @@ void einsum(Node& n) {
     }
     TensorId tensor = n.emit(OpKind::matmul, "bmm", {a, b}, {}, n.dtype(0), product);
     const std::vector<std::int64_t> perm = einsum_permutation(order, equation.result);
-    if (std::is_sorted(perm.begin(), perm.end())) {
+    if (std::ranges::is_sorted(perm)) {
         n.kind = OpKind::reshape;
         n.op_inputs = {tensor};
         return;

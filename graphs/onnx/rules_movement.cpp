@@ -37,7 +37,7 @@ void reshape(Node& n) {
         } else if (constant && *constant < 0) {
             n.fail(fmt::format("dimension {} is {}", i, *constant));
         }
-        const auto equal = std::find(left.begin(), left.end(), dim);
+        const auto equal = std::ranges::find(left, dim);
         if (equal != left.end() && is_known(dim)) {
             left.erase(equal);
         } else {
@@ -46,8 +46,8 @@ void reshape(Node& n) {
     }
     const Expression total = ranked ? math.product(left) : unknown_dim;
     // Without a -1, a single unknown dimension follows from the others.
-    if (!inferred && std::count(target->begin(), target->end(), unknown_dim) == 1) {
-        inferred = static_cast<std::size_t>(std::find(target->begin(), target->end(), unknown_dim) - target->begin());
+    if (!inferred && std::ranges::count(*target, unknown_dim) == 1) {
+        inferred = static_cast<std::size_t>(std::ranges::find(*target, unknown_dim) - target->begin());
         std::erase(rest, unknown_dim);
     }
     const Expression divisor = math.product(rest);
@@ -117,8 +117,7 @@ void transpose(Node& n) {
     std::vector<std::int64_t> perm(input.size());
     std::iota(perm.rbegin(), perm.rend(), 0);
     if (const auto given = n.integers("perm")) perm = *given;
-    if (std::any_of(perm.begin(), perm.end(), [](std::int64_t at) { return at < 0; }))
-        n.fail("a permutation has no negative axes");
+    if (std::ranges::any_of(perm, [](std::int64_t at) { return at < 0; })) n.fail("a permutation has no negative axes");
     Dims result = n.permuted(input, perm);
     n.set("perm", std::move(perm));
     n.output(0, n.dtype(0), std::move(result));
@@ -204,10 +203,9 @@ void slice(Node& n) {
             known && !steps_unknown ? sliced(math, input[axis], (*starts)[i], (*ends)[i], step) : unknown_dim;
     }
     n.set("axes", *axes);
-    if (steps && std::any_of(steps->begin(), steps->end(), [](std::int64_t s) { return s != 1; })) {
+    if (steps && std::ranges::any_of(*steps, [](std::int64_t s) { return s != 1; })) {
         n.set("step", *steps);
-        if (std::any_of(steps->begin(), steps->end(), [](std::int64_t s) { return s < 0; }))
-            n.kind = OpKind::copy;  // flip
+        if (std::ranges::any_of(*steps, [](std::int64_t s) { return s < 0; })) n.kind = OpKind::copy;  // flip
     }
     n.output(0, n.dtype(0), std::move(result));
 }

@@ -70,7 +70,7 @@ void reduce(Node& n) {
         axes.resize(input.size());
         std::iota(axes.begin(), axes.end(), 0);
     }
-    std::sort(axes.begin(), axes.end());
+    std::ranges::sort(axes);
     Dims result = n.reduced(input, axes, keep);
     n.set("axes", std::move(axes));
     n.set("keepdims", std::int64_t{keep});

@@ -29,14 +29,14 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
     std::string lower(name);
     std::transform(lower.begin(), lower.end(), lower.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return std::find(names.begin(), names.end(), lower) != names.end();
+    return std::ranges::find(names, lower) != names.end();
 }
 
 /// Exporters' placeholders for unnamed dimensions: '?', '-1', 'None'. Each denotes a size of its own.
 bool is_open(std::string_view text) {
     constexpr std::array<std::string_view, 5> words{"none", "null", "nan", "unknown", "any"};
     if (text.starts_with('-') || is_one_of(words, text)) return true;
-    return text.size() <= 3 && std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c); });
+    return text.size() <= 3 && std::ranges::none_of(text, [](unsigned char c) { return std::isalnum(c); });
 }
 
 /// An identifier that keeps the dots, which names in shape expressions may have.
@@ -130,13 +130,11 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         renamed_[from] = to;
         if (guessed) warnings.push_back(fmt::format("dynamic dimension '{}' is taken to be {}", from, to));
     };
-    const bool all_unnamed =
-        std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return unnamed.contains(s); });
+    const bool all_unnamed = std::ranges::all_of(leading, [&](const auto& s) { return unnamed.contains(s); });
     if (called_batch.size() == 1) {
         rename(*called_batch.begin(), "batch", false);
     } else if (called_batch.empty() && !leading.empty()) {
-        const bool shared =
-            std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return s == leading.front(); });
+        const bool shared = std::ranges::all_of(leading, [&](const auto& s) { return s == leading.front(); });
         if (shared || all_unnamed) {
             for (const std::string& symbol : std::set<std::string>(leading.begin(), leading.end()))
                 rename(symbol, "batch", true);
@@ -145,8 +143,7 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
     if (called_sequence.size() == 1) {
         rename(*called_sequence.begin(), "seq", false);
     } else if (called_sequence.empty() && !integer_second.empty() && !second_differs) {
-        const bool open = std::all_of(integer_second.begin(), integer_second.end(),
-                                      [&](const auto& s) { return unnamed.contains(s); });
+        const bool open = std::ranges::all_of(integer_second, [&](const auto& s) { return unnamed.contains(s); });
         if (integer_second.size() == 1 || open) {
             for (const std::string& symbol : integer_second) {
                 if (!renamed_.contains(symbol)) rename(symbol, "seq", true);
@@ -161,8 +158,7 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
 
     // User-provided shapes replace the file's; values that they imply for a symbol apply everywhere.
     for (const InputShape& shape : given) {
-        const auto found =
-            std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == shape.input; });
+        const auto found = std::ranges::find_if(inputs, [&](const auto& input) { return input.first == shape.input; });
         if (found == inputs.end()) {
             std::string names;
             for (const auto& [name, type] : inputs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);

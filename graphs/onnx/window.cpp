@@ -85,7 +85,7 @@ void WindowShape::write(Node& n, const Dims& input) const {
     n.set("stride", stride);
     n.set("pad_begin", begin);
     n.set("pad_end", end);
-    if (n.kind != OpKind::pool || std::any_of(dilation.begin(), dilation.end(), [](auto d) { return d != 1; })) {
+    if (n.kind != OpKind::pool || std::ranges::any_of(dilation, [](auto d) { return d != 1; })) {
         n.set("dilation", dilation);
     }
 }

@@ -312,8 +312,7 @@ class Importer {
     }
 
     static bool reads_tensor(const AtenCall& call) {
-        return std::any_of(call.arguments.begin(), call.arguments.end(),
-                           [](const auto& a) { return !a.tensors.empty(); });
+        return std::ranges::any_of(call.arguments, [](const auto& a) { return !a.tensors.empty(); });
     }
 
     /// Calls `add` with each tensor of an argument or output, with null for one that is None.
@@ -546,7 +545,7 @@ class Importer {
     std::vector<TensorId> import_slices(const HigherOrder& called, std::vector<TensorId> carried,
                                         const std::vector<TensorId>& sources, const std::vector<TensorId>& others,
                                         const AtenCall& call, int depth) {
-        const bool sliceable = !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](TensorId id) {
+        const bool sliceable = !sources.empty() && std::ranges::all_of(sources, [&](TensorId id) {
             return id != no_tensor && !graph_.tensors[id].shape.empty();
         });
         if (!sliceable) throw Error(ErrorCode::model, fmt::format("{}: no dimension to slice", excerpt(call.target)));

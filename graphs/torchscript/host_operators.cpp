@@ -54,7 +54,7 @@ class HostOperators {
         if (kind == "aten::__is__" || kind == "aten::__isnot__") return identity(kind == "aten::__is__");
         if (a_[0].as<Unknown>() && (kind == "aten::len" || kind == "aten::__getitem__")) return Unknown{};
         if (a_[0].as<Sequence>()) return on_sequence(kind);
-        if (std::any_of(a_.begin(), a_.end(), is_tensor)) return std::nullopt;
+        if (std::ranges::any_of(a_, is_tensor)) return std::nullopt;
         if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
         const bool joins_text = a_[0].as<Unknown>() && a_.size() > 1 && a_[1].as<std::string>();
         if (a_[0].as<std::string>() || joins_text) return on_text(kind);
@@ -84,7 +84,7 @@ class HostOperators {
                                 "aten::_is_tracing"sv,     "prim::is_mps"sv,
                                 "aten::requires_grad"sv,   "prim::is_xla"sv,
                                 "prim::is_cpu"sv,          "aten::is_autocast_cpu_enabled"sv};
-        if (std::find(no.begin(), no.end(), kind) != no.end()) return false;
+        if (std::ranges::find(no, kind) != no.end()) return false;
         if (kind == "prim::is_cuda" || kind == "aten::is_scripting") return true;
         if (kind == "prim::device") return std::string("cuda");
         if (kind == "prim::layout") return Unknown{};
@@ -209,7 +209,7 @@ class HostOperators {
         if (kind == "aten::mul" && a_.size() > 1) return repeated(items);
         if (kind == "aten::slice") return sliced(items);
         if (kind == "aten::list" || kind == "aten::copy") return list(items);
-        if (kind == "aten::reverse") return std::reverse(items.begin(), items.end()), a_[0];
+        if (kind == "aten::reverse") return std::ranges::reverse(items), a_[0];
         if (kind == "aten::__contains__") return contains(items);
         if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
         if (kind == "aten::all" || kind == "aten::any") return quantified(items, kind == "aten::all");

@@ -39,8 +39,8 @@ void check_envelope(const std::string& path, std::uint64_t max_bytes) {
 }  // namespace
 
 bool is_torchscript(const Archive& archive) {
-    return std::any_of(archive.names().begin(), archive.names().end(),
-                       [](const std::string& name) { return in_folder("/" + name, "/code/"); });
+    return std::ranges::any_of(archive.names(),
+                               [](const std::string& name) { return in_folder("/" + name, "/code/"); });
 }
 
 Graph import_torchscript(const std::string& path, const ImportOptions& options) {

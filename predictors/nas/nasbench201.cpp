@@ -49,7 +49,7 @@ class NasBench201 final : public Space {
             if (e.from == 0 && e.to > 1) expect("+");
             if (e.from == 0) expect("|");
             const std::size_t tilde = std::min(text.find('~', at), text.size());
-            const auto found = std::find(operations.begin(), operations.end(), text.substr(at, tilde - at));
+            const auto found = std::ranges::find(operations, text.substr(at, tilde - at));
             if (found == operations.end()) {
                 throw Error(ErrorCode::usage, fmt::format("nasbench201: expected one of {} at character {} of '{}'",
                                                           fmt::join(operations, ", "), at + 1, excerpt(text)));

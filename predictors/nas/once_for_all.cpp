@@ -38,7 +38,7 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
             const std::size_t comma = std::min(list.find(','), list.size());
             std::string_view value = without_leading_space(list.substr(0, comma));
             value = value.substr(0, value.find_last_not_of(" \t") + 1);
-            const auto found = std::find(allowed.begin(), allowed.end(), value);
+            const auto found = std::ranges::find(allowed, value);
             if (found == allowed.end()) {
                 throw Error(ErrorCode::usage,
                             fmt::format("{}: expected \"{}\" to hold {}, not '{}', in '{}'", space, key,

@@ -61,13 +61,13 @@ EinsumEquation read_einsum(std::string_view text, std::span<const std::size_t> r
         spell_out(equation.result);
     } else {
         std::string sorted = all;
-        std::sort(sorted.begin(), sorted.end());
+        std::ranges::sort(sorted);
         for (const char label : sorted) {
-            const bool once = std::count(all.begin(), all.end(), label) == 1;
+            const bool once = std::ranges::count(all, label) == 1;
             if (once || (has(covered, label) && !has(equation.result, label))) equation.result += label;
         }
     }
-    if (!std::all_of(equation.result.begin(), equation.result.end(), [&](char label) { return has(all, label); })) {
+    if (!std::ranges::all_of(equation.result, [&](char label) { return has(all, label); })) {
         equation.problem = fmt::format("einsum '{}' has an output label that no input has", excerpt(compact));
     }
     return equation;

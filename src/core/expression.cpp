@@ -88,7 +88,7 @@ struct ExpressionPool::Storage {
     }
 
     Expression from_terms(std::vector<Monomial> monomials) {
-        std::sort(monomials.begin(), monomials.end(), by_atoms);
+        std::ranges::sort(monomials, by_atoms);
         std::vector<Monomial> merged;
         for (Monomial& m : monomials) {
             if (!merged.empty() && merged.back().atoms == m.atoms) {
@@ -242,7 +242,7 @@ struct ExpressionPool::Storage {
             const bool parenthesize = factors && (kind == NodeKind::floor_divide || kind == NodeKind::modulo);
             texts.push_back(parenthesize ? "(" + print(atom) + ")" : print(atom));
         }
-        std::sort(texts.begin(), texts.end());
+        std::ranges::sort(texts);
         return texts;
     }
 
@@ -280,7 +280,7 @@ struct ExpressionPool::Storage {
                 {m.atoms.size(), fmt::format("{}", fmt::join(print_sorted(m.atoms, true), "*")), m.coefficient});
         }
         // Highest powers first, the constant last, as people write them.
-        std::sort(terms.begin(), terms.end(), [](const Term& x, const Term& y) {
+        std::ranges::sort(terms, [](const Term& x, const Term& y) {
             return x.power != y.power ? x.power > y.power : x.atoms < y.atoms;
         });
         std::string text;
@@ -317,7 +317,7 @@ Expression ExpressionPool::constant(std::int64_t value) {
 }
 
 Expression ExpressionPool::symbol(std::string_view name) {
-    auto found = std::find(storage_->symbols.begin(), storage_->symbols.end(), name);
+    auto found = std::ranges::find(storage_->symbols, name);
     if (found == storage_->symbols.end()) {
         if (storage_->symbols.size() == max_symbols)
             throw Error(ErrorCode::limit, fmt::format("more than {} different dynamic dimensions", max_symbols));
@@ -406,7 +406,7 @@ std::vector<std::string> ExpressionPool::symbols_of(Expression e) const {
             needed[node.a] = needed[node.b] = true;
         }
     }
-    std::reverse(result.begin(), result.end());
+    std::ranges::reverse(result);
     return result;
 }
 

@@ -90,7 +90,7 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
     }
     std::vector<std::string_view> unknown;
     for (const auto& [name, value] : bindings) {
-        if (std::find(symbols.begin(), symbols.end(), name) == symbols.end()) unknown.push_back(name);
+        if (std::ranges::find(symbols, name) == symbols.end()) unknown.push_back(name);
     }
     if (!unbound.empty()) {
         throw Error(ErrorCode::usage,
@@ -104,7 +104,7 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
                     fmt::format("{}: unknown dynamic dimension {} ({})", graph.name, fmt::join(unknown, ", "), known));
     }
     graph.expressions.evaluate(symbol_values, bound.values);
-    const bool any_negative = std::any_of(bound.values.begin(), bound.values.end(), [](auto size) { return size < 0; });
+    const bool any_negative = std::ranges::any_of(bound.values, [](auto size) { return size < 0; });
     if (any_negative) check_signs(graph, bound);
     check_sizes(graph, bound);
 }
@@ -164,10 +164,9 @@ bool sort_topologically(Graph& graph) {
     }
     if (order.size() < count) {
         // Walk backwards along unfinished producers until an operator repeats: that walk contains a cycle.
-        OpId at = static_cast<OpId>(std::find_if(missing.begin(), missing.end(), [](auto m) { return m > 0; }) -
-                                    missing.begin());
+        OpId at = static_cast<OpId>(std::ranges::find_if(missing, [](auto m) { return m > 0; }) - missing.begin());
         std::vector<OpId> walk;
-        while (std::find(walk.begin(), walk.end(), at) == walk.end()) {
+        while (std::ranges::find(walk, at) == walk.end()) {
             walk.push_back(at);
             for (const TensorId input : graph.ops[at].inputs) {
                 const OpId producer = input == no_tensor ? no_op : graph.tensors[input].producer;
@@ -178,13 +177,13 @@ bool sort_topologically(Graph& graph) {
             }
         }
         std::string cycle = graph.ops[at].name;
-        for (auto step = std::find(walk.begin(), walk.end(), at) + 1; step != walk.end(); ++step) {
+        for (auto step = std::ranges::find(walk, at) + 1; step != walk.end(); ++step) {
             cycle = graph.ops[*step].name + " → " + cycle;
         }
         throw Error(ErrorCode::model,
                     fmt::format("{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle));
     }
-    if (std::is_sorted(order.begin(), order.end())) return false;
+    if (std::ranges::is_sorted(order)) return false;
     std::vector<Op> sorted;
     sorted.reserve(count);
     for (const OpId id : order) sorted.push_back(std::move(graph.ops[id]));

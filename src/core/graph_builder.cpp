@@ -260,8 +260,7 @@ TensorId GraphBuilder::pointwise(std::string_view function, const std::vector<Te
         shape = layer.broadcast(shape, layer.shape_of(input));
         if (!is_float(dtype)) dtype = layer.tensor(input).dtype;
     }
-    const auto module = std::find_if(activation_modules.begin(), activation_modules.end(),
-                                     [&](const ActivationModule& m) { return m.function == function; });
+    const auto module = std::ranges::find(activation_modules, function, &ActivationModule::function);
     if (module != activation_modules.end()) record_module(graph_, layer, module->type);
     return op(OpKind::pointwise, fmt::format("aten::{}", function), inputs, {{"function", std::string(function)}},
               {layer.output(std::move(shape), dtype)})[0];

@@ -47,7 +47,7 @@ std::vector<std::string> near_names(std::string_view name, std::span<const std::
         const bool contained = wanted.size() >= 2 && have.find(wanted) != std::string::npos;
         if (contained || distance <= wanted.size() / 3) ranked.emplace_back(distance, candidate);
     }
-    std::sort(ranked.begin(), ranked.end());
+    std::ranges::sort(ranked);
     std::vector<std::string> nearest;
     for (auto& [distance, candidate] : ranked) {
         if (nearest.size() == count) break;

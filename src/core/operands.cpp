@@ -48,7 +48,7 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
         const auto perm = op.integers("perm");
         const std::size_t rank = rank_of_input(graph, op).value_or(perm.size());
         std::vector<std::int64_t> sorted(perm.begin(), perm.end()), axes(rank);
-        std::sort(sorted.begin(), sorted.end());
+        std::ranges::sort(sorted);
         std::iota(axes.begin(), axes.end(), 0);
         if (!perm.empty() && sorted != axes) {
             return fmt::format("perm [{}] is not a permutation of {} dimensions", fmt::join(perm, ","), rank);
@@ -71,8 +71,7 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
 }  // namespace
 
 std::optional<std::string> missing_operand(const Op& op) {
-    const auto* const found =
-        std::find_if(exceptions.begin(), exceptions.end(), [&](const Needs& n) { return n.kind == op.kind; });
+    const auto* const found = std::ranges::find(exceptions, op.kind, &Needs::kind);
     const Needs needs = found == exceptions.end() ? Needs{op.kind, 1, 1} : *found;
     for (std::size_t i = 0; i < needs.inputs; ++i) {
         if (i < op.inputs.size() && op.inputs[i] != no_tensor) continue;

@@ -37,7 +37,7 @@ std::vector<Row> single_rows(std::span<const Row> grouped) {
                 row.function = functions.emplace_back(lower_case(word.substr(word.rfind(':') + 1)));
         }
     }
-    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.name < b.name; });
+    std::ranges::sort(rows, [](const Row& a, const Row& b) { return a.name < b.name; });
     return rows;
 }
 

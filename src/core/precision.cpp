@@ -117,8 +117,7 @@ std::string_view name_of(Precision precision) noexcept {
 std::optional<Precision> precision_from_name(std::string_view name) {
     // Names in measurement files and on command lines are compared without case and punctuation.
     const std::string wanted = normalized_name(name);
-    const auto found =
-        std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return normalized_name(s.name) == wanted; });
+    const auto found = std::ranges::find_if(specs, [&](const auto& s) { return normalized_name(s.name) == wanted; });
     if (found == specs.end()) return std::nullopt;
     return found->precision;
 }

@@ -176,7 +176,7 @@ class ShapeRules {
     [[nodiscard]] std::vector<std::int64_t> permutation(std::span<const std::int64_t> given, std::size_t rank) const {
         std::vector<std::int64_t> perm(given.begin(), given.end()), sorted, axes(rank);
         for (std::int64_t& at : perm) sorted.push_back(at += at < 0 ? static_cast<std::int64_t>(rank) : 0);
-        std::sort(sorted.begin(), sorted.end());
+        std::ranges::sort(sorted);
         std::iota(axes.begin(), axes.end(), 0);
         if (sorted != axes) fail(fmt::format("[{}] is not a permutation of {} axes", fmt::join(given, ","), rank));
         return perm;
@@ -193,7 +193,7 @@ class ShapeRules {
     [[nodiscard]] Dims reduced(const Dims& dims, std::span<const std::int64_t> axes, bool keep) const {
         Dims result;
         for (std::size_t i = 0; i < dims.size(); ++i) {
-            if (std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(i)) == axes.end()) {
+            if (std::ranges::find(axes, static_cast<std::int64_t>(i)) == axes.end()) {
                 result.push_back(dims[i]);
             } else if (keep) {
                 result.push_back(math().constant(1));
@@ -239,7 +239,7 @@ class ShapeRules {
     /// Reshape; a -1 is inferred from the number of elements.
     [[nodiscard]] Dims reshaped(const Dims& before, Dims wanted) const {
         const Expression total = math().product(before), open = math().constant(-1);
-        const auto inferred = std::find(wanted.begin(), wanted.end(), open);
+        const auto inferred = std::ranges::find(wanted, open);
         if (inferred != wanted.end()) {
             if (std::count(inferred, wanted.end(), open) > 1) fail("two dimensions are -1");
             *inferred = math().constant(1);

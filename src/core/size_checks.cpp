@@ -54,7 +54,7 @@ class SizeChecks {
         // Dimensions that both have need no product, which can be a long expression.
         std::vector<Expression> before = shape(input), after;
         for (const Expression dim : shape(output)) {
-            const auto same = std::find(before.begin(), before.end(), dim);
+            const auto same = std::ranges::find(before, dim);
             if (same == before.end()) {
                 after.push_back(dim);
             } else {

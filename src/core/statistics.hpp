@@ -11,7 +11,7 @@ namespace ftax {
 [[nodiscard]] inline double median(std::span<const double> values) {
     if (values.empty()) return 0;
     std::vector<double> sorted(values.begin(), values.end());
-    std::sort(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
     const std::size_t middle = sorted.size() / 2;
     return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }

@@ -48,8 +48,8 @@ class StridePropagation {
         for (const Op& op : graph_.ops) {
             const TensorId input = op.inputs.empty() ? no_tensor : op.inputs[0];
             if (input == no_tensor || !graph_.tensors[input].known_shape) continue;
-            const bool moved = std::any_of(op.inputs.begin(), op.inputs.end(),
-                                           [&](TensorId id) { return id != no_tensor && differs[id]; });
+            const bool moved =
+                std::ranges::any_of(op.inputs, [&](TensorId id) { return id != no_tensor && differs[id]; });
             if (!moved && op.kind != OpKind::conv && op.kind != OpKind::conv_transpose && op.kind != OpKind::attention)
                 continue;
             for (const TensorId output : op.outputs) {

@@ -13,7 +13,7 @@ bool is_name_character(char c) {
 }
 
 bool is_number(std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// The symbol when the expression is nothing else: "s77" or "Symbol('s77', …)"; empty otherwise.
@@ -23,7 +23,7 @@ std::string bare_symbol(std::string_view text) {
         text.remove_prefix(wrapper.size());
         return std::string(text.substr(0, text.find('\'')));
     }
-    const bool plain = !text.empty() && !is_number(text) && std::all_of(text.begin(), text.end(), is_name_character);
+    const bool plain = !text.empty() && !is_number(text) && std::ranges::all_of(text, is_name_character);
     return std::string(plain ? text : std::string_view{});
 }
 

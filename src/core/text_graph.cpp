@@ -36,7 +36,7 @@ bool is_name_character(char c) {
 
 /// A name is unquoted unless it could be confused with the separator ':' or the absent input '_'.
 bool is_bare_name(std::string_view name) {
-    return !name.empty() && name != ":" && name != "_" && std::all_of(name.begin(), name.end(), is_name_character);
+    return !name.empty() && name != ":" && name != "_" && std::ranges::all_of(name, is_name_character);
 }
 
 std::string quoted(std::string_view text) {
@@ -63,7 +63,7 @@ class Parser {
         }
         graph_.name = origin_;
         graph_.format = "text";
-        const auto lines = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n')) + 1;
+        const auto lines = static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1;
         const std::size_t expected = std::min(lines, reserved_tensors);
         graph_.tensors.reserve(expected);
         graph_.ops.reserve(expected);
@@ -249,7 +249,7 @@ class Parser {
         const Place place = here();
         const std::string_view keyword = bare_name();
         skip_spaces();
-        const auto role = std::find(role_keywords.begin(), role_keywords.end(), keyword);
+        const auto role = std::ranges::find(role_keywords, keyword);
         if (role != role_keywords.end()) {
             const TensorId id = definition(static_cast<TensorRole>(role - role_keywords.begin())).id;
             if (graph_.tensors[id].role == TensorRole::input) graph_.inputs.push_back(id);

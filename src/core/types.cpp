@@ -57,7 +57,7 @@ constexpr std::array<std::string_view, op_kind_count> op_kind_names{
 
 template <class Enum, std::size_t N>
 std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view name) {
-    const auto found = std::find(names.begin(), names.end(), name);
+    const auto found = std::ranges::find(names, name);
     if (found == names.end()) return std::nullopt;
     return static_cast<Enum>(found - names.begin());
 }

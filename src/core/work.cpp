@@ -257,8 +257,8 @@ std::vector<bool> guessed_operators(const Graph& graph) {
     std::vector<bool> guessed;
     guessed.reserve(graph.ops.size());
     for (const Op& op : graph.ops) {
-        guessed.push_back(op.kind == OpKind::custom || std::any_of(op.inputs.begin(), op.inputs.end(), shapeless) ||
-                          std::any_of(op.outputs.begin(), op.outputs.end(), shapeless));
+        guessed.push_back(op.kind == OpKind::custom || std::ranges::any_of(op.inputs, shapeless) ||
+                          std::ranges::any_of(op.outputs, shapeless));
     }
     return guessed;
 }
@@ -286,9 +286,8 @@ double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::v
 }
 
 std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed) {
-    const auto guesses = std::count(guessed.begin(), guessed.end(), true);
-    const auto custom =
-        std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::custom; });
+    const auto guesses = std::ranges::count(guessed, true);
+    const auto custom = std::ranges::count_if(graph.ops, [](const Op& op) { return op.kind == OpKind::custom; });
     std::vector<std::string> warnings;
     if (custom > 0) {
         warnings.push_back(

@@ -52,8 +52,8 @@ void interpolate(Values& values, std::size_t symbols) {
 /// Terms in the sizes themselves, of coefficients in multiples of the steps; what rounding left is dropped.
 std::vector<PolynomialTerm> terms(const Values& coefficients, const std::vector<std::int64_t>& steps) {
     const std::size_t symbols = steps.size();
-    const long double largest = std::abs(*std::max_element(coefficients.begin(), coefficients.end(),
-                                                           [](auto a, auto b) { return std::abs(a) < std::abs(b); }));
+    const long double largest =
+        std::abs(*std::ranges::max_element(coefficients, [](auto a, auto b) { return std::abs(a) < std::abs(b); }));
     std::vector<PolynomialTerm> result;
     for (std::size_t at = 0; at < coefficients.size(); ++at) {
         if (std::abs(coefficients[at]) <= 1e-14L * largest || std::abs(coefficients[at]) < 0.01L) continue;
@@ -66,7 +66,7 @@ std::vector<PolynomialTerm> terms(const Values& coefficients, const std::vector<
         term.coefficient = static_cast<double>(coefficients[at] / scale);
         result.push_back(std::move(term));
     }
-    std::stable_sort(result.begin(), result.end(), [](const PolynomialTerm& a, const PolynomialTerm& b) {
+    std::ranges::stable_sort(result, [](const PolynomialTerm& a, const PolynomialTerm& b) {
         const int degree_a = std::accumulate(a.powers.begin(), a.powers.end(), 0);
         const int degree_b = std::accumulate(b.powers.begin(), b.powers.end(), 0);
         return degree_a != degree_b ? degree_a > degree_b : a.powers > b.powers;
@@ -128,7 +128,7 @@ std::optional<WorkPolynomial> found(const Graph& graph, const ShapeBindings& bin
     }
     interpolate(flops, count);
     interpolate(bytes, count);
-    const std::int64_t step = *std::max_element(steps.begin(), steps.end());
+    const std::int64_t step = *std::ranges::max_element(steps);
     WorkPolynomial work{std::move(symbols), terms(flops, steps), terms(bytes, steps), true, step};
     if (!holds_at(work, beyond, totals(graph, bindings, work.symbols, beyond))) return std::nullopt;
     work.everywhere = holds_at(work, between, totals(graph, bindings, work.symbols, between));

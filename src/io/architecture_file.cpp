@@ -28,7 +28,7 @@ std::string origin_of(std::string_view name) {
 nlohmann::json merged(std::string_view name) {
     const std::string origin = origin_of(name);
     const auto files = embedded_files();
-    const auto file = std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& f) { return f.path == origin; });
+    const auto file = std::ranges::find(files, origin, &EmbeddedFile::path);
     if (file == files.end()) throw Error(ErrorCode::profile, fmt::format("{}: no such file", origin));
     nlohmann::json own = parse_json(file->content, origin);
     if (!own.contains("inherits")) return own;
@@ -52,7 +52,7 @@ GemmTile parse_tile(const JsonField& field) {
     const std::size_t by = std::min(name.find('x'), name.size());
     const std::size_t begin = std::min(by + 1, name.size());
     const std::size_t end = name.find_first_not_of("0123456789", begin);
-    const auto loop = std::find(loop_names.begin(), loop_names.end(), field["loop"].text());
+    const auto loop = std::ranges::find(loop_names, field["loop"].text());
     if (loop == loop_names.end()) field["loop"].fail(fmt::format("must be one of {}", fmt::join(loop_names, ", ")));
     return gemm_tile(name, static_cast<MainLoop>(loop - loop_names.begin()),
                      log2_of(field, std::string_view(name).substr(0, by)),

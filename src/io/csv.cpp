@@ -143,7 +143,7 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
 }
 
 std::optional<std::size_t> CsvTable::column(std::string_view name) const {
-    const auto found = std::find(header_.begin(), header_.end(), name);
+    const auto found = std::ranges::find(header_, name);
     if (found == header_.end()) return std::nullopt;
     return static_cast<std::size_t>(found - header_.begin());
 }

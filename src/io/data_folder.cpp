@@ -19,7 +19,7 @@ std::vector<std::filesystem::path> json_files(const std::string& folder) {
         if (entry.path().extension() == ".json") paths.push_back(entry.path());
     }
     if (failure) throw Error(ErrorCode::usage, fmt::format("{}: {}", escape_terminal(folder), failure.message()));
-    std::sort(paths.begin(), paths.end());
+    std::ranges::sort(paths);
     return paths;
 }
 

@@ -100,7 +100,7 @@ class Builder {
 
     [[nodiscard]] std::string line_and_column(std::size_t byte) const {
         const std::string_view before = text_.substr(0, std::min(byte > 0 ? byte - 1 : 0, text_.size()));
-        const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+        const auto line = std::ranges::count(before, '\n') + 1;
         const std::size_t line_start = before.rfind('\n') + 1;
         return fmt::format("{}:{}", line, before.size() - line_start + 1);
     }
@@ -169,7 +169,7 @@ std::vector<JsonField> JsonField::elements() const {
 void JsonField::allow(std::span<const std::string_view> keys) const {
     if (!value_->is_object()) fail("must be an object");
     for (const JsonField& field : elements()) {
-        if (std::find(keys.begin(), keys.end(), field.key()) == keys.end()) {
+        if (std::ranges::find(keys, field.key()) == keys.end()) {
             field.fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
         }
     }

@@ -29,7 +29,7 @@ std::string quote_non_finite(std::string json) {
     std::string result;
     for (std::size_t i = 0; i < json.size();) {
         const std::string_view rest = std::string_view(json).substr(i);
-        const auto word = std::find_if(words.begin(), words.end(), [&](auto w) { return rest.starts_with(w); });
+        const auto word = std::ranges::find_if(words, [&](auto w) { return rest.starts_with(w); });
         if (word != words.end()) {
             result += '"';
             result += *word;

@@ -30,7 +30,7 @@ constexpr int stranger = 1 << 16;
 int kinship_distance(Architecture architecture, std::string_view key) {
     if (key == name_of(architecture)) return 0;
     const auto kin = kin_of(architecture);
-    const auto found = std::find_if(kin.begin(), kin.end(), [&](Architecture other) { return name_of(other) == key; });
+    const auto found = std::ranges::find_if(kin, [&](Architecture other) { return name_of(other) == key; });
     return found == kin.end() ? stranger : static_cast<int>(found - kin.begin()) + 1;
 }
 
@@ -109,7 +109,7 @@ void name_origin(Parameter& parameter, const std::string& origin) {
 
 template <class P, class... Names>
 ordered_json to_json(std::vector<P>& parameters, const Names&... names) {
-    std::sort(parameters.begin(), parameters.end(), in_order);
+    std::ranges::sort(parameters, in_order);
     ordered_json list = ordered_json::array();
     for (const P& parameter : parameters) list.push_back(to_json(parameter, names...));
     return list;

@@ -38,8 +38,7 @@ class Quantities {
 
     void check_source(const JsonField& source) const {
         const std::string text = source.text();
-        const bool known =
-            std::any_of(sources_.begin(), sources_.end(), [&](const JsonField& s) { return s.key() == text; });
+        const bool known = std::ranges::any_of(sources_, [&](const JsonField& s) { return s.key() == text; });
         if (!known && !text.starts_with("derived: ")) source.fail("is neither a key of sources nor \"derived: …\"");
     }
 

@@ -22,7 +22,7 @@ struct Stack {
     std::vector<Parameter> ratios;        ///< factors on parameters of the framework's fitted profile, sorted by name
 
     [[nodiscard]] bool is_of(std::string_view framework) const {
-        return std::find(frameworks.begin(), frameworks.end(), framework) != frameworks.end();
+        return std::ranges::find(frameworks, framework) != frameworks.end();
     }
 };
 

@@ -34,7 +34,7 @@ VarianceComponents parse_variance_components(std::string_view text, const std::s
         components.of[factor] = {field["measured"].not_negative(), field["card"].not_negative(),
                                  field["generation"].not_negative()};
     }
-    const auto missing = std::find(seen.begin(), seen.end(), false);
+    const auto missing = std::ranges::find(seen, false);
     if (missing != seen.end()) {
         root["factors"].fail("lacks " + std::string(name_of(static_cast<Factor>(missing - seen.begin()))));
     }

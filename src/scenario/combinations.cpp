@@ -64,8 +64,7 @@ std::vector<PricedDevice> priced_devices(const RunArguments& run, const std::str
     if (is_file(prices)) {
         const std::vector<PricedDevice> known = read_prices(prices);
         for (PricedDevice& device : devices) {
-            const auto found =
-                std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.name == device.name; });
+            const auto found = std::ranges::find_if(known, [&](const auto& k) { return k.name == device.name; });
             if (found == known.end())
                 throw Error(ErrorCode::usage, fmt::format("{} has no price of {}", prices, device.name));
             device.dollars_per_hour = found->dollars_per_hour;

@@ -17,7 +17,7 @@ namespace ftax::scenario {
 namespace {
 
 bool holds(const std::vector<std::string>& list, std::string_view value) {
-    return std::find(list.begin(), list.end(), value) != list.end();
+    return std::ranges::find(list, value) != list.end();
 }
 
 }  // namespace

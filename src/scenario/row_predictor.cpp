@@ -220,8 +220,8 @@ AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
 const Conditioned* RowPredictor::conditioned(const std::string& device_slug, const std::string& model) {
     const auto rows = anchors_.find(device_slug);
     if (rows == anchors_.end()) return nullptr;
-    const bool is_anchored = std::any_of(rows->second.begin(), rows->second.end(),
-                                         [&](const Anchor& anchor) { return anchor.row.model == model; });
+    const bool is_anchored =
+        std::ranges::any_of(rows->second, [&](const Anchor& anchor) { return anchor.row.model == model; });
     const std::pair key{device_slug, is_anchored ? model : std::string()};
     const auto found = conditioned_.find(key);
     if (found != conditioned_.end()) return &found->second;
@@ -300,8 +300,8 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     }
     framework = anchored_as(framework, *known, framework.framework, "");
     for (std::string& warning : warnings) {  // the host's own warnings omit its name
-        const bool reported = std::any_of(framework.warnings.begin(), framework.warnings.end(),
-                                          [&](const std::string& one) { return warning.ends_with(one); });
+        const bool reported =
+            std::ranges::any_of(framework.warnings, [&](const std::string& one) { return warning.ends_with(one); });
         if (!reported) framework.warnings.push_back(std::move(warning));
     }
 }

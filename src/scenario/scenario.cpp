@@ -122,7 +122,7 @@ std::vector<fs::path> owners(const fs::path& folder) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
         if (entry.is_directory(failed)) result.push_back(entry.path());
     }
-    std::sort(result.begin(), result.end());
+    std::ranges::sort(result);
     return result;
 }
 
@@ -170,7 +170,7 @@ ShapeBindings dimension_bindings(const ModelArguments& arguments) {
 
 bool has_batch(const Graph& graph) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
-    return std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
+    return std::ranges::find(symbols, "batch") != symbols.end();
 }
 
 std::optional<std::int64_t> fixed_batch(const Graph& graph) {
@@ -219,12 +219,12 @@ std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view fram
     std::vector<std::string> warnings;
     if (!framework_given)
         warnings.push_back(fmt::format("no --framework given for an ONNX file; assuming {}", framework));
-    const bool exported = std::any_of(graph.module_calls.begin(), graph.module_calls.end(),
-                                      [](const ModuleCall& call) { return call.type.starts_with("torch."); });
+    const bool exported =
+        std::ranges::any_of(graph.module_calls, [](const ModuleCall& call) { return call.type.starts_with("torch."); });
     if (!exported || !framework.starts_with("pytorch-eager")) return warnings;
     // Parameters are named after their module's path, exporter-generated values val_7; results keep the name of their
     // node.
-    const auto folded = std::count_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
+    const auto folded = std::ranges::count_if(graph.tensors, [](const Tensor& tensor) {
         const bool given = tensor.role == TensorRole::weight || tensor.role == TensorRole::constant;
         return given && tensor.shape.size() > 1 && tensor.name.find('.') == std::string::npos &&
                !tensor.name.starts_with("val_");
@@ -305,8 +305,8 @@ FrameworkProfile versioned_profile(std::string_view framework, std::string_view 
 Precision precision_of(const Graph& graph, const RunArguments& run) {
     if (!run.precision.empty()) return parse_precision(run.precision);
     const DeviceSpec device = device_profile(run.device, run.device_profile).device;
-    const auto marked = std::find_if(graph.ops.begin(), graph.ops.end(),
-                                     [](const Op& op) { return !op.text(weights_attribute).empty(); });
+    const auto marked =
+        std::ranges::find_if(graph.ops, [](const Op& op) { return !op.text(weights_attribute).empty(); });
     if (marked != graph.ops.end()) return quantized_precision(std::string(marked->text(weights_attribute)), device);
     const DType half = half_type_of_weights(graph);
     LibraryVersions ignored;

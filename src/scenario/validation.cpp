@@ -43,8 +43,8 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
 /// Warns if scored rows are themselves anchors: their errors do not carry over to other rows.
 template <class Row>
 void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anchors, const Warn& warn) {
-    const auto scored = std::count_if(rows.begin(), rows.end(), [&](const Row& row) {
-        return std::any_of(anchors.begin(), anchors.end(), [&](const Row& anchor) { return is_same_run(anchor, row); });
+    const auto scored = std::ranges::count_if(rows, [&](const Row& row) {
+        return std::ranges::any_of(anchors, [&](const Row& anchor) { return is_same_run(anchor, row); });
     });
     if (scored == 0) return;
     warn({fmt::format("{} of the {} rows are anchors themselves: their errors are smaller than those of other rows",

@@ -148,7 +148,7 @@ Network::Use Network::use_of(TensorId id) const {
     for (const Op& op : graph_.ops) {
         if (op.kind == OpKind::pointwise && op.text("function") == "div" && op.inputs.size() > 1 && op.inputs[1] == id)
             return divisor;
-        const auto at = std::find(op.inputs.begin(), op.inputs.end(), id);
+        const auto at = std::ranges::find(op.inputs, id);
         const auto known = uses.find(op.kind);
         if (at != op.inputs.end() && known != uses.end())
             return known->second.at(static_cast<std::size_t>(at - op.inputs.begin()));

@@ -20,7 +20,7 @@ class Limits(NamedTuple):
     relative_interval: float = 0
 
 
-# Of the largest clock: a power-limited card runs big matrix products at 0.7 of it in steady state, small cards (T4) below.
+# Share of the largest clock: a power-limited card runs big matrix products at 0.7 of it in steady state, small cards (T4) below.
 # What stays under the limit after pauses is how the card runs, and the row says at which clock.
 LOWEST_CLOCK = 0.6
 MOST_DISCARDED = 20

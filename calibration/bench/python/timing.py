@@ -10,7 +10,7 @@ import torch
 
 # The launch queue takes 1,024 entries; an operator launches a few kernels.
 QUEUE_CALLS = 64
-# Of torch.cuda._sleep; a GPU clocked higher sleeps a little less, which the margin covers.
+# Rate that torch.cuda._sleep is taken to count at; a GPU clocked higher sleeps a little less, which the margin covers.
 CYCLES_PER_S = 2e9
 
 

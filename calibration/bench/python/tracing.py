@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 
-# Of an event in the profiler's trace: what occupies the device.
+# Categories of events in the profiler's trace that occupy the device.
 DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 DENIED = ("the profiler recorded no kernel: run as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0, and "
           "end other profilers; device time comes from CUDA events")

@@ -265,7 +265,7 @@ std::size_t assigned_tensors(const std::string& complaint, const std::string& na
     if (end == std::string::npos) return 1;
     const std::size_t line = complaint.rfind('\n', end) + 1;
     const std::string before = complaint.substr(line, end - line);
-    const auto commas = std::count(before.begin(), before.end(), ',');
+    const auto commas = std::ranges::count(before, ',');
     return std::max<std::size_t>(1, static_cast<std::size_t>(commas));
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "src/core/canonical/patterns.hpp"
@@ -20,7 +21,7 @@ bool collect_cone(const Rewriter& r, TensorId tensor, TensorId x, std::vector<Op
         if (at == x || (at != no_tensor && r.tensor(at).role == TensorRole::constant)) continue;
         const OpId producer = r.producer(at);
         if (!r.is(producer, OpKind::pointwise)) return false;
-        if (std::find(group.begin(), group.end(), producer) != group.end()) continue;
+        if (std::ranges::find(group, producer) != group.end()) continue;
         if (group.size() == longest_chain) return false;
         group.push_back(producer);
         for (const TensorId input : r.op(producer).inputs) open.push_back(input);
@@ -66,7 +67,7 @@ bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     const std::size_t before = group.size();
     if (x == no_tensor || !collect_cone(r, r.op(anchor).inputs[0], x, group) || group.size() == before) return false;
     if (!is_closed(r, group, last)) return false;
-    const bool by_model = std::any_of(group.begin(), group.end(), [&](OpId id) { return r.is(id, "pow"); });
+    const bool by_model = std::ranges::any_of(group, [&](OpId id) { return r.is(id, "pow"); });
     if (by_model && spelled_out == SpelledOut::keep) return false;
     r.replace(last, group, OpKind::pointwise, {x}, {{"function", std::string("gelu")}});
     return true;
@@ -130,7 +131,7 @@ bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last) {
     for (const OpId id : group) {
         if (id == last) continue;
         for (const OpId reader : r.readers(r.op(id).outputs[0])) {
-            if (std::find(group.begin(), group.end(), reader) == group.end()) return false;
+            if (std::ranges::find(group, reader) == group.end()) return false;
         }
     }
     return true;

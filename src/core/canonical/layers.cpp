@@ -100,14 +100,14 @@ TensorId keys_before_turning(Rewriter& r, TensorId turned, std::vector<OpId>& gr
 /// Whether nothing outside of the group reads the tensor. The greatest score of a row, taken off before the softmax, is
 /// taken into the group.
 bool is_inside(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
-    const auto within = [&](OpId id) { return std::find(group.begin(), group.end(), id) != group.end(); };
+    const auto within = [&](OpId id) { return std::ranges::find(group, id) != group.end(); };
     for (const OpId reader : r.readers(tensor)) {
         if (within(reader)) continue;
         if (!r.is(reader, OpKind::reduce) || !within(r.sole_reader(r.op(reader).outputs[0]))) return false;
         group.push_back(reader);
     }
     const std::vector<TensorId>& outputs = r.graph().outputs;
-    return std::find(outputs.begin(), outputs.end(), tensor) == outputs.end();
+    return std::ranges::find(outputs, tensor) == outputs.end();
 }
 
 /// Walks up from the softmax through elementwise operations on scores: scaling, caps, masks, casts, and sinks.
@@ -135,7 +135,7 @@ Scores scores_before(const Rewriter& r, OpId softmax, std::vector<OpId>& group) 
                 if (before == no_tensor && r.tensor(input).shape == r.tensor(scores).shape &&
                     !r.is(producer, OpKind::expand) && is_inside(r, input, group)) {
                     before = input;
-                } else if (std::find(group.begin(), group.end(), producer) == group.end() &&
+                } else if (std::ranges::find(group, producer) == group.end() &&
                            (found.mask == no_tensor || !differs_between_queries(r.graph(), found.mask))) {
                     found.mask = input;
                 }
@@ -150,7 +150,7 @@ Scores scores_before(const Rewriter& r, OpId softmax, std::vector<OpId>& group) 
 /// Rows that a mask leaves nothing of are NaN and become 0: where(isnan(w), 0, w); no_op where that is not done.
 OpId zeros_for_nan(const Rewriter& r, TensorId weights, std::vector<OpId>& group) {
     const std::vector<OpId>& readers = r.readers(weights);
-    const auto test = std::find_if(readers.begin(), readers.end(), [&](OpId id) { return r.is(id, "isnan"); });
+    const auto test = std::ranges::find_if(readers, [&](OpId id) { return r.is(id, "isnan"); });
     if (test == readers.end() || readers.size() != 2) return no_op;
     const OpId choice = readers[test == readers.begin() ? 1 : 0];
     if (!r.is(choice, "where") || r.sole_reader(r.op(*test).outputs[0]) != choice) return no_op;

@@ -80,7 +80,7 @@ void Rewriter::set_inputs(OpId op, std::vector<TensorId> inputs) {
 void Rewriter::replace(OpId last, const std::vector<OpId>& group, OpKind kind, std::vector<TensorId> inputs,
                        std::vector<Attribute> attributes) {
     std::vector<OpId> ordered = group;
-    std::sort(ordered.begin(), ordered.end());
+    std::ranges::sort(ordered);
     std::string source;
     for (const OpId id : ordered) {
         if (!source.empty()) source += '+';
@@ -105,8 +105,7 @@ void Rewriter::finish() {
     const bool all = graph_.outputs.empty();
     for (OpId id = static_cast<OpId>(graph_.ops.size()); id-- > 0;) {
         const Op& op = graph_.ops[id];
-        const bool read =
-            all || std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId t) { return needed[t]; });
+        const bool read = all || std::ranges::any_of(op.outputs, [&](TensorId t) { return needed[t]; });
         if (!read) removed_[id] = true;
         if (removed_[id]) continue;
         for (const TensorId input : op.inputs) {

@@ -82,7 +82,7 @@ std::string datasheet(const DeviceSpec& device) {
 std::vector<DeviceSpec> read_datasheets(const std::string& folder) {
     std::vector<DeviceSpec> specs;
     for (const auto& path : json_files(folder)) specs.push_back(read_device_spec(path.string()));
-    std::sort(specs.begin(), specs.end(), [](const auto& a, const auto& b) { return a.slug < b.slug; });
+    std::ranges::sort(specs, [](const auto& a, const auto& b) { return a.slug < b.slug; });
     return specs;
 }
 
@@ -104,7 +104,7 @@ std::string tables(const std::string& data) {
     for (const auto& [framework, version, host, parameters, warnings, correlation, own_model] :
          read_framework_profiles(data)) {
         if (!warnings.empty()) throw Error(ErrorCode::profile, warnings.front());
-        const auto index = std::count(frameworks.begin(), frameworks.end(), '\n');
+        const auto index = std::ranges::count(frameworks, '\n');
         text += fmt::format("constexpr ParameterRow host_parameters_{}[] = {{\n", index);
         for (const Parameter& parameter : parameters) text += row(parameter);
         text += "};\n";
