@@ -577,7 +577,7 @@ class Interpreter {
         const Block& body = node.blocks[0];
         const std::string name = fmt::format("loop{}", loops_++);
         const auto* bound = frame.at(node.inputs[0]).as<Expression>();
-        std::optional<std::int64_t> passes = bound ? graph_.expressions.constant_value(*bound) : std::nullopt;
+        const auto known = bound ? graph_.expressions.constant_value(*bound) : std::nullopt;
         const auto option = options_.trip_counts.find(name);
         const bool given = option != options_.trip_counts.end();
         const auto warn = [&](const std::string& what) {
@@ -588,23 +588,19 @@ class Interpreter {
             warn(fmt::format("the number of passes of {} depends on data or on a symbol; one is counted", name));
             return std::int64_t{1};
         };
-        if (given) {
-            passes = option->second;
-        } else if (!passes) {
-            passes = count_one();
-        }
+        std::int64_t passes = given ? option->second : known ? *known : count_one();
         Value condition = frame.at(node.inputs[1]);
         std::vector<Value> carried;
         for (std::size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(frame.at(node.inputs[i]));
         const std::size_t first_decision = decided_.size();
         std::int64_t done = 0;
-        for (; done < *passes; ++done) {
+        for (; done < passes; ++done) {
             take_steps(1);
             const auto goes_on = truth_of(graph_, condition);
             if (goes_on == false) break;
-            if (!goes_on && !given && bound && *passes > std::max<std::int64_t>(done, 1)) {
+            if (!goes_on && !given && bound && passes > std::max<std::int64_t>(done, 1)) {
                 passes = std::max(done, count_one());
-                if (done == *passes) break;
+                if (done == passes) break;
             }
             if (body.inputs.size() != carried.size() + 1 || body.outputs.size() != body.inputs.size()) malformed(node);
             const Pass pass{body, frame, carried, graph_.expressions.constant(done)};
@@ -613,7 +609,7 @@ class Interpreter {
             condition = std::move(results.front());
             results.erase(results.begin());
             carried = std::move(results);
-            if (idle && !given && *passes == std::numeric_limits<std::int64_t>::max()) passes = count_one();
+            if (idle && !given && passes == std::numeric_limits<std::int64_t>::max()) passes = count_one();
         }
         if (!given && done > 1 && decided_.size() > first_decision) {
             warn(
