@@ -261,7 +261,7 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
 
 }  // namespace
 
-ErrorSummary summarize(std::string group, std::vector<double> log_errors) {
+ErrorSummary summarize(std::string group, const std::vector<double>& log_errors) {
     ErrorSummary summary{.group = std::move(group), .rows = log_errors.size()};
     if (log_errors.empty()) return summary;
     summary.bias = upper_median(log_errors);
@@ -376,15 +376,15 @@ ErrorSummary left_out_errors(const FitReport& report) {
     return report.folds.size() < 2 ? ErrorSummary{} : report.folds.back().all;
 }
 
-Fold fold_of(std::string name, std::map<std::string, std::vector<double>> errors) {
+Fold fold_of(std::string name, const std::map<std::string, std::vector<double>>& errors) {
     Fold fold{.name = std::move(name)};
     std::vector<double> all;
-    for (auto& [group, of_group] : errors) {
+    for (const auto& [group, of_group] : errors) {
         all.insert(all.end(), of_group.begin(), of_group.end());
-        fold.groups.push_back(summarize(group, std::move(of_group)));
+        fold.groups.push_back(summarize(group, of_group));
         fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
     }
-    fold.all = summarize("all", std::move(all));
+    fold.all = summarize("all", all);
     return fold;
 }
 

@@ -25,7 +25,7 @@ struct ErrorSummary {
 };
 
 /// Summarises log(predicted / measured).
-[[nodiscard]] ErrorSummary summarize(std::string group, std::vector<double> log_errors);
+[[nodiscard]] ErrorSummary summarize(std::string group, const std::vector<double>& log_errors);
 
 /// One way of splitting rows into those fitted and those predicted.
 struct Fold {
@@ -187,6 +187,6 @@ void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRep
 [[nodiscard]] ErrorSummary left_out_errors(const FitReport& report);
 
 /// Summarises log(predicted / measured) by group as a fold.
-[[nodiscard]] Fold fold_of(std::string name, std::map<std::string, std::vector<double>> errors);
+[[nodiscard]] Fold fold_of(std::string name, const std::map<std::string, std::vector<double>>& errors);
 
 }  // namespace ftax::fit
