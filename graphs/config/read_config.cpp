@@ -83,7 +83,7 @@ std::optional<JsonField> find_rotary(const JsonField& document, std::string_view
     if (const auto rope = document.find("rope_parameters")) {
         for (const std::string_view type : {"", "full_attention", "sliding_attention"}) {
             const auto set = type.empty() ? rope : rope->find(type);
-            if (const auto found = set ? set->find("partial_rotary_factor") : std::nullopt) return found;
+            if (auto found = set ? set->find("partial_rotary_factor") : std::nullopt) return found;
         }
     }
     return document.find(name);
@@ -297,8 +297,8 @@ void read_variants(const JsonField& document, const Family& family, TransformerC
     if (on("block_auto_adjust_ff_dim")) {  // Lfm2MLP
         const JsonField multiple = document["block_multiple_of"];
         const auto factor = document.find("block_ffn_dim_multiplier");
-        const double width =
-            std::floor(static_cast<double>(2 * config.mlp_width / 3) * (factor ? factor->positive() : 1));
+        const std::int64_t two_thirds = 2 * config.mlp_width / 3;
+        const double width = std::floor(static_cast<double>(two_thirds) * (factor ? factor->positive() : 1));
         const std::int64_t step = multiple.positive_count();
         config.mlp_width = (static_cast<std::int64_t>(width) + step - 1) / step * step;
     }
@@ -310,7 +310,7 @@ void read_variants(const JsonField& document, const Family& family, TransformerC
 
 std::string read_activation(const JsonField& document) {
     const JsonField field = document[name_in(document, activation_names)];
-    const std::string name = field.text();
+    std::string name = field.text();
     if (find_activation(name)) return name;
     std::vector<std::string_view> known;
     for (const Activation& activation : activations) known.push_back(activation.name);
