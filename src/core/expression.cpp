@@ -235,7 +235,7 @@ struct ExpressionPool::Storage {
 
     /// Printed expressions in an order that does not depend on which symbol the pool met first: what is read back
     /// prints the same again.
-    [[nodiscard]] std::vector<std::string> print_sorted(std::vector<std::uint32_t> atoms, bool factors) const {
+    [[nodiscard]] std::vector<std::string> print_sorted(const std::vector<std::uint32_t>& atoms, bool factors) const {
         std::vector<std::string> texts;
         for (const std::uint32_t atom : atoms) {
             const NodeKind kind = nodes[atom].kind;

@@ -178,7 +178,7 @@ bool sort_topologically(Graph& graph) {
         }
         std::string cycle = graph.ops[at].name;
         for (auto step = std::ranges::find(walk, at) + 1; step != walk.end(); ++step) {
-            cycle = graph.ops[*step].name + " → " + cycle;
+            cycle.insert(0, graph.ops[*step].name + " → ");
         }
         throw Error(ErrorCode::model,
                     fmt::format("{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle));
