@@ -8,7 +8,7 @@
 namespace ftax {
 namespace {
 
-bool is_name_character(char c) {
+bool is_symbol_character(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
 }
 
@@ -23,7 +23,7 @@ std::string bare_symbol(std::string_view text) {
         text.remove_prefix(wrapper.size());
         return std::string(text.substr(0, text.find('\'')));
     }
-    const bool plain = !text.empty() && !is_number(text) && std::ranges::all_of(text, is_name_character);
+    const bool plain = !text.empty() && !is_number(text) && std::ranges::all_of(text, is_symbol_character);
     return std::string(plain ? text : std::string_view{});
 }
 
@@ -71,7 +71,7 @@ std::string SymbolNames::rename(std::string_view expression) const {
     std::string result;
     for (std::size_t i = 0; i < expression.size();) {
         std::size_t end = i;
-        while (end < expression.size() && is_name_character(expression[end])) ++end;
+        while (end < expression.size() && is_symbol_character(expression[end])) ++end;
         if (end == i) {
             result += expression[i++];
             continue;
