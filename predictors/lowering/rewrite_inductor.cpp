@@ -307,9 +307,8 @@ class Grouping {
         for (const OpId id : members_[leader]) {
             const Op& op = graph_.ops[id];
             const std::int64_t what = op.integer(statistics, -1);
-            values += what == partial && op.text("function") == "var" ? 3
-                      : what >= 0 || reduction_of(graph_, op)         ? 1
-                                                                      : 0;
+            const bool variance = what == partial && op.text("function") == "var";
+            values += variance ? 3 : what >= 0 || reduction_of(graph_, op) ? 1 : 0;
         }
         return values;
     }
