@@ -171,16 +171,17 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
 /// that clears, one that scales and one that adds the bias. Source: names and grids in data/measurements/h100-sxm5-80gb
 /// and h200-sxm-141gb: 64 to 129 rows by 64 to 3,072 columns, k of 64 to 8,192.
 inline double sequential_seconds(const GemmShape& s, const DeviceRates& rates) {
-    constexpr std::int64_t side = 32, few_rows = 16, few_tiles = 32, long_k = 2048;
-    const std::int64_t tiles = ceil_quotient(s.m, side) * ceil_quotient(s.n, side);
+    constexpr std::int64_t side = 32, few_rows = 16, long_k = 2048;
+    constexpr double few_tiles = 32;
+    const double tiles = static_cast<double>(ceil_quotient(s.m, side)) * static_cast<double>(ceil_quotient(s.n, side));
     const double resident = 2 * rates.sms;
     if (!rates.chip->has_sgemm_largek || !s.newest_library || !s.linear || s.element_bytes != 4 ||
-        s.library != BlasLibrary::cublas_lt || static_cast<double>(tiles) > resident)
+        s.library != BlasLibrary::cublas_lt || tiles > resident)
         return 0;
     const double steps = static_cast<double>(ceil_quotient(s.k, 8));
     double waits = steps * 0.16;
     if (s.m > few_rows) {
-        const double at_once = std::clamp(std::floor(resident / static_cast<double>(tiles)), 1.0, 5.0);
+        const double at_once = std::clamp(std::floor(resident / tiles), 1.0, 5.0);
         const double most = tiles <= few_tiles ? 16 : s.k < long_k ? at_once : std::max(at_once, 4.0);
         const double parts = std::min(most, steps);
         const double others = 3 * (rates.floor_s + rates.chip->stream_gap_s.value_or(0));
