@@ -81,8 +81,8 @@ def main(ftax, folder, transformers_csv, eager_csv):
              if r["model"] == "flux_dev" and r["precision"] == "bf16" and r["batch"] == "1" and r["framework"] != "pytorch-eager"]
     for name, gpu, framework, measured in dict.fromkeys(rows):
         measured /= PASSES.get(name, 1)
-        print(f"{name} {gpu} {framework}: measured {measured:.0f} ms, predicted "
-              f"{predicted_ms(ftax, exported(folder, name), gpu, framework):.0f}")
+        ours = predicted_ms(ftax, exported(folder, name), gpu, f"{framework}@2.5")
+        print(f"{name} {gpu} {framework}: measured {measured:.0f} ms, predicted {ours:.0f}")
     settings = {}
     for r in eager:
         if r["run"].startswith("diffusers torch2.0 page"):
