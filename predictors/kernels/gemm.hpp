@@ -173,23 +173,20 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
 inline double sequential_seconds(const GemmShape& s, const DeviceRates& rates) {
     constexpr std::int64_t side = 32, few_rows = 16, long_k = 2048;
     constexpr double few_tiles = 32;
+    const bool concerned = rates.chip->has_sgemm_largek && s.newest_library && s.linear && s.element_bytes == 4 &&
+                           s.library == BlasLibrary::cublas_lt;
+    if (!concerned) return 0;
     const double tiles = static_cast<double>(ceil_quotient(s.m, side)) * static_cast<double>(ceil_quotient(s.n, side));
     const double resident = 2 * rates.sms;
-    if (!rates.chip->has_sgemm_largek || !s.newest_library || !s.linear || s.element_bytes != 4 ||
-        s.library != BlasLibrary::cublas_lt || tiles > resident)
-        return 0;
-    const double steps = static_cast<double>(ceil_quotient(s.k, 8));
-    double waits = steps * 0.16;
-    if (s.m > few_rows) {
-        const double at_once = std::clamp(std::floor(resident / tiles), 1.0, 5.0);
-        const double most = tiles <= few_tiles ? 16 : s.k < long_k ? at_once : std::max(at_once, 4.0);
-        const double parts = std::min(most, steps);
-        const double others = 3 * (rates.floor_s + rates.chip->stream_gap_s.value_or(0));
-        const double split =
-            2 * (3 + std::min(parts, 5.0)) + std::ceil(steps / parts) + others * rates.boost_clock_hz / wait_cycles;
-        waits = tiles <= few_tiles ? split : std::min(steps * 0.57, split);
-    }
-    return waits * wait_cycles / rates.boost_clock_hz;
+    if (tiles > resident) return 0;
+    const double steps = static_cast<double>(ceil_quotient(s.k, 8)), wait_s = wait_cycles / rates.boost_clock_hz;
+    if (s.m <= few_rows) return 0.16 * steps * wait_s;
+    const double at_once = std::clamp(std::floor(resident / tiles), 1.0, 5.0);
+    const double most = tiles <= few_tiles ? 16 : s.k < long_k ? at_once : std::max(at_once, 4.0);
+    const double parts = std::min(most, steps);
+    const double others_s = 3 * (rates.floor_s + rates.chip->stream_gap_s.value_or(0));
+    const double split_s = (2 * (3 + std::min(parts, 5.0)) + std::ceil(steps / parts)) * wait_s + others_s;
+    return tiles <= few_tiles ? split_s : std::min(0.57 * steps * wait_s, split_s);
 }
 
 }  // namespace gemm
