@@ -156,6 +156,7 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     } else {
         throw Error(ErrorCode::refused, "neither the framework nor NVML names this GPU: a datasheet cannot be chosen");
     }
+    version_ = value_of(environment, "framework_version");
     if (arguments_.resume) refuse_other_machine(path("environment.json"), environment);
     bench::write_environment(path("environment.json"), environment);
 }
@@ -206,7 +207,7 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
 bool BenchSession::measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                   const ShapeBindings& dims, std::span<const bench::Mode> modes,
                                   const std::string& file) {
-    bench::BenchJob job{.columns = {"gpu", "framework", "precision", "model", "batch", "seq"}};
+    bench::BenchJob job{.columns = {"gpu", "framework", "version", "precision", "model", "batch", "seq"}};
     for (const std::string& model : models) {
         const auto graph = std::make_shared<const Graph>(ftax::load_graph(model));
         for (const std::int64_t batch : batches) {
@@ -221,7 +222,7 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
             for (const bench::Mode mode : modes) {
                 job.cases.push_back({.id = fmt::format("{} batch={} seq={} {} {}", model, batch, seq_text,
                                                        arguments_.precision, name_of(mode)),
-                                     .labels = {spec_.slug, arguments_.framework, arguments_.precision, model,
+                                     .labels = {spec_.slug, arguments_.framework, version_, arguments_.precision, model,
                                                 fmt::format("{}", batch), seq_text},
                                      .model = model,
                                      .graph = graph,
@@ -231,6 +232,9 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
             }
         }
     }
+    // Other load slows a host for seconds: repetitions are spread over the session, and undisturbed ones count.
+    constexpr int host_repetitions = 3;
+    if (arguments_.device != "cpu") job.repetitions = host_repetitions;
     // Stops at a precision of 1 %: a hundred runs of each of 200 cases would take an hour.
     job.limits = {.min_samples = 10, .min_total_s = 0.1, .max_total_s = 5, .relative_interval = 0.01};
     if (arguments_.quick)

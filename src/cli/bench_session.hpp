@@ -43,7 +43,8 @@ class BenchSession {
     [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
 
     /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each repetition in a separate
-    /// process) or whole networks into FOLDER/models.csv, each in all modes. Returns false if interrupted.
+    /// process) or whole networks into FOLDER/models.csv, each in all modes, on a GPU in three processes. Returns false
+    /// if interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                       const ShapeBindings& dims, std::span<const bench::Mode> modes,
@@ -60,6 +61,7 @@ class BenchSession {
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     std::unique_ptr<bench::BenchDevice> device_;
     DeviceSpec spec_;
+    std::string version_;  ///< of the framework: "2.11.0+cu130"
 };
 
 }  // namespace ftax::cli

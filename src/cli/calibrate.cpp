@@ -91,29 +91,33 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
         std::optional<Predictor> blind_predictor;
         if (blind) blind_predictor.emplace(graph, blind->device, blind->framework, options);
         for (const std::int64_t batch : proof_batches) {
+            ShapeBindings bindings{{"batch", batch}};
+            std::vector<double> repetitions;
             for (const Measurement& row : measured) {
                 if (row.model != model || row.batch != batch) continue;
-                ShapeBindings bindings{{"batch", batch}};
                 if (row.seq) bindings["seq"] = *row.seq;
-                std::vector<report::Cell> cells{{model, report::Tone::strong},
-                                                {fmt::format("{}", batch)},
-                                                {fmt::format("{:.2f} ms", row.latency_s * 1e3)}};
-                const auto add = [&](Predictor& by, double& errors) {
-                    Prediction p = by.predict(bindings);
-                    const double error = p.latency_s / row.latency_s - 1;
-                    errors += std::abs(error);
-                    cells.push_back({fmt::format("{:.2f} ms", p.latency_s * 1e3)});
-                    cells.push_back({percent(error)});
-                    return p;
-                };
-                if (blind) add(*blind_predictor, proof.blind_mape);
-                const Prediction p = add(predictor, proof.mape);
-                const double end_s = row.latency_s > p.latency_s ? p.high_s : p.low_s;
-                distances.push_back(std::log(row.latency_s / p.latency_s) / std::log(end_s / p.latency_s));
-                cells.push_back({fmt::format("{:.2f} ms", p.host_s * 1e3)});
-                cells.push_back({std::string(name_of(p.bound))});
-                table.add(std::move(cells));
+                repetitions.push_back(row.latency_s);
             }
+            if (repetitions.empty()) continue;
+            const double measured_s = median(undisturbed(std::move(repetitions)));
+            std::vector<report::Cell> cells{{model, report::Tone::strong},
+                                            {fmt::format("{}", batch)},
+                                            {fmt::format("{:.2f} ms", measured_s * 1e3)}};
+            const auto add = [&](Predictor& by, double& errors) {
+                Prediction p = by.predict(bindings);
+                const double error = p.latency_s / measured_s - 1;
+                errors += std::abs(error);
+                cells.push_back({fmt::format("{:.2f} ms", p.latency_s * 1e3)});
+                cells.push_back({percent(error)});
+                return p;
+            };
+            if (blind) add(*blind_predictor, proof.blind_mape);
+            const Prediction p = add(predictor, proof.mape);
+            const double end_s = measured_s > p.latency_s ? p.high_s : p.low_s;
+            distances.push_back(std::log(measured_s / p.latency_s) / std::log(end_s / p.latency_s));
+            cells.push_back({fmt::format("{:.2f} ms", p.host_s * 1e3)});
+            cells.push_back({std::string(name_of(p.bound))});
+            table.add(std::move(cells));
         }
     }
     const auto count = static_cast<double>(distances.size());

@@ -22,6 +22,7 @@ int run_validate(const ValidateArguments& arguments) {
         kineto.model.model = arguments.validation.rows;
         kineto.run.anchor = arguments.validation.anchor;
         kineto.run.device_profile = arguments.validation.device_profile;
+        kineto.run.framework_profile = arguments.validation.framework_profile;
         return compare_with_kineto(kineto, arguments.output);
     }
     const Validation validation = [&] {
@@ -41,7 +42,7 @@ int run_validate(const ValidateArguments& arguments) {
     return gate(report.overall ? std::optional(100 * report.overall->mean) : std::nullopt, arguments.max_mape_percent);
 }
 
-/// Adds the run options needed for traces only; --anchor, --models and --profile are the verb's own.
+/// Adds the run options needed for traces only; --anchor, --models and profiles are options of the verb.
 void add_kineto_options(Verb verb, KinetoArguments& arguments) {
     const Option trace =
         verb.add_option("--kineto", arguments.trace,
@@ -49,7 +50,8 @@ void add_kineto_options(Verb verb, KinetoArguments& arguments) {
     const Verb group = verb.add_option_group("With --kineto");
     add_import_options(group, arguments.model);
     add_run_options(group, arguments.run);
-    for (const char* taken : {"--anchor", "--models", "--profile"}) group.remove_option(group.get_option(taken));
+    for (const char* taken : {"--anchor", "--models", "--profile", "--framework-profile"})
+        group.remove_option(group.get_option(taken));
     group.get_option("--device").required(false);
     add_batch_option(group, arguments.batch, "");
     group.add_option("--calibrated", arguments.calibrated,
@@ -69,6 +71,8 @@ void setup_validate(Verb app, Action& action) {
                     "ROWS.csv");
     verb.add_option("--profile,--device-profile", arguments.validation.device_profile,
                     "fitted device parameters instead of the built-in ones", "FILE");
+    verb.add_option("--framework-profile", arguments.validation.framework_profile,
+                    "host costs of a framework instead of the built-in ones: rows of models, traces", "FILE");
     verb.add_option("--host-profile", arguments.validation.host_profile,
                     "operator rows: host costs of calls (from `ftax fit --host-output`) instead of "
                     "the built-in ones",

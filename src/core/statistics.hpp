@@ -16,6 +16,15 @@ namespace ftax {
     return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+/// Returns the values that exceed the smallest by a quarter at most: repetitions of a host time, without those that
+/// other load on the machine lengthened (twofold for seconds at a time on a virtual machine with an H100).
+[[nodiscard]] inline std::vector<double> undisturbed(std::vector<double> values) {
+    constexpr double disturbed = 1.25;
+    if (!values.empty())
+        std::erase_if(values, [longest = disturbed * std::ranges::min(values)](double v) { return v > longest; });
+    return values;
+}
+
 /// Returns the median as an existing value; for an even count the larger of the two middle ones. Requires a value.
 [[nodiscard]] inline double upper_median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -150,7 +150,18 @@ class Collector {
                                     clocks.size(), 100 * lowest));
         if (slow > 0) warn_({fmt::format("{} rows at a clock far below that of the others are not fitted", slow)});
         std::map<Case, double> result;
-        for (auto& [found, times] : seconds) result.emplace(found, median(times));
+        std::size_t disturbed = 0;
+        for (auto& [found, times] : seconds) {
+            const std::size_t all = times.size();
+            if (found.mode == name_of(bench::Mode::host_dispatch)) times = undisturbed(std::move(times));
+            disturbed += all - times.size();
+            result.emplace(found, median(times));
+        }
+        if (disturbed > 0)
+            warn_(
+                {fmt::format("{} host times of {} exceed their fastest repetition by over a quarter and are not "
+                             "fitted: other load on this machine",
+                             disturbed, timed_.size())});
         return result;
     }
 

@@ -23,11 +23,14 @@ namespace ftax::scenario {
 class RowPredictor {
   public:
     /// `models_folder`: folder with model files, see locate_model(). `device_profile_path`: fitted device parameters
-    /// instead of the built-in ones. `dims`: values of symbols without a column in the rows.
-    explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {}, ShapeBindings dims = {})
+    /// instead of the built-in ones. `dims`: values of symbols without a column in the rows. `host`: the host costs of
+    /// its framework's rows, whichever version they name.
+    explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {}, ShapeBindings dims = {},
+                          std::optional<FrameworkProfile> host = {})
         : models_folder_(std::move(models_folder)),
           device_profile_path_(std::move(device_profile_path)),
-          dims_(std::move(dims)) {}
+          dims_(std::move(dims)),
+          host_(std::move(host)) {}
 
     /// Predicts one row, with host and card conditioned on the anchor rows, if any; excludes the row itself from them
     /// if its card has at most `most_left_out`. Throws Error for unsupported requests: device, framework, model, shape,
@@ -74,6 +77,7 @@ class RowPredictor {
     std::map<std::string, Graph> graphs_;
     std::map<Key, Predictor> predictors_;
     ShapeBindings dims_;
+    std::optional<FrameworkProfile> host_;
     std::map<std::string, std::vector<Anchor>> anchors_;                      ///< by card
     std::map<std::pair<std::string, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };

@@ -12,6 +12,9 @@
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
 #include "predictors/operator_model.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/file.hpp"
+#include "src/io/profile_file.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/scenario.hpp"
@@ -94,10 +97,16 @@ void warn_of_units(std::span<const report::ValidatedRow> rows, const Warn& warn)
     }
 }
 
+std::optional<FrameworkProfile> given_host(const ValidationArguments& arguments) {
+    const std::string& path = arguments.framework_profile;
+    if (path.empty()) return std::nullopt;
+    return parse_framework_profile(read_file(path), escape_terminal(path));
+}
+
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
                                                   const ValidationArguments& arguments, const Warn& warn,
                                                   const Watch& watch, std::set<report::UsedProfile>& profiles) {
-    RowPredictor predictor(arguments.models, arguments.device_profile);
+    RowPredictor predictor(arguments.models, arguments.device_profile, {}, given_host(arguments));
     warn_of_versions<Measurement>(file.rows, warn);
     if (!arguments.anchor.empty()) {
         const auto anchors = usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn);
@@ -116,7 +125,10 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
                                                            const ValidationArguments& arguments, const Warn& warn,
                                                            const Watch& watch,
                                                            std::set<report::UsedProfile>& profiles) {
-    LanguagePredictor predictor(arguments.device_profile, {}, arguments.models);
+    const auto profile = [host = given_host(arguments)](const std::string& name) {
+        return host && host->framework == name ? *host : framework_profile(name);
+    };
+    LanguagePredictor predictor(arguments.device_profile, profile, arguments.models);
     warn_of_versions<LanguageMeasurement>(file.rows, warn);
     if (!arguments.anchor.empty()) {
         predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));

@@ -14,6 +14,11 @@ TEST_CASE("the median of an even count is the mean of the two in the middle") {
     CHECK(median({}) == 0);
 }
 
+TEST_CASE("repetitions that other load lengthened exceed the fastest by over a quarter") {
+    CHECK(undisturbed({1.2, 2.4, 1.0, 1.25, 1.3}) == std::vector<double>{1.2, 1.0, 1.25});
+    CHECK(undisturbed({}).empty());
+}
+
 TEST_CASE("the upper median is one of the values") {
     CHECK(upper_median({3, 1, 2}) == 2);
     CHECK(upper_median({4, 1, 2, 3}) == 3);

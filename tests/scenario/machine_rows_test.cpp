@@ -105,3 +105,20 @@ TEST_CASE("rows at a clock far below the others' are not fitted, but for those a
     CHECK(count("", 1000) == 15);
     CHECK(count("power cap", 1000) == 20);
 }
+
+TEST_CASE("host times that other load lengthened are not fitted, and a warning counts them; device times are") {
+    std::string rows;
+    for (const char* ms : {"2.6", "1.0", "1.2"}) {
+        for (const char* mode : {"host_dispatch", "device_hot"})
+            rows += std::string("t4,pytorch-eager,fp32,resnet18,1,,") + mode + ",ftax graph," + ms + ",\n";
+    }
+    const test::TemporaryFolder folder;
+    std::vector<CsvTable> tables;
+    tables.push_back(read_csv(folder.write("rows.csv", networks + "\n" + rows)));
+    std::vector<std::string> warnings;
+    const auto found = scenario::machine_rows(std::move(tables), {}, [&](const auto& more) { warnings = more; });
+    CHECK(found.host_rows.at("pytorch-eager").at(0).measured_s == approx(1.1e-3));
+    CHECK(found.device_rows.at(0).latency_s == approx(1.2e-3));
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].starts_with("1 host times of 6 exceed"));
+}

@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "ftax/framework.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
+#include "src/io/profile_file.hpp"
 #include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 
@@ -315,4 +317,29 @@ TEST_CASE("operator rows are recognised by their column op") {
     CHECK(json["overall"]["rows"] == 1);
     CHECK(json["groups"][0]["group"]["op"] == "linear");
     CHECK(json["skipped"][0]["lines"] == nlohmann::json({3}));
+}
+
+TEST_CASE("--framework-profile: the host costs of its framework's rows, whatever version they name") {
+    const TemporaryFolder folder;
+    const std::string profile = folder.file("framework.json");
+    FrameworkProfile slow = framework_profile("pytorch-eager");
+    for (Parameter& p : slow.parameters) {
+        if (p.name == "host.scale") p.value *= 3;
+    }
+    folder.write("framework.json", to_text(slow));
+    const auto validated = [&](const std::string& framework, const std::vector<std::string>& options) {
+        const std::string rows = folder.write("rows.csv", "gpu,framework,version,model,batch,latency_ms\nt4," +
+                                                              framework + ",2.11.0+cu130,resnet18,1,5\n");
+        std::vector<std::string> all{"validate", rows, "--predictions", folder.file("out.csv"), "-q"};
+        all.insert(all.end(), options.begin(), options.end());
+        const ProgramRun run = run_ftax(all);
+        CHECK_MESSAGE(run.exit_code == 0, run.errors);
+        const CsvTable table = read_csv(folder.file("out.csv"));
+        return *parse_number(table.row(0)[*table.column("predicted_ms")]);
+    };
+    const std::string expected = predicted_ms({"predict", "resnet18", "--device", "t4", "--framework",
+                                               "pytorch-eager@2.11", "--framework-profile", profile, "--batch", "1"});
+    CHECK(validated("pytorch-eager", {"--framework-profile", profile}) == approx(*parse_number(expected)));
+    CHECK(validated("pytorch-eager", {}) < 0.5 * *parse_number(expected));
+    CHECK(validated("torchscript", {"--framework-profile", profile}) == approx(validated("torchscript", {})));
 }

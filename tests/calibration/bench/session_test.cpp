@@ -24,7 +24,7 @@ const std::vector<Mode> modes{Mode::end_to_end, Mode::host_dispatch, Mode::devic
 /// A GPU that takes a second end to end, a quarter of it for its kernels.
 class Gpu : public bench::test::SampledDevice {
   public:
-    bench::Environment about{{"device", "Tesla T4"}};
+    bench::Environment about{{"device", "Tesla T4"}, {"framework_version", "2.11.0+cu130"}};
     [[nodiscard]] bench::Environment environment() const override { return about; }
     [[nodiscard]] std::string prepare(const bench::BenchCase& c) override { return mode_ = c.mode, ""; }
     [[nodiscard]] bench::test::Sample sample() override {
@@ -123,16 +123,17 @@ TEST_CASE("a network on a GPU is timed end to end, on the host and on the device
         REQUIRE(session.measure_models({"resnet18"}, {1, 8}, {}, modes));
     }
     const CsvTable rows = read_csv(folder.file("measured/models.csv"));
-    REQUIRE(rows.rows() == 6);
+    REQUIRE(rows.rows() == 3 * 6);
     std::map<std::string, int> count;
     for (std::size_t i = 0; i < rows.rows(); ++i) {
         auto row = row_of(rows, i);
         ++count[row["mode"]];
         CHECK(row["gpu"] == "t4");
+        CHECK(row["version"] == "2.11.0+cu130");
         CHECK(row["latency_ms"] == (row["mode"] == "end_to_end" ? "1000" : "250"));
         CHECK(row["slowdown"] == "power cap");
     }
-    CHECK(count == std::map<std::string, int>{{"end_to_end", 2}, {"host_dispatch", 2}, {"device_hot", 2}});
+    CHECK(count == std::map<std::string, int>{{"end_to_end", 6}, {"host_dispatch", 6}, {"device_hot", 6}});
     const auto json = nlohmann::json::parse(test::read_text(folder.file("measured/environment.json")));
     CHECK(json["schema_version"] == 1);
     CHECK(json["environment"]["device"] == "Tesla T4");

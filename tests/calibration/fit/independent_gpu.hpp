@@ -18,6 +18,7 @@ struct Faults {
     double host_scale = 1;      ///< factor on every host time
     double host_jitter = 0;     ///< standard deviation of the logarithm of each sample of host time
     double dispatch_scale = 1;  ///< factor on asynchronous calls only: another process uses the CPU
+    double busy_scale = 1;      ///< factor on host times for a third of the time, ten cases at a time
     /// Cases of device time, in their order, that a hot card runs at 0.6 of its clock.
     int throttled_from = 0, throttled_until = 0;
     bool tells_clock = true;
@@ -36,7 +37,9 @@ class IndependentGpu : public SampledDevice {
             return "RuntimeError: CUDA error: invalid argument";
         host_ = c.mode != Mode::device_hot;
         device_cases_ += host_ ? 0 : 1;
-        const double scale = faults_.host_scale * (c.mode == Mode::host_dispatch ? faults_.dispatch_scale : 1);
+        host_cases_ += host_ ? 1 : 0;
+        const double scale = faults_.host_scale * (c.mode == Mode::host_dispatch ? faults_.dispatch_scale : 1) *
+                             (host_cases_ / 10 % 3 == 0 ? faults_.busy_scale : 1);
         const BoundShapes bound = bind(*c.graph, c.bindings);
         double host_s = 6e-6 * scale, free_s = 0, device_s = 0;
         host_s += c.model.empty() ? 0 : 1.6e-6 * static_cast<double>(c.graph->module_calls.size()) * scale;
@@ -104,7 +107,7 @@ class IndependentGpu : public SampledDevice {
     std::mt19937 random_{23};
     std::normal_distribution<double> normal_;
     bool host_ = false;
-    int device_cases_ = 0;
+    int device_cases_ = 0, host_cases_ = 0;
     double seconds_ = 0;
 };
 
