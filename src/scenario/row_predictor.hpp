@@ -24,7 +24,7 @@ class RowPredictor {
   public:
     /// `models_folder`: folder with model files, see locate_model(). `device_profile_path`: fitted device parameters
     /// instead of the built-in ones. `dims`: values of symbols without a column in the rows. `host`: the host costs of
-    /// its framework's rows, whichever version they name.
+    /// its framework's rows instead of the built-in ones.
     explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {}, ShapeBindings dims = {},
                           std::optional<FrameworkProfile> host = {})
         : models_folder_(std::move(models_folder)),

@@ -319,7 +319,7 @@ TEST_CASE("operator rows are recognised by their column op") {
     CHECK(json["skipped"][0]["lines"] == nlohmann::json({3}));
 }
 
-TEST_CASE("--framework-profile: the host costs of its framework's rows, whatever version they name") {
+TEST_CASE("--framework-profile: the host costs of its framework's rows, at the version they name") {
     const TemporaryFolder folder;
     const std::string profile = folder.file("framework.json");
     FrameworkProfile slow = framework_profile("pytorch-eager");
@@ -340,6 +340,6 @@ TEST_CASE("--framework-profile: the host costs of its framework's rows, whatever
     const std::string expected = predicted_ms({"predict", "resnet18", "--device", "t4", "--framework",
                                                "pytorch-eager@2.11", "--framework-profile", profile, "--batch", "1"});
     CHECK(validated("pytorch-eager", {"--framework-profile", profile}) == approx(*parse_number(expected)));
-    CHECK(validated("pytorch-eager", {}) < 0.5 * *parse_number(expected));
+    CHECK(validated("pytorch-eager", {}) < 0.8 * *parse_number(expected));
     CHECK(validated("torchscript", {"--framework-profile", profile}) == approx(validated("torchscript", {})));
 }
