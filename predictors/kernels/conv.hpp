@@ -339,7 +339,9 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
         ++copies;
     }
     layout_s = layout_s / p.layout_bandwidth + copies * beyond_measured_floor_s(2, rates);
-    return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, rates, p);
+    KernelPlan laid_out = finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, rates, p);
+    if (rates.chip->stream_gap_s) laid_out.helpers = copies;
+    return laid_out;
 }
 
 /// Returns true if PyTorch runs a depthwise convolution with cuDNN: fp16 on cards with tensor cores, any NHWC shape; in

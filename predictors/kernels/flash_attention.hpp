@@ -234,7 +234,9 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.seconds = plan.floor_s;
     // Kernels for latent vectors support a single width, without padding. Source: FlashMLA, csrc.
     const double head = s.latent_width > 0 ? static_cast<double>(s.head_dim) : flash::padded_head(s.head_dim);
-    const AttentionTile& tile = flash::tile_of(s.paged || decodes ? kernels.paged : kernels.dense, head);
+    // cuDNN: sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1 in a block of three warpgroups, two of which
+    // compute.
+    const AttentionTile& tile = flash::tile_of(s.paged || s.cudnn || decodes ? kernels.paged : kernels.dense, head);
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 

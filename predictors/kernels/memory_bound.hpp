@@ -151,11 +151,51 @@ inline double sequential_waits(double waits, double rows, double block_threads, 
     return waits * std::ceil(rows * block_threads / (device.sms * device.max_threads_per_sm));
 }
 
+/// Returns true if threads load and store one element at a time: elementwise kernels unless their operands are
+/// contiguous and of one type (an OffsetCalculator computes each element's offset), and kernels with one output per
+/// thread.
+/// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel,
+/// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
+/// (CatArrayBatchedCopy); the others read vectors or are bound by index arithmetic, see below.
+inline bool is_scalar_access(const MemoryShape& shape) {
+    switch (shape.cls) {
+        case MemoryClass::pointwise:
+        case MemoryClass::transcendental:
+        case MemoryClass::power:
+        case MemoryClass::copy:
+        case MemoryClass::concat:
+        case MemoryClass::gather:
+            return !shape.vectorized;
+        case MemoryClass::transpose:
+        case MemoryClass::batch_norm:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// Cycles between the starts of two thread blocks. Source: an H100 takes 0.60 to 0.62 ns for each block of
+/// concatenations with 74 to 4,224 blocks per part, of batch norms with one per plane 0.63 to 0.7 (data/measurements,
+/// kernels.csv.xz).
+inline constexpr double cycles_per_block = 1.2;
+
+/// Returns the thread blocks of kernels that may have many with little work; 0 for others. Source: PyTorch
+/// aten/src/ATen/native/cuda/Normalization.cuh (batch_norm_elemt: one per plane) and Shape.cu (getCatGridContig: one
+/// per 128 vectors of 16 bytes of the largest part, for each part, up to two waves each).
+inline double launched_blocks(const MemoryShape& shape, const DeviceRates& device) {
+    if (shape.engine) return 0;
+    const auto rows = static_cast<double>(shape.rows);
+    if (shape.cls == MemoryClass::batch_norm) return rows;
+    if (shape.cls != MemoryClass::concat || !shape.vectorized) return 0;
+    const double bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
+    return rows * std::min(std::ceil(bytes / (128 * 16)), 2 * device.sms * device.max_threads_per_sm / 128);
+}
+
 /// Returns how much longer than the shortest kernel one block of this one takes, in waits for memory: rows of steps
 /// that follow each other. Floors fitted to whole models are averages over such kernels and include them up to their
 /// excess over the shortest kernel. Source: data/measurements/h100-sxm5-80gb/operators.csv. Layer norm on 1 to 64 rows
 /// of 128, 768 and 3,072 elements takes 1.2, 1.8 and 3.9 µs more than a pointwise kernel, softmax 0.9 on 64 rows of
-/// 128, 2.8 of 768, 1.3 of 3,072, embeddings 0.5.
+/// 128, 2.8 of 768, 1.3 of 3,072, embeddings 0.5; kernels.csv there: elementwise kernels that compute offsets 1 µs.
 inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceRates& device) {
     const auto length = static_cast<double>(shape.row_length);
     switch (shape.cls) {
@@ -172,15 +212,13 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
             if (shape.waits > 0) return shape.waits;
             return shape.elements_per_wait > 0 ? 0 : 2 + std::min(length, 4096.0) / 384;
         case MemoryClass::batch_norm:
-            // Statistics, then values; in half precision two more kernels convert and invert the statistics
-            // (batch_norm_calc_invstd), whose gaps count here.
-            return shape.element_bytes == 2 ? 14 : 3;
+            return 3;  // statistics, then values
         case MemoryClass::pool:
             return 2;
         case MemoryClass::gather:
             return 1;
         default:
-            return shape.waits;
+            return is_scalar_access(shape) ? std::max(2, shape.waits) : shape.waits;
     }
 }
 
@@ -213,29 +251,6 @@ inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
             return p.sort_efficiency;
     }
     return 1.0;
-}
-
-/// Returns true if threads load and store one element at a time: elementwise kernels unless their operands are
-/// contiguous and of one type (an OffsetCalculator computes each element's offset), and kernels with one output per
-/// thread.
-/// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel,
-/// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
-/// (CatArrayBatchedCopy); the others read vectors or are bound by index arithmetic, see below.
-inline bool is_scalar_access(const MemoryShape& shape) {
-    switch (shape.cls) {
-        case MemoryClass::pointwise:
-        case MemoryClass::transcendental:
-        case MemoryClass::power:
-        case MemoryClass::copy:
-        case MemoryClass::concat:
-        case MemoryClass::gather:
-            return !shape.vectorized;
-        case MemoryClass::transpose:
-        case MemoryClass::batch_norm:
-            return true;
-        default:
-            return false;
-    }
 }
 
 /// Returns the name of a class in kernel listings.
@@ -330,8 +345,9 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     if (!shape.engine) {
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
         const double waits = memory_bound::waits_of(shape, row_bytes, device);
-        // Blocks of a batch norm take many rows.
-        const double blocks = shape.cls == MemoryClass::batch_norm || shape.waits > 0 ? 1 : rows;
+        // Blocks of elementwise kernels take many elements.
+        const bool by_element = memory_bound::is_scalar_access(shape) && shape.cls != MemoryClass::gather;
+        const double blocks = by_element || shape.waits > 0 ? 1 : rows;
         const double block_threads = shape.cls == MemoryClass::softmax && shape.row_length <= 1024 ? 32
                                      : shape.cls == MemoryClass::reduce || shape.cls == MemoryClass::pool
                                          ? std::clamp(static_cast<double>(shape.row_length) / 4, 1.0, 128.0)
@@ -343,12 +359,16 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     plan.memory_s =
         traffic_bytes * seconds_per_byte(footprint_bytes, device, p.residency) / memory_bound::efficiency(shape, p);
     // Each lane of a warp fetches a sector of its own from the L2. Source: concatenations of KernelBench's networks,
-    // Inductor 2.5: 415 µs more than the traffic of 64 million elements on an A100 and an H100, 260 on an L40S.
+    // Inductor 2.5: 415 µs more than the traffic of 64 million elements on an A100 and an H100, 260 on an L40S; fp16
+    // copies of transposed tensors on an H100: 10.4 µs for 1.2 million elements, 4.3 if rows stay rows.
     constexpr double sector_bytes = 32;
     plan.memory_s +=
         sector_bytes * static_cast<double>(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape))
-        work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
+        work_s +=
+            traffic_bytes / (p.scalar_elements * device.chip->scalar_access_ratio * (shape.element_bytes * sm_hertz));
+    work_s = std::max(
+        work_s, memory_bound::launched_blocks(shape, device) * memory_bound::cycles_per_block / device.boost_clock_hz);
     plan.compute_s = work_s;
     plan.seconds += equations::smooth_maximum(plan.memory_s, work_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);

@@ -98,8 +98,10 @@ enum class TokenKernel : std::uint8_t { none, norm, rope, gated, gelu, add, embe
 struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
     std::int64_t elements = 0;  ///< elements of the largest operand
-    std::int64_t rows = 1;      ///< independent rows (softmax, norms, reductions); planes a thread walks over (resize)
-    std::int64_t row_length = 1;  ///< elements of a row; of a window (pool); output pixels of a plane (resize)
+    std::int64_t rows = 1;      ///< independent rows (softmax, norms, reductions); planes (batch norms; those a thread
+                                ///< walks over in resize); parts (concat)
+    std::int64_t row_length = 1;  ///< elements of a row, of a window (pool), of the largest part (concat); output
+                                  ///< pixels of a plane (resize)
     std::int64_t read_bytes = 0;  ///< each operand once, broadcast operands unexpanded
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
@@ -131,6 +133,7 @@ struct AttentionShape {
     bool whole_heads = false;        ///< path engine: one block per head, regardless of its length
     std::int64_t latent_width = 0;   ///< width of the latent vector that is a token's key and part of its value (MLA)
     bool flash2 = false;             ///< path flash: FlashAttention 2 instead of the generation's own kernels
+    bool cudnn = false;              ///< path flash: cuDNN's kernels, whose tiles are those for keys in pages
     bool flash1 = false;             ///< path flash: FlashAttention 1
     std::int64_t window = 0;         ///< causal: sliding window in keys; 0: none
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;

@@ -126,9 +126,10 @@ struct Rates {
 
 /// Returns true if the rows of operands and result are aligned for vector loads. Libraries pad quantised layers.
 /// Source: cp.async copies 4, 8 or 16 bytes (PTX), for which fp16 has kernels named …_align2 (PyTorch's profiles of an
-/// A100); kernels of earlier chips load 16 bytes.
+/// A100); kernels of earlier chips load 16 bytes, and so does Hopper's tensor memory accelerator: on an H100, fp16
+/// layers with 196 values a row run cutlass_80_tensorop_f16_s16816gemm_…_align2.
 inline bool rows_are_aligned(const GemmShape& s, const ArchitectureSpec& chip) {
-    const std::int64_t bytes = chip.asynchronous_copies ? 4 : 16;
+    const std::int64_t bytes = chip.asynchronous_copies && chip.flash2.mma_share == 1 ? 4 : 16;
     return precision_spec(s.operands).quantizes_weights() ||
            (is_aligned(s.n, s.element_bytes, bytes) && is_aligned(s.k, s.element_bytes, bytes));
 }

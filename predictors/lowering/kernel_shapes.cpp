@@ -342,6 +342,39 @@ bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound)
     return false;
 }
 
+/// Returns true if neighbours in the memory of a row-major tensor, or of one laid out as `out` if given, are no
+/// neighbours in `in`: the lanes of a warp that writes them in order read a sector each.
+bool is_gathered(const Tensor& in, const Tensor* out, const BoundShapes& bound) {
+    const std::size_t rank = in.shape.size();
+    const auto stride = [&](const Tensor& tensor, std::size_t dim) {
+        if (!tensor.strides.empty()) return bound[tensor.strides[dim]];
+        std::int64_t step = 1;
+        for (std::size_t i = dim + 1; i < rank; ++i) step = checked_multiply(step, bound[tensor.shape[i]]);
+        return step;
+    };
+    if (out != nullptr && out->shape.size() != rank) return false;
+    for (std::size_t dim = rank; dim-- > 0;) {
+        if (bound[in.shape[dim]] == 1 || (out != nullptr && stride(*out, dim) != 1)) continue;
+        return stride(in, dim) > 1;  // of the fastest dimension
+    }
+    return false;
+}
+
+/// Returns the elements that a copy, or a kernel on tensors of different memory orders, reads by single sectors.
+std::int64_t gathered_elements(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    const bool copies = kernel.memory_class == kernels::MemoryClass::transpose;
+    const Tensor* out = &graph.tensors[kernel.writes[0]];
+    if (copies) out = nullptr;
+    if (kernel.condition == LaunchCondition::unless_in_format_of_result)
+        out = &graph.tensors[graph.ops[kernel.op].outputs[0]];
+    std::int64_t elements = 0;
+    for (const TensorId id : kernel.reads) {
+        if (graph.tensors[id].known_shape && is_gathered(graph.tensors[id], out, bound))
+            elements = checked_add(elements, element_count(graph.tensors[id], bound));
+    }
+    return elements;
+}
+
 /// Returns the class of a kernel that depends on the layout of its tensors.
 kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
     using kernels::MemoryClass;
@@ -484,6 +517,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         shape.row_length = dim(whole, bound, axis);
         for (int i = axis + 1; is_norm && i < rank; ++i)
             shape.row_length = checked_multiply(shape.row_length, dim(whole, bound, i));
+        for (int i = 2; shape.cls == kernels::MemoryClass::batch_norm && i < rank - 1; ++i)
+            shape.row_length = checked_multiply(shape.row_length, dim(whole, bound, i));
         shape.rows = shape.elements / shape.row_length;
         // A block scans 256 elements of a row at a time. Source: PyTorch 2.11 ScanUtils.cuh
         // (tensor_kernel_scan_innermost_dim); 128 rows of 4,000 take 19 to 22 µs on an H100 and an H200.
@@ -492,7 +527,15 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
             shape.waits = static_cast<int>(ceil_quotient(checked_multiply(shape.row_length, 9), 4 * 256));
         // Vectors of 16 bytes since PyTorch 2.8 (pull requests 151490, 151715) and 2.10 (162440).
         if (shape.cls == kernels::MemoryClass::gather) shape.vectorized = kernel.torch >= 208;
-        if (shape.cls == kernels::MemoryClass::concat) shape.vectorized = kernel.torch >= 210;
+        if (shape.cls == kernels::MemoryClass::concat) {
+            shape.vectorized = kernel.torch >= 210;
+            shape.rows = static_cast<std::int64_t>(kernel.reads.size());
+            shape.row_length = 0;
+            for (const TensorId part : kernel.reads) {
+                if (graph.tensors[part].known_shape)
+                    shape.row_length = std::max(shape.row_length, element_count(graph.tensors[part], bound));
+            }
+        }
     }
     if (op.integer(rewrites::generated, 0) != 0) shape.vectorized = true;
     // torch._foreach_copy_, which fills the buffers of a graph, gives 65,536 elements to a block, 2,048 at a time.
@@ -507,6 +550,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     const std::int64_t strided = op.integer(rewrites::strided_tensor, -1);
     if (strided >= 0 && kernel.torch > 0 && kernel.torch < first_torch_with_coalescing)
         shape.strided_elements = element_count(graph.tensors[static_cast<TensorId>(strided)], bound);
+    if (shape.cls == kernels::MemoryClass::transpose && kernel.torch > 0 && op.integer(rewrites::generated, 0) == 0)
+        shape.strided_elements = gathered_elements(graph, kernel, bound);
     if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
         shape.token = token == "norm" ? kernels::TokenKernel::norm : kernels::TokenKernel::gated;
         shape.vectorized = true;
@@ -544,6 +589,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     shape.paged = op.integer(rewrites::paged, 0) != 0;
     if (shape.paged && shape.causal) shape.window = op.integer(window_attribute, 0);
     shape.flash2 = !shape.paged && !kernel.cudnn_attention;
+    shape.cudnn = !shape.paged && kernel.cudnn_attention;
     constexpr int first_with_flash2 = 202;  // Source: PyTorch 2.2's release notes
     shape.flash1 = kernel.torch > 0 && kernel.torch < first_with_flash2;
     // 8-bit keys and values are most of the traffic of a decoding step.

@@ -130,6 +130,12 @@ class Lowering {
         if (op.kind == OpKind::pool && traits_.views_cost_host && graph_.tensors[op.inputs[0]].shape.size() == 3)
             begin_launch(id, HostKind::view);
         begin_launch(id, host_kind(op, rule));
+        // Where weights are narrow, too, ATen's kernel replaces cuDNN's and reads the inverse deviations that another
+        // computes. Source: aten/src/ATen/native/Normalization.cpp (_select_batch_norm_backend), Normalization.cu
+        // (batch_norm_calc_invstd).
+        if (scales_channels(op) && !traits_.views_move_data && op.inputs.size() > 4 && op.inputs[1] != no_tensor &&
+            bits_of(schedule_.storage[op.inputs[1]]) == 16)
+            add_kernel({.op = id, .reads = {op.inputs[4]}, .writes = {op.inputs[4]}});
         if (op.kind == OpKind::concat && !traits_.host_kind)
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
         Kernel kernel{.memory_class = memory_class(op), .op = id, .reads = present_inputs(op), .writes = op.outputs};

@@ -17,6 +17,7 @@ struct PlannedKernel : kernels::KernelTime {
     kernels::Occupancy occupancy;
     std::int32_t launches = 1;  ///< sequential launches; the times are totals
     double energy_s = 0;        ///< see kernels::energy_seconds
+    std::int32_t helpers = 0;   ///< see KernelPlan
 };
 
 /// One plan per kernel of the schedule; nullopt if the binding does not launch it.

@@ -241,3 +241,15 @@ TEST_CASE("prefill under a causal mask takes no less than its blocks, longest fi
         }
     }
 }
+
+TEST_CASE("cuDNN's attention has tiles of 128 queries for every head") {
+    const auto models = unfitted("h100-sxm5-80gb");
+    for (const std::int64_t head : {64, 96, 128}) {
+        AttentionShape s = prefill(1, 1500, 12, 12, head);
+        s.paged = false;
+        s.cudnn = true;
+        CHECK(models.plan(s, MathPath::bf16_tensor).tile.rows == 128);
+        s.cudnn = false;
+        CHECK(models.plan(s, MathPath::bf16_tensor).tile.rows == (head <= 96 ? 192 : 128));
+    }
+}

@@ -54,6 +54,12 @@ TEST_CASE("tensor cores want rows of 16 bytes, with asynchronous copies of 4") {
     CHECK(odd.seconds > 1.5 * aligned.seconds);
     CHECK(models.plan(layer(4096, 4096, 4094), MathPath::fp16_tensor).seconds < 1.05 * aligned.seconds);
     CHECK(aligned.bound() == Bound::compute);
+    // Hopper's own instructions load 16 bytes, too; the others' are slower.
+    const auto hopper = unfitted("h100-sxm5-80gb");
+    const double own_s = hopper.plan(layer(4096, 4096, 4096), MathPath::fp16_tensor).seconds;
+    for (const std::int64_t k : {4094, 4092, 4095})
+        CHECK(hopper.plan(layer(4096, 4096, k), MathPath::fp16_tensor).seconds > 1.5 * own_s);
+    CHECK(hopper.plan(layer(4096, 4096, 4088), MathPath::fp16_tensor).seconds < 1.05 * own_s);
     // Older libraries do without the tensor cores of earlier chips then.
     const auto turing = unfitted("rtx-2080-ti");
     auto even = layer(4096, 4096, 4094);

@@ -15,6 +15,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/lowering/lowering.hpp"
+#include "src/core/strides.hpp"
 #include "tests/approx.hpp"
 #include "tests/measured.hpp"
 
@@ -121,7 +122,12 @@ output %b
         return std::get<kernels::AttentionShape>(shapes(device, torch)[i]);
     };
     CHECK(attention("h100-sxm5-80gb", 210, 2).flash2);
+    CHECK_FALSE(attention("h100-sxm5-80gb", 210, 2).cudnn);
     CHECK_FALSE(attention("h100-sxm5-80gb", 211, 2).flash2);
+    CHECK(attention("h100-sxm5-80gb", 211, 2).cudnn);
+    const auto joined = std::get<kernels::MemoryShape>(shapes("h100-sxm5-80gb", 211)[1]);
+    CHECK(joined.rows == 2);
+    CHECK(joined.row_length == 8 * 64);
     CHECK(attention("l40s", 211, 2).flash2);
     CHECK(attention("h100-sxm5-80gb", 210, 3).path == kernels::AttentionPath::memory_efficient);
     CHECK(attention("h100-sxm5-80gb", 211, 3).path == kernels::AttentionPath::flash);
@@ -366,4 +372,67 @@ TEST_CASE("copies into the buffers of a graph take a block's time from PyTorch 2
     CHECK(
         std::get<kernels::MemoryShape>(kernel_shape(filled, schedule, schedule.kernels.at(0), bind(filled, {}), false))
             .waits == 0);
+}
+
+TEST_CASE("eager copies and sums of transposed tensors read single sectors, those that keep rows do not") {
+    Graph graph = parse_text_graph(R"(graph orders
+input %x f32[batch,48,64]
+input %y f32[batch,64,48]
+input %h f32[batch,8,4,16]
+weight %w f32[48]
+weight %b f32[48]
+%t f32[batch,64,48] = transpose(%x) {perm=[0,2,1]}
+%n f32[batch,64,48] = layer_norm(%t,%w,%b)
+%s f32[batch,64,48] = pointwise(%t,%y) {function="add"}
+%p f32[batch,4,8,16] = transpose(%h) {perm=[0,2,1,3]}
+%r f32[batch,32,16] = reshape(%p)
+output %n
+output %s
+output %r
+)");
+    propagate_strides(graph);
+    const auto strided = [&](std::string_view framework, std::string_view written) {
+        const Schedule schedule =
+            lower(graph, device_spec("h100-sxm5-80gb"),
+                  {.precision = Precision::fp16, .libraries = {.torch = framework == "onnxruntime-cuda" ? 0 : 211}},
+                  framework_model(framework).traits);
+        std::int64_t elements = -1;
+        for (const Kernel& kernel : schedule.kernels) {
+            const auto shape = kernel_shape(graph, schedule, kernel, bind(graph, {{"batch", 2}}), false);
+            const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
+            if (memory && graph.tensors[kernel.writes[0]].name == written &&
+                memory->cls == kernels::MemoryClass::transpose)
+                elements = memory->strided_elements;
+        }
+        return elements;
+    };
+    CHECK(strided("pytorch-eager", "t") == 2 * 64 * 48);  // the copy before the norm
+    CHECK(strided("pytorch-eager", "s") == 2 * 64 * 48);  // one operand of two
+    CHECK(strided("pytorch-eager", "r") == 0);
+    CHECK(strided("onnxruntime-cuda", "t") <= 0);
+}
+
+TEST_CASE("a batch norm whose weights are narrow, too, follows a kernel that inverts deviations") {
+    const Graph graph = parse_text_graph(R"(graph norms
+input %x f32[batch,8,7,7]
+weight %w f32[8]
+weight %b f32[8]
+weight %m f32[8]
+weight %v f32[8]
+%n f32[batch,8,7,7] = batch_norm(%x,%w,%b,%m,%v)
+output %n
+)");
+    const auto kernels_of = [&](std::string_view framework, Precision precision) {
+        const Schedule schedule =
+            lower(graph, device_spec("h100-sxm5-80gb"), {.precision = precision}, framework_model(framework).traits);
+        CHECK(schedule.launches.size() == 1);
+        const auto last = kernel_shape(graph, schedule, schedule.kernels.back(), bind(graph, {{"batch", 3}}), false);
+        CHECK(std::get<kernels::MemoryShape>(last).rows == 3 * 8);
+        CHECK(std::get<kernels::MemoryShape>(last).row_length == 49);
+        return schedule.kernels.size();
+    };
+    CHECK(kernels_of("pytorch-eager", Precision::fp16) == 2);
+    CHECK(kernels_of("pytorch-eager", Precision::bf16) == 2);
+    CHECK(kernels_of("pytorch-eager", Precision::fp32) == 1);
+    CHECK(kernels_of("pytorch-eager", Precision::amp) == 1);
 }
