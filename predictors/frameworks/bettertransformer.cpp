@@ -6,7 +6,7 @@ namespace ftax {
 // torch.nn.TransformerEncoderLayer's fast path: one call per layer launches its kernels from C++, residual additions
 // are fused into layer norms, and nested tensors omit padding.
 // Source: PyTorch 1.12, aten/src/ATen/native/transformers/transformer.cpp, transformer_encoder_layer_forward.
-constexpr void (*passes[])(Graph&) = {rewrites::fuse_skip_layer_norm};
+constexpr Pass passes[] = {rewrites::fuse_skip_layer_norm};
 
 const FrameworkModel bettertransformer{
     .name = "bettertransformer",

@@ -16,7 +16,7 @@ const FrameworkModel torch_cuda_graph{
 // torch.compile's backend copies inputs and weights into the graph. Models that update their buffers are not captured:
 // the graph of AOTAutograd runs operator by operator.
 // Source: torch/_dynamo/backends/cudagraphs.py (check_for_mutation_ignore_cuda_graph_managed_tensor).
-constexpr void (*passes[])(Graph&) = {rewrites::erase_unread, rewrites::write_out_updates};
+constexpr Pass passes[] = {rewrites::erase_unread, rewrites::write_out_updates};
 
 const FrameworkModel cuda_graph{
     .name = "cuda-graph",

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "predictors/lowering/lowering.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
 namespace ftax {
@@ -25,16 +25,16 @@ inline constexpr LoweringTraits engine_traits{.views_cost_host = false,
 /// queries, keys and values, attention, the product after it, residual and norm, and the two products of the
 /// feed-forward with another norm. Biases are added in the products. Source: TensorRT, demo/BERT; developer guide,
 /// "Types of Fusions".
-inline constexpr std::array<void (*)(Graph&), 11> builder_passes{rewrites::recognise_attention,
-                                                                 rewrites::fold_batch_norm,
-                                                                 rewrites::merge_sibling_layers,
-                                                                 rewrites::fuse_activation,
-                                                                 rewrites::fuse_residual_layer_norm,
-                                                                 rewrites::fuse_epilogue,
-                                                                 rewrites::fuse_scale_and_activation,
-                                                                 rewrites::fold_movement,
-                                                                 rewrites::fuse_pointwise,
-                                                                 rewrites::eliminate_concatenations,
-                                                                 rewrites::name_engine_layers};
+inline constexpr std::array<Pass, 11> builder_passes{rewrites::recognise_attention,
+                                                     rewrites::fold_batch_norm,
+                                                     rewrites::merge_sibling_layers,
+                                                     rewrites::fuse_activation,
+                                                     rewrites::fuse_residual_layer_norm,
+                                                     rewrites::fuse_epilogue,
+                                                     rewrites::fuse_scale_and_activation,
+                                                     rewrites::fold_movement,
+                                                     rewrites::fuse_pointwise,
+                                                     rewrites::eliminate_concatenations,
+                                                     rewrites::name_engine_layers};
 
 }  // namespace ftax

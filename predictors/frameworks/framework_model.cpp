@@ -54,20 +54,15 @@ const FrameworkModel* model_called(std::string_view spelled) {
     return find([&](const FrameworkModel* model) { return normalized_name(model->name) == wanted; });
 }
 
-std::span<void (*const)(Graph&)> passes_for(const FrameworkModel& model, const DeviceSpec& device,
-                                            const PredictOptions& options) {
-    const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
-    const bool half = storage_type(options.precision) != DType::f32 && !model.half_rewrites.empty();
-    auto passes = half ? model.half_rewrites : model.rewrites;
-    for (const FrameworkModel::OlderPasses& older : model.older_rewrites) {
-        const bool old = options.libraries.tensorrt < older.before_tensorrt || chip < older.below_chip ||
-                         (options.libraries.torch > 0 && options.libraries.torch < older.before_torch);
-        if (old) passes = older.rewrites;
-    }
-    return passes;
-}
-
 }  // namespace
+
+bool Pass::applies(const DeviceSpec& device, const PredictOptions& options) const {
+    const auto& [before_torch, from_tensorrt, from_chip, in_f32_only] = limits;
+    const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
+    const int torch = options.libraries.torch;
+    return (before_torch == 0 || (torch > 0 && torch < before_torch)) && options.libraries.tensorrt >= from_tensorrt &&
+           chip >= from_chip && (!in_f32_only || storage_type(options.precision) == DType::f32);
+}
 
 std::span<const FrameworkModel* const> framework_models() {
     return models;
@@ -119,9 +114,8 @@ std::string_view unmeasured_family(const FrameworkModel& model, const Graph& gra
 
 std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
                                      const PredictOptions& options) {
-    const auto passes = passes_for(model, device, options);
     const bool rewrites =
-        !passes.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
+        !model.rewrites.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
     const bool chosen =
         !options.channels_last && model.traits.lays_out_convolutions && rewrites::gains_from_channels_last(graph);
     if (!rewrites && !chosen && !options.channels_last) return std::nullopt;
@@ -129,7 +123,9 @@ std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& m
     if (chosen || options.channels_last) lay_out_for_cuda(result, true);
     if (chosen) rewrites::convert_layouts_at_edges(result);
     if (!rewrites) return result;
-    for (const auto pass : passes) pass(result);
+    for (const Pass& pass : model.rewrites) {
+        if (pass.applies(device, options)) pass.rewrite(result);
+    }
     return result;
 }
 

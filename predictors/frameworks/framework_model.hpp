@@ -15,23 +15,30 @@ struct HostPrior {
     double value;
 };
 
+/// Where a rewrite applies.
+struct PassLimits {
+    int before_torch = 0;                  ///< PyTorch versions before this one (LibraryVersions); 0: all
+    int from_tensorrt = 0, from_chip = 0;  ///< TensorRT version; 10 · compute capability
+    bool in_f32_only = false;
+};
+
+/// A rewrite of a framework's optimiser.
+struct Pass {
+    constexpr Pass() = default;
+    constexpr Pass(void (*pass)(Graph&), PassLimits where = {}) : rewrite(pass), limits(where) {}
+    [[nodiscard]] bool applies(const DeviceSpec& device, const PredictOptions& options) const;
+
+    void (*rewrite)(Graph&) = nullptr;
+    PassLimits limits{};
+};
+
 /// One framework: graph rewrites, and the way the rewritten operators are launched. Each framework that the command
 /// line offers has its own file in predictors/frameworks/ and an entry in the table of framework_model.cpp.
 struct FrameworkModel {
     std::string_view name;
     std::string_view description;
     LoweringTraits traits;
-    /// Graph passes in order; each applies a rewrite of the framework's optimiser.
-    std::span<void (*const)(Graph&)> rewrites;
-    /// Passes for half precision if they differ; empty: the same.
-    std::span<void (*const)(Graph&)> half_rewrites = {};
-    /// Passes of older versions (LibraryVersions), and of chips (10 · compute capability) without kernels in newer
-    /// versions.
-    struct OlderPasses {
-        int before_tensorrt = 0, below_chip = 0, before_torch = 0;
-        std::span<void (*const)(Graph&)> rewrites;
-    };
-    std::span<const OlderPasses> older_rewrites = {};
+    std::span<const Pass> rewrites;  ///< in order
     /// Devices below this compute capability run the graph without rewrites.
     int rewrites_from_compute_capability_major = 0;
     std::span<const HostPrior> priors = {};

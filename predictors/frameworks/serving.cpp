@@ -5,12 +5,11 @@ namespace ftax {
 
 // Serving engines: merged layers, hand-written kernels between them, paged keys and values. Each step starts once the
 // scheduler on the host has the tokens of the previous one.
-constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
-                                      rewrites::append_to_pages, rewrites::merge_sibling_layers,
-                                      rewrites::fuse_between_contractions};
+constexpr Pass passes[] = {rewrites::recognise_attention, rewrites::absorb_latent_expansion, rewrites::append_to_pages,
+                           rewrites::merge_sibling_layers, rewrites::fuse_between_contractions};
 // llama.cpp does not merge the layers of queries, keys and values.
-constexpr void (*unmerged_passes[])(Graph&) = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
-                                               rewrites::append_to_pages, rewrites::fuse_between_contractions};
+constexpr Pass unmerged_passes[] = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
+                                    rewrites::append_to_pages, rewrites::fuse_between_contractions};
 
 constexpr LoweringTraits serving{
     .views_cost_host = false,

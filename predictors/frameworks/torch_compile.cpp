@@ -5,14 +5,10 @@ namespace ftax {
 
 // Inductor: pointwise operators, norms, softmax and reductions are fused with their readers into Triton kernels;
 // contractions are library calls from generated code.
-constexpr void (*passes[])(Graph&) = {rewrites::fuse_into_readers};
+constexpr Pass old_maxima{rewrites::keep_maxima_of_volumes, {.before_torch = 208}};
+constexpr Pass passes[] = {old_maxima, rewrites::fuse_into_readers};
 // Max-autotune times Triton templates, which fuse pointwise epilogues, against the library.
-constexpr void (*autotuned_passes[])(Graph&) = {rewrites::fuse_activation, rewrites::fuse_into_readers};
-constexpr void (*passes_before_2_8[])(Graph&) = {rewrites::keep_maxima_of_volumes, rewrites::fuse_into_readers};
-constexpr void (*autotuned_before_2_8[])(Graph&) = {rewrites::keep_maxima_of_volumes, rewrites::fuse_activation,
-                                                    rewrites::fuse_into_readers};
-constexpr FrameworkModel::OlderPasses older[] = {{.before_torch = 208, .rewrites = passes_before_2_8}};
-constexpr FrameworkModel::OlderPasses older_autotuned[] = {{.before_torch = 208, .rewrites = autotuned_before_2_8}};
+constexpr Pass autotuned_passes[] = {old_maxima, rewrites::fuse_activation, rewrites::fuse_into_readers};
 
 constexpr LoweringTraits compiled{.views_cost_host = false,
                                   .module_calls = false,
@@ -31,7 +27,6 @@ const FrameworkModel torch_compile{
     .description = "torch.compile, default mode: Inductor's fused kernels",
     .traits = compiled,
     .rewrites = passes,
-    .older_rewrites = older,
     .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel torch_compile_max_autotune_no_cudagraphs{
@@ -39,14 +34,12 @@ const FrameworkModel torch_compile_max_autotune_no_cudagraphs{
     .description = "torch.compile, mode max-autotune-no-cudagraphs: epilogues in products",
     .traits = compiled,
     .rewrites = autotuned_passes,
-    .older_rewrites = older_autotuned,
 };
 const FrameworkModel torch_compile_cuda_graph{
     .name = "torch-compile-cuda-graph",
     .description = "torch.compile, mode reduce-overhead: Inductor's kernels in a CUDA graph",
     .traits = captured,
     .rewrites = passes,
-    .older_rewrites = older,
     .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel torch_compile_max_autotune{
@@ -54,7 +47,6 @@ const FrameworkModel torch_compile_max_autotune{
     .description = "torch.compile, mode max-autotune: epilogues in products, in a CUDA graph",
     .traits = captured,
     .rewrites = autotuned_passes,
-    .older_rewrites = older_autotuned,
 };
 
 }  // namespace ftax

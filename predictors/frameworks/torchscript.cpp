@@ -5,7 +5,7 @@ namespace ftax {
 
 // torch.jit.trace or script, run by the profiling executor: no Python and no modules; the fuser merges consecutive
 // elementwise operators and batch norms.
-constexpr void (*passes[])(Graph&) = {rewrites::fuse_pointwise_and_batch_norm};
+constexpr Pass passes[] = {rewrites::fuse_pointwise_and_batch_norm};
 
 const FrameworkModel torchscript{
     .name = "torchscript",
