@@ -48,12 +48,15 @@ ftax_sources(core_sources
 ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
 ftax_sources(io_sources
     src/io/
-        architecture_file.cpp csv.cpp data_folder.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
+        architecture_file.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
         kineto_trace.cpp machine.cpp measurement_file.cpp non_finite.cpp number.cpp profile_file.cpp uncertainty_file.cpp
         stack_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
            ALONE ${PROJECT_SOURCE_DIR}/src/io/machine.cpp)
-include(cmake/tables.cmake)
+ftax_sources(profiles_sources
+    src/io/embedded/
+        devices.cpp profiles.cpp)
+ftax_layer(ftax_profiles SOURCES ${profiles_sources} LINK ftax_core PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 
 # LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
 # longer than most commands: what is linked with it is a module that the importers open when a file needs it.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "ftax/device.hpp"
@@ -7,7 +8,6 @@
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/device_file.hpp"
-#include "src/io/embedded/tables.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax {
@@ -35,7 +35,15 @@ std::string_view device_text(std::string_view slug) {
 }
 
 const std::vector<DeviceSpec>& device_specs() {
-    static const std::vector<DeviceSpec> devices = embedded::datasheets();
+    static const std::vector<DeviceSpec> devices = [] {
+        std::vector<DeviceSpec> specs;
+        for (const EmbeddedFile& file : embedded_files()) {
+            if (file.path.starts_with("data/devices/"))
+                specs.push_back(parse_device(file.content, std::string(file.path)));
+        }
+        std::ranges::sort(specs, {}, &DeviceSpec::slug);
+        return specs;
+    }();
     return devices;
 }
 

@@ -16,8 +16,6 @@
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/parameters.hpp"
-#include "src/io/data_folder.hpp"
-#include "src/io/embedded/tables.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
@@ -38,39 +36,54 @@ const char* data_folder() {
     return folder && *folder ? folder : nullptr;
 }
 
-Parameter parameter_of(const embedded::ParameterRow& row) {
-    return {std::string(row.name), row.value, row.relative_stddev, std::string(row.source)};
+/// A file below data/ that is parsed when it is asked for.
+struct DataFile {
+    std::string name;  ///< without folder and ending
+    std::string path;  ///< for messages
+    std::string text;
+};
+
+DataFile read_data_file(const std::filesystem::path& path) {
+    return {path.stem().string(), escape_terminal(path.string()), read_file(path.string())};
 }
 
-DeviceProfileFile built_in_device_profile() {
-    const embedded::DeviceProfileTable& table = embedded::device_profile;
-    DeviceProfileFile profile{std::string(table.version), {table.fitted_on.begin(), table.fitted_on.end()}, {}, {}};
-    for (const embedded::PartlyFittedRow& row : table.partly_fitted_on) {
-        profile.partly_fitted_on.push_back({std::string(row.device), row.kernels});
-    }
-    profile.parameters.reserve(table.parameters.size());
-    for (const embedded::ParameterRow& row : table.parameters) {
-        profile.parameters.push_back({parameter_of(row), row.scope, std::string(row.key)});
-    }
-    return profile;
+DataFile built_in_file(std::string_view path) {
+    return {std::filesystem::path(path).stem().string(), std::string(path), std::string(embedded_text(path))};
 }
 
-std::vector<FrameworkProfile> built_in_framework_profiles() {
-    std::vector<FrameworkProfile> profiles;
-    for (const embedded::FrameworkProfileTable& table : embedded::framework_profiles) {
-        FrameworkProfile& profile = profiles.emplace_back();
-        profile.framework = table.framework;
-        profile.version = table.version;
-        profile.host = table.host;
-        profile.parameters.reserve(table.parameters.size());
-        for (const embedded::ParameterRow& row : table.parameters) profile.parameters.push_back(parameter_of(row));
+DataFile data_file(const std::string& below_data) {
+    const char* own = data_folder();
+    return own ? read_data_file(fmt::format("{}/{}", own, below_data)) : built_in_file("data/" + below_data);
+}
+
+/// The files of a folder below data/, in the order of their names. A folder of fitted profiles alone leaves the others
+/// as they are built in.
+std::vector<DataFile> data_files(std::string_view folder) {
+    std::vector<DataFile> files;
+    const std::string own = data_folder() ? fmt::format("{}/{}", data_folder(), folder) : "";
+    if (std::filesystem::exists(own)) {
+        for (const auto& entry : std::filesystem::directory_iterator(own)) {
+            if (entry.path().extension() == ".json") files.push_back(read_data_file(entry.path()));
+        }
+        std::ranges::sort(files, {}, &DataFile::path);
+        return files;
     }
-    return profiles;
+    const std::string built_in = fmt::format("data/{}/", folder);
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (file.path.starts_with(built_in)) files.push_back(built_in_file(file.path));
+    }
+    return files;
+}
+
+template <class T>
+std::vector<T> parse_all(std::string_view folder, T (*parse)(std::string_view, const std::string&)) {
+    std::vector<T> parsed;
+    for (const DataFile& file : data_files(folder)) parsed.push_back(parse(file.text, file.path));
+    return parsed;
 }
 
 const std::vector<FrameworkProfile>& framework_profiles() {
-    static const std::vector<FrameworkProfile> profiles =
-        data_folder() ? read_framework_profiles(data_folder()) : built_in_framework_profiles();
+    static const std::vector<FrameworkProfile> profiles = parse_all("profiles/frameworks", parse_framework_profile);
     return profiles;
 }
 
@@ -89,45 +102,14 @@ std::vector<std::string> calibrated_frameworks() {
 
 const VarianceComponents& variance_components() {
     static const VarianceComponents components = [] {
-        const std::string path = fmt::format("{}/profiles/uncertainty.json", data_folder() ? data_folder() : "data");
-        if (data_folder()) return parse_variance_components(read_file(path), escape_terminal(path));
-        return parse_variance_components(embedded_text(path), path);
+        const DataFile file = data_file("profiles/uncertainty.json");
+        return parse_variance_components(file.text, file.path);
     }();
     return components;
 }
 
-/// A file below data/ that is parsed when it is asked for.
-struct DataFile {
-    std::string name;  ///< without folder and ending
-    std::string path;  ///< for messages
-    std::string text;
-};
-
-/// The files of a folder below data/, in the order of their names. A folder of fitted profiles alone leaves the others
-/// as they are built in.
-std::vector<DataFile> data_files(std::string_view folder) {
-    std::vector<DataFile> files;
-    const std::string own = data_folder() ? fmt::format("{}/{}", data_folder(), folder) : "";
-    if (std::filesystem::exists(own)) {
-        for (const std::filesystem::path& path : json_files(own))
-            files.push_back({path.stem().string(), escape_terminal(path.string()), read_file(path.string())});
-        return files;
-    }
-    const std::string built_in = fmt::format("data/{}/", folder);
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (!file.path.starts_with(built_in)) continue;
-        const std::string path(file.path);
-        files.push_back({std::filesystem::path(path).stem().string(), path, std::string(file.content)});
-    }
-    return files;
-}
-
 const std::vector<Stack>& stacks() {
-    static const std::vector<Stack> all = [] {
-        std::vector<Stack> parsed;
-        for (const DataFile& file : data_files("stacks")) parsed.push_back(parse_stack(file.text, file.path));
-        return parsed;
-    }();
+    static const std::vector<Stack> all = parse_all("stacks", parse_stack);
     return all;
 }
 
@@ -166,8 +148,10 @@ constexpr double unmeasured_version_log_stddev = 0.12;
 }  // namespace
 
 const DeviceProfileFile& embedded_device_profile() {
-    static const DeviceProfileFile profile =
-        data_folder() ? read_device_profiles(data_folder()) : built_in_device_profile();
+    static const DeviceProfileFile profile = [] {
+        const DataFile file = data_file("profiles/devices.json");
+        return parse_device_profile(file.text, file.path);
+    }();
     return profile;
 }
 
