@@ -34,10 +34,8 @@ std::optional<MathPath> path_from_name(std::string_view name) {
 }  // namespace
 
 DeviceSpec parse_device(std::string_view text, const std::string& origin) {
-    nlohmann::json document = parse_json(text, origin);
-    migrate_schema(document, origin);
-    const JsonField root(document, origin);
-    root.allow(
+    const JsonField root = JsonField::parse(
+        text, origin, "",
         "schema_version slug name aliases host_cpu architecture compute_capability notes sources sms fp32_cores_per_sm "
         "base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s inline_ecc_share l2_bytes "
         "l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm power_limit_w "

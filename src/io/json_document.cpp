@@ -112,6 +112,26 @@ class Builder {
     std::vector<Level> open_;
 };
 
+const std::string no_key;
+
+void append_key(std::string& path, std::string_view key) {
+    path += (path.empty() ? "" : ".") + escape_terminal(excerpt(key));
+}
+
+/// Appends the path from `at` to `wanted`, which is found by its address; false if it is not in there.
+bool append_path(const json& at, const json* wanted, std::string& path) {
+    if (&at == wanted) return true;
+    const std::size_t length = path.size();
+    std::size_t index = 0;
+    for (auto child = at.begin(); at.is_structured() && child != at.end(); ++child) {
+        if (at.is_object()) append_key(path, child.key());
+        if (at.is_array()) path += fmt::format("[{}]", index++);
+        if (append_path(*child, wanted, path)) return true;
+        path.resize(length);
+    }
+    return false;
+}
+
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules) {
@@ -125,44 +145,57 @@ std::string to_text(const nlohmann::ordered_json& value) {
 }
 
 JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid)
-    : JsonField(value, std::move(origin), invalid, {}, {}) {}
+    : JsonField(std::make_shared<Document>(Document{{}, &value, std::move(origin), invalid}), value, no_key) {}
 
-JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid, std::string path, std::string key)
-    : value_(&value), origin_(std::move(origin)), invalid_(invalid), path_(std::move(path)), key_(std::move(key)) {}
+JsonField::JsonField(std::shared_ptr<const Document> document, const json& value, const std::string& key)
+    : document_(std::move(document)), value_(&value), key_(&key) {}
+
+JsonField JsonField::parse(std::string_view text, const std::string& origin, std::string_view kind,
+                           std::string_view fields) {
+    const auto document =
+        std::make_shared<Document>(Document{parse_json(text, origin), {}, origin, ErrorCode::profile});
+    migrate_schema(document->own, origin);
+    document->root = &document->own;
+    JsonField root(document, document->own, no_key);
+    const auto found = kind.empty() ? std::nullopt : std::optional(root["kind"]);
+    if (found && found->text() != kind) found->fail(fmt::format("is not \"{}\"", kind));
+    root.allow(fields);
+    return root;
+}
+
+std::string JsonField::path() const {
+    std::string path;
+    append_path(*document_->root, value_, path);
+    return path;
+}
 
 void JsonField::fail(std::string_view what, std::optional<ErrorCode> code) const {
-    throw Error(code.value_or(invalid_),
-                fmt::format("{}: {}: {}", origin_, path_.empty() ? "the document" : path_, what));
+    fail_at(path(), what, code.value_or(document_->invalid));
+}
+
+void JsonField::fail_at(const std::string& path, std::string_view what, ErrorCode code) const {
+    throw Error(code, fmt::format("{}: {}: {}", document_->origin, path.empty() ? "the document" : path, what));
 }
 
 std::optional<JsonField> JsonField::find(std::string_view key) const {
     if (!value_->is_object()) fail("must be an object");
     const auto found = value_->find(key);
     if (found == value_->end()) return std::nullopt;
-    return JsonField(*found, origin_, invalid_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key),
-                     std::string(key));
+    return JsonField(document_, *found, found.key());
 }
 
 JsonField JsonField::operator[](std::string_view key) const {
     if (const auto field = find(key)) return *field;
-    JsonField(*value_, origin_, invalid_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), {})
-        .fail("is missing");
+    std::string missing = path();
+    append_key(missing, key);
+    fail_at(missing, "is missing", document_->invalid);
 }
 
 std::vector<JsonField> JsonField::elements() const {
+    if (!value_->is_structured()) fail("must be an array or an object");
     std::vector<JsonField> result;
-    if (value_->is_array()) {
-        for (const json& element : *value_) {
-            result.push_back(JsonField(element, origin_, invalid_, fmt::format("{}[{}]", path_, result.size()), {}));
-        }
-    } else if (value_->is_object()) {
-        for (const auto& [key, element] : value_->items()) {
-            const std::string shown = escape_terminal(excerpt(key));
-            result.push_back(JsonField(element, origin_, invalid_, path_.empty() ? shown : path_ + "." + shown, key));
-        }
-    } else {
-        fail("must be an array or an object");
-    }
+    for (auto element = value_->begin(); element != value_->end(); ++element)
+        result.push_back(JsonField(document_, *element, value_->is_object() ? element.key() : no_key));
     return result;
 }
 
@@ -211,11 +244,6 @@ int JsonField::integer() const {
 bool JsonField::flag() const {
     if (!value_->is_boolean()) fail("must be true or false");
     return value_->get<bool>();
-}
-
-void check_kind(const JsonField& root, std::string_view kind) {
-    const JsonField field = root["kind"];
-    if (field.text() != kind) field.fail(fmt::format("is not \"{}\"", kind));
 }
 
 void migrate_schema(json& document, const std::string& origin, std::span<const SchemaStep> steps) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -27,16 +28,20 @@ struct JsonRules {
 [[nodiscard]] std::string to_text(const nlohmann::ordered_json& value);
 
 /// A value in a JSON document with its path, so that errors name the file and the field. All functions throw
-/// Error{invalid} if the value does not have the requested type. The document must outlive it.
+/// Error{invalid} if the value does not have the requested type. A document that it does not own must outlive it.
 class JsonField {
   public:
     JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid = ErrorCode::profile);
+    /// Parses a profile or datasheet of this kind (empty: its format states none) in the newest schema version, with no
+    /// other fields than `fields`. The result and what is read from it own the document.
+    [[nodiscard]] static JsonField parse(std::string_view text, const std::string& origin, std::string_view kind,
+                                         std::string_view fields);
 
     [[nodiscard]] JsonField operator[](std::string_view key) const;
     [[nodiscard]] std::optional<JsonField> find(std::string_view key) const;
     /// Elements of an array, or values of an object with key().
     [[nodiscard]] std::vector<JsonField> elements() const;
-    [[nodiscard]] const std::string& key() const { return key_; }
+    [[nodiscard]] const std::string& key() const { return *key_; }
 
     /// Rejects unlisted keys, which catches misspellings.
     void allow(std::initializer_list<std::string_view> keys) const { allow(std::span(keys.begin(), keys.size())); }
@@ -54,17 +59,21 @@ class JsonField {
     [[noreturn]] void fail(std::string_view what, std::optional<ErrorCode> code = std::nullopt) const;
 
   private:
-    JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid, std::string path, std::string key);
+    struct Document {
+        nlohmann::json own;
+        const nlohmann::json* root;
+        std::string origin;
+        ErrorCode invalid;
+    };
 
+    JsonField(std::shared_ptr<const Document> document, const nlohmann::json& value, const std::string& key);
+    [[nodiscard]] std::string path() const;
+    [[noreturn]] void fail_at(const std::string& path, std::string_view what, ErrorCode code) const;
+
+    std::shared_ptr<const Document> document_;
     const nlohmann::json* value_;
-    std::string origin_;
-    ErrorCode invalid_;
-    std::string path_;
-    std::string key_;
+    const std::string* key_;
 };
-
-/// Rejects a document whose field `kind` differs.
-void check_kind(const JsonField& root, std::string_view kind);
 
 /// Migrates a document in memory from one schema version to the next.
 using SchemaStep = void (*)(nlohmann::json& document);

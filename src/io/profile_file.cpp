@@ -107,6 +107,12 @@ void name_origin(Parameter& parameter, const std::string& origin) {
     if (parameter.source.starts_with(fitted)) parameter.source.replace(0, fitted.size(), origin);
 }
 
+/// Appends a parameter, or replaces the one of its name with it, whose scope is narrower: it comes later in the file.
+Parameter& narrow(std::vector<Parameter>& parameters, const Parameter& parameter) {
+    if (parameters.empty() || parameters.back().name != parameter.name) parameters.emplace_back();
+    return parameters.back() = parameter;
+}
+
 template <class P, class... Names>
 ordered_json to_json(std::vector<P>& parameters, const Names&... names) {
     std::ranges::sort(parameters, in_order);
@@ -127,11 +133,8 @@ ordered_json profile_of_kind(std::string_view kind) {
 }  // namespace
 
 DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin) {
-    nlohmann::json document = parse_json(text, origin);
-    migrate_schema(document, origin);
-    const JsonField root(document, origin);
-    check_kind(root, "device");
-    root.allow("schema_version kind version fitted_on partly_fitted_on parameters");
+    const JsonField root =
+        JsonField::parse(text, origin, "device", "schema_version kind version fitted_on partly_fitted_on parameters");
     DeviceProfileFile profile;
     profile.version = root["version"].text();
     if (const auto devices = root.find("fitted_on")) profile.fitted_on = devices->texts();
@@ -152,11 +155,7 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
 }
 
 HostProfileFile parse_host_profile(std::string_view text, const std::string& origin) {
-    nlohmann::json document = parse_json(text, origin);
-    migrate_schema(document, origin);
-    const JsonField root(document, origin);
-    check_kind(root, "host");
-    root.allow("schema_version kind framework version parameters");
+    const JsonField root = JsonField::parse(text, origin, "host", "schema_version kind framework version parameters");
     HostProfileFile profile{root["framework"].text(), root["version"].text(), {}};
     for (const JsonField& field : parameter_fields(root)) {
         append_in_order(profile.parameters, parse_parameter(field, of_calls), field);
@@ -165,11 +164,8 @@ HostProfileFile parse_host_profile(std::string_view text, const std::string& ori
 }
 
 FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin) {
-    nlohmann::json document = parse_json(text, origin);
-    migrate_schema(document, origin);
-    const JsonField root(document, origin);
-    check_kind(root, "framework");
-    root.allow("schema_version kind framework version host parameters");
+    const JsonField root =
+        JsonField::parse(text, origin, "framework", "schema_version kind framework version host parameters");
     FrameworkProfile profile;
     profile.framework = root["framework"].text();
     profile.version = root["version"].text();
@@ -254,20 +250,12 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
         const int distance = of_architecture ? kinship_distance(device.architecture, scoped.key) : 0;
         if (distance == stranger) continue;
         own = own || scoped.scope == ParameterScope::device;
-        // Narrower scopes come later in the order of the file and replace wider ones, nearer architectures farther
-        // ones.
         const bool again = !profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name;
-        if (again && of_architecture && distance > last_distance) continue;
+        if (again && of_architecture && distance > last_distance) continue;  // of nearer kin
         last_distance = of_architecture ? distance : stranger;
-        if (again) {
-            profile.parameters.back() = scoped.parameter;
-        } else {
-            profile.parameters.push_back(scoped.parameter);
-        }
-        if (scoped.scope == ParameterScope::shared) name_origin(profile.parameters.back(), "shared");
-        if (of_architecture && (distance > 0 || !fitted_on)) {
-            name_origin(profile.parameters.back(), "inherited from " + scoped.key);
-        }
+        Parameter& narrowest = narrow(profile.parameters, scoped.parameter);
+        if (scoped.scope == ParameterScope::shared) name_origin(narrowest, "shared");
+        if (of_architecture && (distance > 0 || !fitted_on)) name_origin(narrowest, "inherited from " + scoped.key);
     }
     if (!own && profile.measured != FactorSet{}) {
         std::vector<std::string_view> names;
@@ -295,13 +283,8 @@ FrameworkProfile compose(const HostProfileFile& file, std::string_view device_sl
         const bool of_machine = scoped.scope == ParameterScope::device;
         if (of_machine && scoped.key != device_slug) continue;
         if (of_machine) profile.host = scoped.key + " machine";
-        // A machine's value comes after the shared one and replaces it.
-        if (!profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name) {
-            profile.parameters.back() = scoped.parameter;
-        } else {
-            profile.parameters.push_back(scoped.parameter);
-        }
-        if (!of_machine) name_origin(profile.parameters.back(), "shared");
+        Parameter& narrowest = narrow(profile.parameters, scoped.parameter);
+        if (!of_machine) name_origin(narrowest, "shared");
     }
     return profile;
 }

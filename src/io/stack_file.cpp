@@ -43,12 +43,9 @@ std::optional<int> version_number(std::string_view text) {
 }
 
 Stack parse_stack(std::string_view text, const std::string& origin) {
-    nlohmann::json document = parse_json(text, origin);
-    migrate_schema(document, origin);
-    const JsonField root(document, origin);
-    check_kind(root, "stack");
-    root.allow({"schema_version", "kind", "framework", "also", "version", "libraries", "scale_log_stddev",
-                "model_log_stddev", "source", "costs", "ratios"});
+    const JsonField root = JsonField::parse(
+        text, origin, "stack",
+        "schema_version kind framework also version libraries scale_log_stddev model_log_stddev source costs ratios");
     const auto number = version_number(root["version"].text());
     if (!number) root["version"].fail("is not a version such as \"2.4\"");
     Stack stack{.frameworks = {root["framework"].text()}, .version = *number};

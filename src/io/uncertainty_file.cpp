@@ -20,11 +20,7 @@ Factor factor_named(const JsonField& field) {
 }
 
 VarianceComponents parse_variance_components(std::string_view text, const std::string& origin) {
-    nlohmann::json document = parse_json(text, origin);
-    migrate_schema(document, origin);
-    const JsonField root(document, origin);
-    root.allow({"schema_version", "kind", "source", "factors"});
-    check_kind(root, kind);
+    const JsonField root = JsonField::parse(text, origin, kind, "schema_version kind source factors");
     VarianceComponents components{.of = {}, .source = root["source"].text()};
     std::array<bool, factor_count> seen{};
     for (const JsonField& field : root["factors"].elements()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
@@ -48,6 +49,16 @@ const std::vector<DeviceSpec>& device_specs() {
 }
 
 const DeviceSpec& device_spec(std::string_view name) {
+    // Of a slug no other datasheet need be read.
+    static std::mutex mutex;
+    static std::map<std::string, DeviceSpec, std::less<>> read;
+    const std::string path = fmt::format("data/devices/{}.json", name);
+    if (const std::string_view text = embedded_text(path); !text.empty()) {
+        const std::lock_guard lock(mutex);
+        auto known = read.find(name);
+        if (known == read.end()) known = read.emplace(name, parse_device(text, path)).first;
+        return known->second;
+    }
     static const std::map<std::string, const DeviceSpec*> by_name = [] {
         std::map<std::string, const DeviceSpec*> names;
         for (const DeviceSpec& device : device_specs()) names.emplace(normalized_name(device.slug), &device);
