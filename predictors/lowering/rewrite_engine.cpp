@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -155,27 +154,6 @@ void fold_movement(Graph& graph) {
         const bool written_so = !op.inputs.empty() && op.inputs[0] != no_tensor && written_strided[op.inputs[0]];
         if (read_so || written_so) op.kind = OpKind::reshape;
     }
-}
-
-void fuse_activation(Graph& graph) {
-    static constexpr std::array<std::string_view, 3> functions = {"gelu", "gelu_tanh", "relu"};
-    assign_producers(graph);
-    const std::vector<int> readers = count_readers(graph);
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        const Op& op = graph.ops[id];
-        if (op.kind != OpKind::pointwise || op.inputs.size() != 1 ||
-            std::find(functions.begin(), functions.end(), op.text("function")) == functions.end())
-            continue;
-        const OpId layer = sole_producer(graph, readers, op.inputs[0], [](const Op& producer) {
-            return producer.kind == OpKind::linear && producer.text(epilogue).empty();
-        });
-        if (layer == no_op) continue;
-        graph.ops[layer].attributes.push_back({std::string(epilogue), std::string(op.text("function"))});
-        graph.ops[layer].outputs[0] = op.outputs[0];
-        removed[id] = true;
-    }
-    erase(graph, removed);
 }
 
 void fuse_residual_layer_norm(Graph& graph) {

@@ -174,6 +174,21 @@ void fuse_epilogue(Graph& graph) {
     absorb_epilogues(graph, open, true, "add");
 }
 
+void fuse_activation(Graph& graph) {
+    static constexpr std::array<std::string_view, 3> functions = {"gelu", "gelu_tanh", "relu"};
+    absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
+        const Op& op = graph.ops[id];
+        if (op.kind != OpKind::pointwise || op.inputs.size() != 1 ||
+            std::ranges::find(functions, op.text("function")) == functions.end())
+            return no_op;
+        const OpId into = sole_producer(graph, readers, op.inputs[0], [](const Op& layer) {
+            return layer.kind == OpKind::linear && layer.text(epilogue).empty();
+        });
+        if (into != no_op) mark_epilogue(graph.ops[into], op.text("function"));
+        return into;
+    });
+}
+
 void fuse_scale_and_activation(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
