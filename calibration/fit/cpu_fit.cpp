@@ -50,11 +50,6 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
         throw Error(ErrorCode::usage,
                     fmt::format("{} usable operators are too few to fit a CPU, it takes {}", rows.size(), fewest_rows));
     }
-    LogFit::Block kernel_block;
-    kernels::CpuParameters declared;
-    visit_parameters(declared, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        kernel_block.push_back(unknown(std::string(name), spec));
-    });
     std::vector<HostKind> kinds;
     LogFit::Block host_block;
     for (int i = 0; i < host_kind_count; ++i) {
@@ -65,15 +60,12 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
                               host_start_s * 100, host_log_stddev});
     }
     ScopedFit engine{.kernel_class = "cpu", .options = options, .folds = false, .host = host_block};
-    engine.device = [&](const DeviceSpec&) { return kernel_block; };
+    engine.device = [](const DeviceSpec& cpu) { return declared<kernels::CpuParameters>({}, cpu); };
     for (const CpuRow& row : rows)
         engine.rows.push_back({.device = &device, .latency_s = row.latency_s, .group = row.group});
     // The CPU dispatches and computes in turn.
-    engine.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
-        kernels::CpuModel model{device, {}};
-        const double* next = values.device;
-        visit_parameters(model.parameters, device,
-                         [&](std::string_view, double& value, const ParameterSpec&) { value = *next++; });
+    engine.latency_s = [&](std::size_t i, ScopedValues values, bool) {
+        const kernels::CpuModel model{device, take_all<kernels::CpuParameters>(values, device)};
         double total = 0;
         for (const CountedKernel& kernel : rows[i].kernels)
             total += kernel.count * std::visit([&](const auto& s) { return model.seconds(s); }, kernel.shape);

@@ -88,12 +88,8 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
     for (const DeviceRow* row : used)
         engine.rows.push_back(
             {.device = &device, .latency_s = row->latency_s, .group = row->group, .key = folds.at(row->group)});
-    engine.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
-        KernelParameters parameters;
-        const double* next = values.device;
-        visit_parameters(parameters, device,
-                         [&](std::string_view, double& value, const ParameterSpec&) { value = *next++; });
-        return device_seconds(*used[i], KernelModels(device, parameters));
+    engine.latency_s = [&](std::size_t i, ScopedValues values, bool) {
+        return device_seconds(*used[i], KernelModels(device, take_all<KernelParameters>(values, device)));
     };
     const auto [report, fitted] = solve(engine);
     GpuFit fit{start, report};

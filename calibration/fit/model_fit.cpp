@@ -102,12 +102,8 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
             ++counts[key_of(scope, *row.device)];
     }
     fit.latency_s = [&](std::size_t i, ScopedValues values, bool) {
-        KernelParameters parameters;
-        const double** const next[] = {&values.shared, &values.architecture, &values.device};
-        visit_parameters(parameters, *rows[i].device, [&](std::string_view, double& value, const ParameterSpec& spec) {
-            value = *(*next[static_cast<std::size_t>(spec.scope)])++;
-        });
-        return device_seconds(rows[i], KernelModels(*rows[i].device, parameters));
+        const DeviceSpec& device = *rows[i].device;
+        return device_seconds(rows[i], KernelModels(device, take<KernelParameters>(values, device)));
     };
     ScopedResult solved = solve(fit);
     FitReport& report = solved.report;

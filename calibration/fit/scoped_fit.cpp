@@ -275,21 +275,13 @@ ErrorSummary summarize(std::string group, const std::vector<double>& log_errors)
 }
 
 LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::string_view> free) {
-    LogFit::Block block;
-    SustainedParameters p;
-    visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        block.push_back(unknown(std::string(name), spec));
-        block.back().fixed = std::ranges::find(free, name) == free.end();
-    });
+    LogFit::Block block = declared<SustainedParameters>({}, device);
+    for (Unknown& u : block) u.fixed = std::ranges::find(free, u.name) == free.end();
     return block;
 }
 
 kernels::DeviceRates take_rates(const DeviceSpec& device, MathPath path, ScopedValues& next) {
-    SustainedParameters p;
-    visit_parameters(p, device, [&](std::string_view, double& value, const ParameterSpec& spec) {
-        value = next.device ? *next.device++ : spec.initial;
-    });
-    return kernels::device_rates(device, path, p);
+    return kernels::device_rates(device, path, take_all<SustainedParameters>(next, device));
 }
 
 LogFit::Block centre_of(Centre centre, const std::map<Architecture, LogFit::Block>& fitted) {

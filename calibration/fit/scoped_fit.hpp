@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,27 +62,37 @@ struct ScopedValues {
     const double* host = nullptr;
 };
 
-/// Declares the parameters of `Parameters` that belong to `scope`.
-template <class Parameters>
-LogFit::Block declared(ParameterScope scope) {
+/// Declares the parameters of `Parameters` (of a device, where they differ by it) that belong to `scope`; empty: all.
+template <class Parameters, class... Device>
+LogFit::Block declared(std::optional<ParameterScope> scope, const Device&... device) {
     LogFit::Block block;
     Parameters p;
-    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        if (spec.scope == scope) block.push_back(unknown(std::string(name), spec));
+    visit_parameters(p, device..., [&](std::string_view name, double&, const ParameterSpec& spec) {
+        if (spec.scope == scope.value_or(spec.scope)) block.push_back(unknown(std::string(name), spec));
     });
     return block;
 }
 
 /// Reads the parameters that `declared` lists from the blocks of their scopes and moves the pointers behind them.
 /// A parameter of a block that is absent keeps its initial value.
-template <class Parameters>
-Parameters take(ScopedValues& next) {
+template <class Parameters, class... Device>
+Parameters take(ScopedValues& next, const Device&... device) {
     Parameters p;
-    visit_parameters(p, [&](std::string_view, double& value, const ParameterSpec& spec) {
+    visit_parameters(p, device..., [&](std::string_view, double& value, const ParameterSpec& spec) {
         const double*& at = spec.scope == ParameterScope::shared         ? next.shared
                             : spec.scope == ParameterScope::architecture ? next.architecture
                                                                          : next.device;
         value = at ? *at++ : spec.initial;
+    });
+    return p;
+}
+
+/// The same where all of them, whatever their scopes, are in the block of the device.
+template <class Parameters>
+Parameters take_all(ScopedValues& next, const DeviceSpec& device) {
+    Parameters p;
+    visit_parameters(p, device, [&](std::string_view, double& value, const ParameterSpec& spec) {
+        value = next.device ? *next.device++ : spec.initial;
     });
     return p;
 }
