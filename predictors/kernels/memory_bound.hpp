@@ -364,9 +364,11 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     constexpr double sector_bytes = 32;
     plan.memory_s +=
         sector_bytes * static_cast<double>(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
-    if (memory_bound::is_scalar_access(shape))
-        work_s +=
-            traffic_bytes / (p.scalar_elements * device.chip->scalar_access_ratio * (shape.element_bytes * sm_hertz));
+    if (memory_bound::is_scalar_access(shape)) {
+        const double hits = 1 - bus_share(footprint_bytes, device, p.residency);
+        const double rate = p.scalar_elements * (1 + (device.chip->scalar_access_ratio - 1) * hits);
+        work_s += traffic_bytes / (rate * (shape.element_bytes * sm_hertz));
+    }
     work_s = std::max(
         work_s, memory_bound::launched_blocks(shape, device) * memory_bound::cycles_per_block / device.boost_clock_hz);
     plan.compute_s = work_s;

@@ -301,6 +301,8 @@ TEST_CASE("an elementwise kernel that computes offsets waits twice, at one rate 
     many.vectorized = false;
     const double volta_s = plan(many, device, p).compute_s;
     device.chip = &architecture_spec(Architecture::hopper, 0, 0);
+    CHECK(plan(many, device, p).compute_s == approx(volta_s).epsilon(1e-3));
+    device.l2_bytes = 1e12;  // holds all
     CHECK(plan(many, device, p).compute_s == approx(volta_s / device.chip->scalar_access_ratio).epsilon(1e-3));
     CHECK(device.chip->scalar_access_ratio > 1);
 }
