@@ -26,7 +26,7 @@ struct Importer::Iteration {
     std::int64_t passes = 0;  ///< number of iterations to inline
     Expression count{};       ///< iterations at run time; unknown_dim if data-dependent
     std::vector<TensorId> carried;
-    std::vector<std::size_t> output_axes;  ///< axes of the scan outputs, default 0
+    std::vector<std::int64_t> output_axes;  ///< axes of the scan outputs, default 0
     // Loop
     bool is_loop = false;
     bool by_condition = false;  ///< no trip count: iterates while the condition is known to hold
@@ -185,9 +185,8 @@ bool Importer::import_scan(Scope& scope, Call& call) {
         return false;
     }
     std::int64_t scan_inputs = -1;
-    for (const AttributeRecord& a : call.attributes) {
+    for (const AttributeRecord& a : call.attributes)
         if (a.name == "num_scan_inputs") scan_inputs = a.integer;
-    }
     if (scan_inputs < 1 || static_cast<std::size_t>(scan_inputs) > call.inputs.size())
         throw fail("num_scan_inputs does not fit the inputs");
     Iteration state{.scope = scope, .call = call, .body = body_of(call, "body")};
@@ -208,8 +207,7 @@ bool Importer::import_scan(Scope& scope, Call& call) {
         if (axis < -rank || axis >= rank) throw fail(fmt::format("axis {} does not exist in rank {}", axis, rank));
         state.source_axes.push_back(static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
     }
-    for (const std::int64_t axis : integers("scan_output_axes"))
-        state.output_axes.push_back(static_cast<std::size_t>(std::max<std::int64_t>(axis, 0)));
+    state.output_axes = integers("scan_output_axes");
     state.count = construction_.graph.tensors[state.sources[0]].shape[state.source_axes[0]];
     const auto length = construction_.math.constant_value(state.count);
     state.passes = passes_of(construction_.graph, options_, call.name, length);
@@ -232,7 +230,7 @@ TensorId Importer::slice_of(const std::string& name, TensorId tensor, std::size_
                                 construction_.graph.tensors[tensor].dtype, std::move(dims));
 }
 
-TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>& parts, std::size_t axis,
+TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>& parts, std::int64_t axis,
                            Expression count) {
     construction_.spend(1 + parts.size() / 4, name);
     std::optional<Dims> dims;
@@ -240,17 +238,16 @@ TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>&
     if (!parts.empty()) {
         const Tensor& part = construction_.graph.tensors[parts.front()];
         dtype = part.dtype;
-        if (part.known_shape && axis <= part.shape.size()) {
+        const auto end = static_cast<std::int64_t>(part.shape.size());
+        if (axis < 0) axis += end + 1;
+        if (part.known_shape && axis >= 0 && axis <= end) {
             dims = part.shape;
-            dims->insert(dims->begin() + static_cast<std::ptrdiff_t>(axis), count);
+            dims->insert(dims->begin() + axis, count);
         }
     }
-    return construction_.add_op({.kind = OpKind::concat,
-                                 .name = name,
-                                 .source = "stack",
-                                 .inputs = parts,
-                                 .attributes = {{"axis", static_cast<std::int64_t>(axis)}}},
-                                dtype, std::move(dims));
+    return construction_.add_op(
+        {.kind = OpKind::concat, .name = name, .source = "stack", .inputs = parts, .attributes = {{"axis", axis}}},
+        dtype, std::move(dims));
 }
 
 void Importer::iterate(Iteration& state) {
@@ -293,7 +290,7 @@ void Importer::iterate(Iteration& state) {
         if (names[i].empty()) continue;
         TensorId& result = state.scope.names[names[i]];
         const std::size_t scan = i - state.carried.size();
-        const std::size_t axis = scan < state.output_axes.size() ? state.output_axes[scan] : 0;
+        const std::int64_t axis = scan < state.output_axes.size() ? state.output_axes[scan] : 0;
         result = i < state.carried.size()
                      ? state.carried[i]
                      : stacked(tensor_name(state.scope, names[i]), scanned[scan], axis, state.count);

@@ -74,7 +74,7 @@ class Importer {
     std::shared_ptr<const GraphRecord> body_of(const Call& call, std::string_view attribute) const;
     std::unique_ptr<Scope> body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix);
     TensorId slice_of(const std::string& name, TensorId tensor, std::size_t axis);
-    TensorId stacked(const std::string& name, const std::vector<TensorId>& parts, std::size_t axis, Expression count);
+    TensorId stacked(const std::string& name, const std::vector<TensorId>& parts, std::int64_t axis, Expression count);
 
     [[nodiscard]] static TensorId lookup(const Scope& scope, std::string_view name);
     TensorId resolve(Scope& scope, std::string_view name);
