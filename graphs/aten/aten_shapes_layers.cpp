@@ -250,14 +250,17 @@ Outputs grid_sample(const Call& c) {
 Outputs fft(const Call& c) {
     Shape shape = c.first().shape;
     if (shape.empty()) c.fail("needs a dimension");
-    std::size_t last = shape.size() - 1;
-    if (const auto axes = c.call().integers("dim"); !axes.empty()) last = c.axis(axes.back(), shape.size());
-    if (const Shape n = c.sizes("n"); n.size() == 1) shape[last] = n[0];
-    const DimensionMath math = c.math();
+    const auto axes = c.call().integers("dim");
+    const std::size_t last = axes.empty() ? shape.size() - 1 : c.axis(axes.back(), shape.size());
+    const Shape sizes = c.sizes(c.name().ends_with("fft") ? "n" : "s");  // those of the last dimensions
+    for (std::size_t i = 1; i <= std::min(sizes.size(), axes.empty() ? shape.size() : axes.size()); ++i) {
+        const std::size_t axis = axes.empty() ? shape.size() - i : c.axis(axes[axes.size() - i], shape.size());
+        shape[axis] = sizes[sizes.size() - i];
+    }
     const std::string_view name = c.name();
     const bool half = name.starts_with("fft_rfft"), back = name.starts_with("fft_irfft");
-    if (half) shape[last] = math.add(math.floor_divide(shape[last], 2), 1);
-    if (back && c.sizes("n").empty()) shape[last] = math.multiply(math.add(shape[last], -1), 2);
+    if (half) shape[last] = c.math().add(c.math().floor_divide(shape[last], 2), 1);
+    if (back && sizes.empty()) shape[last] = c.math().multiply(c.math().add(shape[last], -1), 2);
     return {{back ? DType::f32 : DType::c64, std::move(shape)}};
 }
 

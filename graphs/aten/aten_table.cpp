@@ -52,18 +52,18 @@ const AtenRow grouped_rows[] = {
     {"_softmax _safe_softmax", OpKind::softmax, unknown, read_dim},
     {"log_softmax", OpKind::log_softmax, same_cast, read_dim},
     {"_log_softmax", OpKind::log_softmax, unknown, read_dim},
-    {"abs bitwise_not ceil celu elu erfinv floor frac gelu hardshrink hardsigmoid hardswish leaky_relu log_sigmoid "
+    {"abs bitwise_not ceil celu elu floor frac gelu hardshrink hardsigmoid hardswish leaky_relu log_sigmoid "
      "mish nan_to_num neg prelu relu relu6 round rrelu selu sign silu softplus softshrink square threshold tril triu "
      "trunc hardtanh=clamp", OpKind::pointwise, same},
-    {"acos asin atan cos cosh erf exp expm1 log log10 log1p log2 logit reciprocal rsqrt sigmoid sin sinc sinh sqrt "
-     "tan tanh", OpKind::pointwise, same_float},
-    {"add addcdiv addcmul atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp "
-     "copysign floor_divide heaviside ldexp lerp logaddexp mul pow sub xlogy clamp_max=clamp clamp_min=clamp "
+    {"acos asin atan cos cosh erf erfinv exp expm1 log log10 log1p log2 logit reciprocal rsqrt sigmoid sin sinc sinh "
+     "sqrt tan tanh", OpKind::pointwise, same_float},
+    {"add addcdiv addcmul bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp "
+     "floor_divide heaviside lerp logaddexp mul pow sub clamp_max=clamp clamp_min=clamp "
      "clip=clamp rsub=sub subtract=sub fmod=mod remainder=mod __and__=and __or__=or __xor__=xor masked_fill=where "
      "maximum=max minimum=min multiply=mul __lshift__=bitwise_left_shift __rshift__=bitwise_right_shift",
      OpKind::pointwise, pointwise},
     {"angle complex _prelu_kernel=prelu special_expm1=expm1", OpKind::pointwise},
-    {"div divide=div true_divide=div", OpKind::pointwise, division},
+    {"atan2 copysign div ldexp xlogy divide=div true_divide=div", OpKind::pointwise, division},
     {"greater eq=equal ge=greater_or_equal gt=greater le=less_or_equal logical_and=and logical_or=or logical_xor=xor "
      "lt=less ne=not_equal", OpKind::pointwise, comparison},
     {"isfinite isinf isnan logical_not=not", OpKind::pointwise, same_boolean},

@@ -1,14 +1,20 @@
 """Random calls of ATen operators with the types and shapes that PyTorch returns, for aten_shapes_test.cpp.
 
-    aten_calls.py > aten_calls.tsv      # written with torch 2.11
+    aten_calls.py > aten_calls.tsv      # written with torch 2.11 and expecttest, which torch's own samples need
 """
+import math
 import random
+import re
+from pathlib import Path
 
 import torch
+from torch.testing._internal.common_methods_invocations import op_db
 
 draw = random.Random(1)
 TYPES = {torch.float32: "f32", torch.float16: "f16", torch.int64: "i64", torch.int32: "i32", torch.bool: "bool", torch.complex64: "c64",
-         torch.float64: "f64", torch.uint8: "u8"}
+         torch.float64: "f64", torch.uint8: "u8", torch.bfloat16: "bf16", torch.int8: "i8", torch.int16: "i16", torch.complex128: "c128"}
+SCALAR_TYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, None,
+                torch.complex64, torch.complex128, torch.bool, None, None, None, torch.bfloat16]
 aten = torch.ops.aten
 
 
@@ -254,7 +260,74 @@ SPECS = [
 ]
 
 
+def mixed():
+    """Operands of any two types."""
+    x, y = (tensor(shape, draw.choice(list(TYPES))) for shape in ([2, 3], draw.choice([[2, 3], [1, 3], [3], []])))
+    return draw.choice([aten.add.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.eq.Tensor]), [x, y]
+
+
+def rarer():
+    """Operators of which torch has no samples, or samples that call them by other names."""
+    n, image, volume = draw.randint(1, 4), tensor([2, 4, 6, 7]), tensor([1, 2, 4, 5, 6])
+    q, k, v = tensor([2, 4, n, 8]), tensor([2, 4, 5, 8]), tensor([2, 4, 5, draw.randint(1, 6)])
+    both, layers = yes(), draw.randint(1, 2)
+    rnn = torch.nn.RNN(3, n, layers, bidirectional=both)
+    kernel, stride, pad = [2, 3], draw.choice([[], [1, 2], [2, 2]]), [1, draw.randint(0, 1)]
+    return draw.choice([
+        (aten.scaled_dot_product_attention.default, [q, k, v]), (aten.grid_sampler.default, [image, tensor([2, n, 3, 2]), 0, 0, False]),
+        (aten.one_hot.default, [tensor([2, n], torch.int64) * 0, 5]), (aten.diagonal.default, [volume, 0, *draw.sample(range(-5, 0), 2)]),
+        (aten.native_layer_norm.default, [image, [6, 7][n % 2:], None, None, 1e-5]), (aten.rms_norm.default, [image, [7]]),
+        (aten.native_group_norm.default, [image, None, None, 2, 4, 42, draw.choice([1, 2, 4]), 1e-5]),
+        (aten.group_norm.default, [image, draw.choice([1, 2, 4])]), (aten.instance_norm.default, [image, None, None, None, None, True, 0.1, 1e-5, False]),
+        (aten.batch_norm.default, [image, None, None, tensor([4]), tensor([4]), False, 0.1, 1e-5, False]),
+        (aten.max_pool2d_with_indices.default, [image, kernel, stride, pad, 1, yes()]), (aten.max_pool1d.default, [image[0], [2], [n], [1], 1, yes()]),
+        (aten.max_pool3d.default, [volume, [2], [n], [1], [1], yes()]), (aten.avg_pool3d.default, [volume, [2], [n], [1], yes()]),
+        (aten.adaptive_max_pool2d.default, [image, [n, 3]]), (aten.reflection_pad2d.default, [image, [n, 1, 0, 2]]),
+        (aten.replication_pad3d.default, [volume, [n, 1, 0, 2, 3, 1]]), (aten.reflection_pad1d.default, [image[0], [n, 2]]),
+        (aten.upsample_nearest2d.vec, [image, [n, 9], None]), (aten.upsample_trilinear3d.default, [volume, [n, 5, 7], False]),
+        (aten.upsample_bicubic2d.default, [image, [5, n], False]), (aten.lstm_cell.default, [tensor([2, 3]), [tensor([2, n])] * 2, tensor([4 * n, 3]), tensor([4 * n, n])]),
+        (aten.rnn_tanh.input, [tensor([5, 2, 3]), tensor([layers * (1 + both), 2, n]), rnn._flat_weights, True, layers, 0.0, False, both, False]),
+        (aten._int_mm.default, [tensor([32, 16], torch.int8), tensor([16, 8 * n], torch.int8)]), (aten.swapaxes.default, [volume, -2, n]),
+        (aten.gru_cell.default, [tensor([2, 3]), tensor([2, n]), tensor([3 * n, 3]), tensor([3 * n, n])]),
+        (aten.linalg_vector_norm.default, [image, 2, axes(image)]), (aten.moveaxis.int, [volume, draw.randint(-5, 4), n]),
+        (aten.to.dtype, [image, draw.choice([t for t in SCALAR_TYPES if t])]), (aten.type_as.default, [image, q.to(torch.bfloat16)]),
+        (aten.channel_shuffle.default, [image, 2]), (aten.eye.m, [n, 3]), (aten.new_ones.default, [image, [n, 2]])])
+
+
+# Left: numbers that take a complex one's place, statistics of a batch norm in training, and broadcasts that few calls write.
+NOT_FOLLOWED = {"masked_scatter", "native_batch_norm", "normal", "square", "take_along_dim"}
+REAL_OF_COMPLEX = {"abs", "norm", "std", "std_mean", "var"}
+
+
+def samples(called):
+    """Samples of torch's own tests of the operators that ftax has shape rules of and no call above."""
+    table = Path(__file__).parents[2].joinpath("graphs/aten/aten_table.cpp").read_text()
+    rules = re.findall(r'\{((?:"[^"]*"\s*)+),\s*OpKind::\w+,\s*(?!unknown)\w+', table)
+    known = {name.partition("=")[0] for names in rules for name in names.replace('"', "").split()}
+    for info in op_db:
+        name = next((n for n in (info.aten_name, info.name.rpartition(".")[2]) if n in known - called), None)
+        for dtype in (torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64):
+            if name is None or name in NOT_FOLLOWED or dtype not in info.dtypes or (dtype.is_complex and name in REAL_OF_COMPLEX):
+                continue
+            try:
+                found = [(s.input, *s.args) for s in info.sample_inputs("cpu", dtype) if not s.kwargs] + [
+                    ((s.input, *s.args), s.kwargs) for s in info.sample_inputs("cpu", dtype) if s.kwargs]
+            except Exception:  # without a library that this torch lacks
+                continue
+            for chosen in draw.sample(found, min(len(found), 6 if dtype == torch.float32 else 2)):
+                arguments, named = chosen if isinstance(chosen[-1], dict) else (chosen, {})
+                yield name, arguments, named
+
+
 def written(value):
+    if isinstance(value, torch.dtype):
+        return str(SCALAR_TYPES.index(value))
+    if isinstance(value, str):
+        return f"'{value}'"
+    if isinstance(value, (complex, torch.device, torch.layout, torch.memory_format)) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(value)
+    if isinstance(value, (list, tuple)) and len(value) > 1 and any(isinstance(v, float) for v in value):
+        raise ValueError(value)
     if isinstance(value, torch.Tensor):
         return f"{TYPES[value.dtype]}[{','.join(map(str, value.shape))}]"
     if isinstance(value, (list, tuple)):
@@ -262,25 +335,42 @@ def written(value):
     return str(int(value)) if isinstance(value, (bool, int)) else repr(value)
 
 
+def line_of(op, arguments, named, leaves_out):
+    result = op(*arguments, **named)
+    result = [result] if isinstance(result, torch.Tensor) else result
+    formal = op._schema.arguments
+    given = {**dict(zip([a.name for a in formal], arguments)), **named}
+    left_out = {a.name: a.default_value for a in formal if a.has_default_value() and not isinstance(a.default_value, list) and leaves_out and yes()}
+    texts = [f"{name}={written(value)}" for name, value in given.items() if value is not None and name not in ("params", "generator")
+             and not (name in left_out and value == left_out[name])]
+    return "\t".join(["aten::" + op._schema.name.split("::")[1], " ".join(texts), " ".join(map(written, result))])
+
+
 def main():
-    seen, calls = set(), 0
-    while calls < 2200:
-        op, arguments = SPECS[calls % len(SPECS)]()
-        try:
-            result = op(*arguments)
-        except RuntimeError:
-            continue
-        if isinstance(result, torch.Tensor):
-            result = [result]
-        names = [a.name for a in op._schema.arguments]
-        left_out = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value() and not isinstance(a.default_value, list) and yes()}
-        texts = [f"{name}={written(value)}" for name, value in zip(names, arguments) if value is not None and name != "params"
-                 and not (name in left_out and value == left_out[name])]
-        calls += 1
-        line = "\t".join(["aten::" + op._schema.name.split("::")[1], " ".join(texts), " ".join(map(written, result))])
-        if line not in seen:
+    seen, calls, called = set(), 0, set()
+
+    def keep(line):
+        if line not in seen and len(line) < 400:
             seen.add(line)
+            called.add(line.partition("\t")[0].removeprefix("aten::"))
             print(line)
+
+    while calls < 2200 + 500:
+        op, arguments = SPECS[calls % len(SPECS)]() if calls < 2200 else draw.choice([mixed, rarer, rarer])()
+        try:
+            line = line_of(op, arguments, {}, True)
+        except (RuntimeError, ValueError):
+            continue
+        calls += 1
+        keep(line)
+    for name, arguments, named in samples(set(called)):
+        try:
+            overload = torch._C._jit_resolve_packet(f"aten::{name}", *arguments, **named)
+            line = line_of(getattr(getattr(aten, name), overload or "default"), arguments, named, False)
+        except Exception:  # functions of Python with other arguments than the operator's
+            continue
+        if not re.search(r"=( |\t)", line):
+            keep(line)
 
 
 main()
