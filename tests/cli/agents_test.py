@@ -80,6 +80,7 @@ def check_session(ftax):
         json.dumps({"jsonrpc": "2.0", "id": 20, "method": "tools/call", "params": {"name": "predict", "arguments": []}}),
         json.dumps({"id": 21}), "nonsense", "[" * 100_000, '{"jsonrpc":"2.0","id":22,"method":"ping","pad":"' + "x" * (2 << 20) + '"}',
         '{"jsonrpc":"2.0","id":23,"method":"tools/call","params":{"name":"\xff"}}', request(24, "ping"),
+        request(25, "initialize", protocolVersion="1999-01-01", capabilities={}, clientInfo={"name": "test", "version": "1"}),
     ]
     session = subprocess.run([ftax, "mcp"], input="\n".join(lines).encode("latin-1"), capture_output=True, timeout=120)
     assert session.returncode == 0, session
@@ -116,6 +117,8 @@ def check_session(ftax):
     without = [reply["error"]["code"] for reply in replies if reply["id"] is None]
     assert without == [-32600, -32700, -32700, -32600, -32700], without
     assert by_id[24]["result"] == {}  # it goes on after all of that
+    newest = by_id[25]["result"]["protocolVersion"]  # that it speaks: never one that it does not know
+    assert newest > first["protocolVersion"], newest
 
 
 if __name__ == "__main__":

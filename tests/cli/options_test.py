@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -83,6 +84,10 @@ ROWS = [
     (SERVE, "--max-num-seqs 2", {"rows.0.mean_sequences": "<", "rows.0.ttft_mean_s": ">"}),
     (SERVE + " --max-num-seqs 64", "--max-num-batched-tokens 256", {"rows.0.steps": ">", "rows.0.ttft_mean_s": ">"}),
     (SERVE, "--tp 2", {"rows.0.tpot_mean_s": "<", "rows.0.cards": 2}),
+    (SERVE.replace("vllm@0.11", "sglang"), "--scheduler-recv-interval 16", {"rows.0.ttft_mean_s": ">"}),
+    (LLM, "--longest-prompt 1024", {P + "longest_prompt": 2, P + "prompt": "="}),
+    ("predict llama-3-8b --device t4 --batch 1 --dim seq=8 --dim past=0", "--precision fp16", {P + "latency_s": "="}),
+    ("predict llama-3-8b --device a100-sxm4-40gb --batch 1 --dim seq=8 --dim past=0", "--precision bf16", {P + "latency_s": "="}),
     (SERVE + " --price 2", "--price 6", {"rows.0.dollars_per_million": 3}),
     (CLOSED, "--concurrency 16", {"rows.0.mean_outstanding": ">", "rows.0.tokens_per_s": ">"}),
     (IMAGES, "--max-batch 1", {"rows.0.latency_mean_s": "!", "rows.0.mean_sequences": "<"}),
@@ -285,6 +290,15 @@ def wrong_servers():
                                                          "--framework vllm@0.11 --count 5")
         if refused == fits:
             yield f"8000 + {tokens} tokens in a context of 8192"
+    lone = "--prompt 16 --new-tokens 512 --spread 0 --count 20"
+    busy = report(f"serve llama-3-8b --device h100-sxm5-80gb --framework vllm@0.11 --concurrency 1 {lone}")["rows"][0]["power_w"]
+    alone = report(replaced(replaced(LLM, "--batch 1 --prompt 16 --new-tokens 512"), "--framework vllm@0.11").replace(
+        "--batch 8", "").replace("--prompt 512", "").replace("--new-tokens 64", ""))["predictions"][0]["power_w"]
+    if not 0.9 < busy / alone < 1.05:
+        yield f"a client that is always served draws {busy} W, a generation {alone} W"
+    idle = report(f"serve llama-3-8b --device h100-sxm5-80gb --framework vllm@0.11 --rate 0.001 {lone}")["rows"][0]["power_w"]
+    if not 1 < idle / (20 + 0.08 * 700) < 1.03:
+        yield f"a server that idles draws {idle} W"
     alone, drafted = (report(SERVE + more)["rows"][0]["memory"]["weights_bytes"] for more in ("", " --draft llama-3-8b --draft-tokens 2"))
     yield from differs("weights with a draft of the same size", drafted, 2 * alone)
 
@@ -321,6 +335,31 @@ def wrong_texts(folder):
     runs = 1 + sum(a != b for a, b in zip(causes, causes[1:]))
     if line.count(" (± ") != runs or not all(line.count(cause) == 1 for cause in set(causes)):
         yield f"causes {causes} of the interval are listed as {line}"
+
+
+def wrong_files(folder):
+    """What is written beside the table: the last batch's timeline, the rows that are furthest off."""
+    traces = [Path(folder) / f"{name}.json" for name in ("sweep", "last")]
+    for trace, batches in zip(traces, ("1,32", "32")):
+        table(f"{NET.replace('--batch 32', f'--batch {batches}')} --trace {trace}")
+    if traces[0].read_text() != traces[1].read_text():
+        yield "the timeline of a sweep is not that of its last batch"
+    page, out = Path(folder) / "page.html", Path(folder) / "furthest.csv"
+    table(f"validate regression/operators.csv --html {page} --predictions {out}")
+    errors = [math.log(float(row["predicted_ms"]) / float(row["latency_ms"]))
+              for row in csv.DictReader(io.StringIO(out.read_text())) if row["predicted_ms"]]
+    listed = [math.log1p(float(e) / 100) for e in re.findall(r">([+-][\d.]+) %<", page.read_text().partition('id="furthest"')[2].partition("</table>")[0])]
+    if len(listed) != 25 or any(abs(abs(a) - b) > 5e-3 for a, b in zip(listed, sorted(map(abs, errors), reverse=True))):
+        yield f"the rows that are furthest off are off by {listed}"
+    graph = Path(folder) / "many.txt"
+    graph.write_text("graph g\n" + "".join(f"input %x{i} f32[n,4]\n" for i in range(12)) + '%y f32[n,4] = pointwise(%x1) {function="relu"}\noutput %y\n')
+    shown = re.search(r"--dim n=N +(.*?) and (\d+) more", table(f"inspect {graph}"))
+    if not shown or len(shown[1].split(", ")) + int(shown[2]) != 12:
+        yield f"12 inputs of a size are listed as {shown and shown[0]}"
+    python = subprocess.run([FTAX, "measure", "model", "resnet18", "--device", "cpu", "--framework", "pytorch-eager", "--output", folder + "/out"],
+                            capture_output=True, text=True, env={**os.environ, "FTAX_PYTHON": "/nowhere/python3"})
+    if python.returncode == 0 or "/nowhere/python3" not in python.stderr:
+        yield f"FTAX_PYTHON is ignored: {python.stderr}"
 
 
 def quantile(values, share):
@@ -386,6 +425,33 @@ def wrong_rows(folder):
     anchor.write_text(f"{header}\na100-sxm4-40gb,pytorch-eager,2.5,fp16,resnet18,1,224,{3 * 2.6}\n")
     if not predictions(folder, "networks", header, rows, f"--anchor {anchor}")[0] > 1.3 * alone[0]:
         yield "an anchor of a slow host does not slow a row down"
+    trained = Path(folder) / "trained.csv"
+    trained.write_text("gpu,framework,precision,model,batch,mode,latency_ms\n" + "".join(
+        f"t4,pytorch-eager,fp32,resnet18,8,{mode},10\n" for mode in ("train", "end_to_end")))
+    scored = report(f"validate {trained}")
+    if scored["overall"]["rows"] != 1 or "training is not modelled" not in json.dumps(scored["skipped"]):
+        yield f"of a row of each mode {scored['overall']['rows']} were predicted: {scored['skipped']}"
+    # Anchors of generations: the same model's bring it nearer to what was measured than another model's do.
+    ask = replaced(LLM, "--framework vllm@0.8")
+    before = report(ask)["predictions"][0]["total_s"]
+    header = "gpu,framework,precision,model,isl,osl,batch,tp,latency_s"
+    after = {}
+    for framework, model in (("vllm@0.8", "llama-3-8b"), ("vllm", "llama-3-8b"), ("vllm@0.8", "llama-3.1-8b")):
+        anchor = Path(folder) / "generated.csv"
+        anchor.write_text(f"{header}\nh100-sxm5-80gb,{framework},fp16,{model},512,64,8,1,{1.5 * before}\n")
+        after[framework, model] = report(f"{ask} --anchor {anchor}")["predictions"][0]["total_s"]
+    own, unversioned, other = after.values()
+    if not before < other < own < 1.55 * before:
+        yield f"anchors of 1.5 times {before} give {own} for the same model, {other} for another"
+    yield from differs("an anchor without a version", unversioned, own)
+    # Frameworks of one machine share its CPU, those of another do not.
+    header = "gpu,framework,version,precision,model,batch,input,latency_ms,run"
+    rows = [f"a100-sxm4-40gb,pytorch-eager,2.5,fp16,bert,1,128,10,{run}" for run in ("m1", "m2")]
+    alone = predictions(folder, "machines", header, rows)
+    anchor.write_text(f"{header}\na100-sxm4-40gb,torchscript,2.5,fp16,resnet18,1,224,{3 * 2.6},m1\n")
+    same, beside = predictions(folder, "machines", header, rows, f"--anchor {anchor}")
+    if not same > 1.2 * max(beside, alone[0]):
+        yield f"a slow framework of machine m1 changes {alone} to {same} on m1 and {beside} on m2"
     header = "gpu,op,precision,shape,latency_ms"
     rows = [f"t4,{op},fp32,b=8 h={h},0.05" for op in ("add", "relu") for h in (64, 256)]
     alone = predictions(folder, "operators", header, rows)
@@ -397,7 +463,7 @@ def wrong_rows(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        wrong = [*wrong_changes(), *wrong_sums(), *wrong_choices(), *wrong_servers(), *wrong_texts(folder), *wrong_scores(folder), *wrong_rows(folder)]
+        wrong = [*wrong_changes(), *wrong_sums(), *wrong_choices(), *wrong_servers(), *wrong_texts(folder), *wrong_files(folder), *wrong_scores(folder), *wrong_rows(folder)]
     if wrong:
         print("\n".join(wrong))
     return bool(wrong)

@@ -76,6 +76,9 @@ TEST_CASE("bash completes commands, options, and the values of both") {
     CHECK(offers(completed({"ftax", "predict", "resnet"}), "resnet50"));
     CHECK(offers(completed({"ftax", "predict", "bert", "--dev"}), "--device"));
     CHECK(offers(completed({"ftax", "predict", "bert", "--device", "t"}), "t4"));
+    CHECK(offers(completed({"ftax", "predict", "llama-3-8b", "--precision", ""}), "bf16"));
+    CHECK(offers(completed({"ftax", "predict", "llama-3-8b", "--framework", ""}), "torch-compile"));
+    CHECK(offers(completed({"ftax", "nas", "--space", ""}), "nasbench201"));
     CHECK(offers(completed({"ftax", "validate", "bert", "--kin"}), "--kineto"));
     CHECK(offers(completed({"ftax", "completion", ""}), "fish"));
     CHECK_FALSE(offers(completed({"ftax", "predict", "bert", "--json", "t"}), "t4"));

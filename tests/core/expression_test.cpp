@@ -235,3 +235,42 @@ TEST_CASE("a pool takes a thousand symbols") {
     CHECK_THROWS_AS(fill(), Error);
     CHECK(pool.symbols().size() == 1000);
 }
+
+TEST_CASE("quotients of 2,000 random sums have the values of their sums' quotients") {
+    std::mt19937 random(2);
+    const auto draw = [&](unsigned count) { return static_cast<std::int64_t>(random() % count); };
+    for (int round = 0; round < 100; ++round) {
+        ExpressionPool pool;
+        const std::array<Expression, 3> symbols{pool.symbol("a"), pool.symbol("b"), pool.symbol("c")};
+        const auto sum = [&] {
+            Computed made{pool.constant(0), {}};
+            for (std::int64_t terms = 1 + draw(3); terms > 0; --terms) {
+                const auto factor = 1 + draw(3);
+                const auto first = static_cast<std::size_t>(draw(3)), second = static_cast<std::size_t>(draw(4));
+                Expression e = pool.multiply(pool.constant(factor), symbols[first]);
+                if (second < 3) e = pool.multiply(e, symbols[second]);
+                made.e = pool.add(made.e, e);
+                for (std::size_t i = 0; i < sizes.size(); ++i)
+                    made.values[i] += factor * sizes[i][first] * (second < 3 ? sizes[i][second] : 1);
+            }
+            return made;
+        };
+        const Computed q = sum();
+        const std::int64_t times = 1 + draw(3), rest = draw(3);
+        Computed p = sum();
+        if (draw(2) == 0) {  // nearly a multiple
+            p.e = pool.add(pool.multiply(pool.constant(times), q.e), pool.constant(rest));
+            for (std::size_t i = 0; i < sizes.size(); ++i) p.values[i] = times * q.values[i] + rest;
+        }
+        const std::array<Expression, 3> made{pool.floor_divide(p.e, q.e), pool.ceil_divide(p.e, q.e),
+                                             pool.modulo(p.e, q.e)};
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            std::vector<std::int64_t> values;
+            pool.evaluate(sizes[i], values);
+            const std::int64_t x = p.values[i], y = q.values[i];
+            const std::array<std::int64_t, 3> right{x / y, (x + y - 1) / y, x % y};
+            for (std::size_t k = 0; k < made.size(); ++k)
+                CHECK_MESSAGE(values[made[k].id] == right[k], pool.to_string(p.e), " by ", pool.to_string(q.e));
+        }
+    }
+}

@@ -107,3 +107,12 @@ TEST_CASE("BAD_INPUTS 14, 21: what does not fit names the operator") {
     CHECK(message_of([&] { net.relu(12345); }) == "net: relu_0: an input is not a tensor of this graph");
     CHECK(net.graph().ops.empty());
 }
+
+TEST_CASE("a number of an integer and a float is a float, in either order") {
+    GraphBuilder net("net");
+    const TensorId whole = net.input("i", {"batch"}, DType::i64), half = net.input("f", {"batch"}, DType::f16);
+    const auto type = [&](TensorId id) { return net.graph().tensors[id].dtype; };
+    CHECK(type(net.add(whole, half)) == DType::f16);
+    CHECK(type(net.add(half, whole)) == DType::f16);
+    CHECK(type(net.add(whole, whole)) == DType::i64);
+}

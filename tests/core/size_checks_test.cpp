@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "ftax/text_graph.hpp"
+#include "src/core/operands.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
@@ -61,4 +63,18 @@ TEST_CASE("a product whose summed sizes hold for one length only is refused at a
         CHECK_NOTHROW(static_cast<void>(bind(graph, {{"n", 3}, {"k", 7}})));
         CHECK(test::failure_of([&] { return bind(graph, {{"n", 7}, {"k", 3}}); }).says("node"));
     }
+}
+
+TEST_CASE("a mask of one row is the same for every query") {
+    const Graph graph = parse_text_graph(
+        "graph g\ninput %x f32[batch,4,seq,6]\ninput %row f32[batch,1,1,seq]\ninput %square f32[1,1,seq,seq]\n"
+        "input %vector f32[seq]\ninput %fixed f32[7,7]\n");
+    const auto differs = [&](const char* name) {
+        const auto found = std::ranges::find(graph.tensors, name, &Tensor::name);
+        return differs_between_queries(graph, static_cast<TensorId>(found - graph.tensors.begin()));
+    };
+    CHECK_FALSE(differs("row"));
+    CHECK_FALSE(differs("vector"));
+    CHECK(differs("square"));
+    CHECK(differs("fixed"));
 }

@@ -230,3 +230,14 @@ TEST_CASE("every truncation of a text graph is read or refused, never worse") {
 TEST_CASE("a text without a statement is refused") {
     for (const char* text : {"", " \n\n  ", "# nothing\n"}) CHECK_THROWS_AS(parse_text_graph(text, "empty.txt"), Error);
 }
+
+TEST_CASE("an open dimension names its flag, and only a cache may be empty") {
+    const Graph graph = parse_text_graph("graph g\ninput %x f32[batch,seq]\ninput %k f32[batch,past]\n", "g");
+    const auto message = [&](const ShapeBindings& bindings) {
+        return test::failure_of([&] { return bind(graph, bindings); }).message;
+    };
+    for (const char* open : {"batch (--batch N)", "seq (--dim seq=N)", "past (--dim past=N)"})
+        CHECK_MESSAGE(message({}).find(open) != std::string::npos, open);
+    CHECK(message({{"batch", 0}, {"seq", 1}, {"past", 1}}).find("batch must be at least 1") != std::string::npos);
+    CHECK_NOTHROW(static_cast<void>(bind(graph, {{"batch", 1}, {"seq", 1}, {"past", 0}})));
+}

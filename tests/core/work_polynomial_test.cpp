@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
 #include "tests/approx.hpp"
 
 namespace {
@@ -59,4 +60,19 @@ TEST_CASE("work that rounds holds for multiples of a size, and work that is none
     CHECK(halved->step == 64);
     CHECK(coefficient(halved->bytes, {1}) == approx(4 + 2));
     CHECK_FALSE(pooled("min(side,100)"));
+}
+
+TEST_CASE("an operator reads each of its operands and writes each of its results once") {
+    const std::pair<const char*, std::int64_t> cases[] = {
+        {"%v f32[4,3], %i i64[4,3] = sort(%x) {axis=1}", 4 * 8 * 4 + 4 * 3 * 4 + 4 * 3 * 8},
+        {"%v f32[4], %i i64[4] = reduce(%x) {function=\"max\" axes=[1]}", 4 * 8 * 4 + 4 * 4 + 4 * 8},
+        {"%v f32[4,8], %m f32[4,1], %s f32[4,1] = layer_norm(%x) {axis=1}", 2 * 4 * 8 * 4 + 2 * 4 * 4},
+        {"%v f32[4,16] = concat(%x,%x) {axis=1}", 2 * 4 * 8 * 4 + 4 * 16 * 4},
+        {"%v f16[4,8] = cast(%x)", 4 * 8 * 4 + 4 * 8 * 2},
+        {"%a f32[4,2], %v f32[4,6] = split(%x) {axis=1}", 0}};
+    for (const auto& [op, bytes] : cases) {
+        const Graph graph = parse_text_graph(std::string("graph g\ninput %x f32[4,8]\n") + op + "\noutput %v\n", "g");
+        const Work work = work_of(graph, graph.ops[0], bind(graph, {}));
+        CHECK_MESSAGE(work.read_bytes + work.write_bytes == bytes, op);
+    }
 }

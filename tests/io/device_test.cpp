@@ -34,6 +34,25 @@ int capability(const DeviceSpec& device) {
     return 10 * device.compute_capability_major + device.compute_capability_minor;
 }
 
+std::vector<double> numbers(const DeviceSpec& d) {
+    std::vector<double> all{static_cast<double>(d.sms),
+                            d.base_clock_hz.value_or(0),
+                            d.boost_clock_hz,
+                            d.memory_bytes,
+                            d.memory_bandwidth_bytes_per_s,
+                            d.inline_ecc_share.value_or(0),
+                            d.l2_bytes,
+                            d.l2_bytes_per_clock.value_or(0),
+                            d.shared_memory_per_sm_bytes,
+                            d.registers_per_sm,
+                            static_cast<double>(d.max_threads_per_sm),
+                            d.power_limit_w,
+                            d.least_power_w.value_or(0),
+                            d.peer_bandwidth_bytes_per_s.value_or(0)};
+    for (const auto& peak : d.peak_flops_per_s) all.push_back(peak.value_or(0));
+    return all;
+}
+
 nlohmann::json t4() {
     return nlohmann::json::parse(device_text("t4"));
 }
@@ -65,6 +84,31 @@ TEST_CASE("every datasheet is consistent with itself") {
             previous = peaks[path]["value"].get<double>();
         }
     }
+}
+
+TEST_CASE("each number of a datasheet, changed alone, changes the device") {
+    std::set<std::string> changed;
+    for (const DeviceSpec& device : device_specs()) {
+        auto sheet = nlohmann::json::parse(device_text(device.slug));
+        const auto change = [&](nlohmann::json& field, const std::string& key) {
+            const nlohmann::json kept = field["value"];
+            if (!kept.is_number()) return;
+            field["value"] = kept.is_number_integer() ? nlohmann::json(2 * kept.get<std::int64_t>())
+                                                      : nlohmann::json(2 * kept.get<double>());
+            CHECK_MESSAGE(numbers(parse_device(sheet.dump(), "card.json")) != numbers(device), device.slug, " ", key);
+            field["value"] = kept;
+            changed.insert(key);
+        };
+        for (auto& [key, field] : sheet.items()) {
+            // For readers of the file: the lanes follow from the rate.
+            if (field.is_object() && field.contains("value") && key != "fp32_cores_per_sm") change(field, key);
+        }
+        for (int i = 0; i < math_path_count; ++i) {
+            const std::string path(name_of(static_cast<MathPath>(i)));
+            if (auto& peaks = sheet["peak_flops_per_s"]; peaks.contains(path)) change(peaks[path], path);
+        }
+    }
+    CHECK(changed.size() >= numbers(device_specs()[0]).size() - 3);
 }
 
 TEST_CASE("every datasheet has the numbers that its chip's kernels need") {

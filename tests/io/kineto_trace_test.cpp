@@ -63,6 +63,22 @@ TEST_CASE("a trace is read with its times, threads and correlations") {
     CHECK(operation.thread != kernel.thread);
 }
 
+TEST_CASE("a call that launches nothing has lost no kernel, a launch without one and a kernel without a launch have") {
+    const auto lost = [](const std::string& category, const std::string& name) {
+        std::string text = ten_operators().text();
+        const std::string event =
+            R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name +
+            R"(", "pid": 1, "tid": 1, "ts": 4392938615230.0, "dur": 2, "args": {"correlation": 999}},)";
+        text.insert(text.find('[', text.find("\"traceEvents\"")) + 1, event);
+        return read(text).damage.lost_kernels;
+    };
+    for (const char* call : {"cudaStreamSynchronize", "cudaMemcpyAsync", "cudaEventRecord"})
+        CHECK_MESSAGE(lost("cuda_runtime", call) == 0, call);
+    for (const char* call : {"cudaLaunchKernel", "cudaLaunchKernelExC"})
+        CHECK_MESSAGE(lost("cuda_runtime", call) == 1, call);
+    CHECK(lost("kernel", "relu") == 1);
+}
+
 TEST_CASE("a trace is of the first GPU that it lists, and events that take no time count") {
     std::string text = ten_operators().text();
     const std::size_t gpu = text.find('}', text.find("Tesla T4"));

@@ -227,6 +227,39 @@ def pools(o):
     return 17, "f32", x
 
 
+def second_results(o):
+    """Results beside the first, and what later operator sets added."""
+    kind = some("MaxPool", "MaxPool", "Resize", "Resize", "LayerNormalization", "Dropout", "Tile", "GroupNormalization", "ReduceSum", "Split13")
+    if kind == "MaxPool":
+        d = draw.randint(1, 3)
+        o.result(kind, ["x"], {"kernel_shape": ints([draw.randint(1, 3) for _ in range(d)]), "strides": ints([draw.randint(1, 2)] * d),
+                               "ceil_mode": some(None, 1)}, "v, y")
+        return 17, "f32", [1, 2] + [draw.randint(4, 8) for _ in range(d)]
+    if kind == "Resize":
+        x = [1, 2, draw.randint(2, 9), draw.randint(2, 9)]
+        sizes = o.constant([draw.randint(2, 20), draw.randint(2, 20)])
+        policy = some('"stretch"', '"not_larger"', '"not_smaller"')
+        o.result(kind, ["x", "", "", sizes], {"axes": "[2, 3]", "keep_aspect_ratio_policy": policy})
+        return 18, "f32", x
+    x = [2, draw.randint(1, 2) * 2, 3, draw.randint(1, 4)]
+    if kind == "LayerNormalization":
+        axis = draw.randint(-3, 3)
+        o.result(kind, ["x", o.zeros(x[axis % 4:])], {"axis": axis}, some("v, y", "v, m, y", "y"))
+    elif kind == "Dropout":
+        o.result(kind, ["x"], outputs=some("v, y", "y"))
+    elif kind == "Tile":
+        o.result(kind, ["x", o.constant([draw.randint(1, 3) for _ in x])])
+    elif kind == "GroupNormalization":
+        o.result(kind, ["x", o.zeros([x[1]]), o.zeros([x[1]])], {"num_groups": 2})
+        return 21, "f32", x
+    elif kind == "ReduceSum":
+        o.result(some("ReduceSum", "ReduceSumSquare"), ["x"], {"keepdims": some(None, 0), "axes": ints(draw.sample(range(-4, 0), 2))})
+        return 11, "f32", x
+    else:
+        o.result("Split", ["x"], {"axis": some(1, -3)}, "y, v")
+    return 17, "f32", x
+
+
 KINDS = [convolution, convolution, product, sums, recurrence, signals, chance, reductions, reductions, movements, movements, movements, pools]
 
 
@@ -244,9 +277,9 @@ def type_of(opset, lines, x):
 
 def main():
     seen = set()
-    while len(seen) < 700:
+    while len(seen) < 850:
         o = Operators()
-        opset, _, x = draw.choice(KINDS)(o)
+        opset, _, x = draw.choice(KINDS if len(seen) < 700 else [second_results])(o)
         try:
             y = type_of(opset, o.lines, x)
         except Exception:  # not valid, or without a kernel

@@ -172,6 +172,17 @@ TEST_CASE("kernels of language models that were timed alone have no host, and th
     CHECK(prefill < encoder);
     CHECK(predict("generation_attention", {{"b", 1}, {"past", 4095}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}}) <
           prefill);
+    // sarathi's layers of 2,560 add attention and feed-forward in two kernels, others in one.
+    for (const std::int64_t width : {2048, 2560, 4096}) {
+        const auto of = [&](const char* op, const char* library) {
+            OperatorMeasurement row{
+                .op = op, .precision = Precision::fp16, .shape = {{"m", 64}, {"h", width}}, .mode = "device_hot"};
+            row.library = library;
+            return model.predict(row)->latency_s;
+        };
+        CHECK((of("add", "sarathi") > 1.9 * of("add", "")) == (width == 2560));
+        CHECK(of("silu_mul", "sarathi") < 1.9 * of("silu_mul", ""));
+    }
     CHECK_FALSE(
         model.predict({.op = "moe", .precision = Precision::bf16, .shape = {{"tokens", 1}}, .mode = "device_hot"}));
 }

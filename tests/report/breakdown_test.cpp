@@ -24,6 +24,10 @@ TEST_CASE("a breakdown by kind adds up to the prediction, dearest first") {
             CHECK(std::max(share.host_s, share.device_s) <= last_s);
             last_s = std::max(share.host_s, share.device_s);
         }
+        const auto bars = report::share_columns("kind", shares).select(shares, "bars").json();
+        for (std::size_t i = 0; i < shares.size(); ++i)
+            for (const auto& bar : bars[i]["bars"].items())
+                CHECK_MESSAGE(bar.value().get<double>() <= 1, shares[i].name);
         CHECK(host_s == approx(explanation.prediction.host_s));
         CHECK(device_s == approx(explanation.prediction.device_s));
     }

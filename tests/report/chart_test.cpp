@@ -118,6 +118,14 @@ TEST_CASE("a crossover is drawn in a band from its low to its high end") {
     CHECK(std::stod(line[1]) < std::stod(match[2]));
 }
 
+TEST_CASE("a mark outside of the axis is not drawn") {
+    Chart chart = latency_chart(example("resnet18"));
+    for (const double x : {0.01, 0.5, 40.0, 1e4}) {
+        chart.marks[0].x = x;
+        CHECK_MESSAGE(to_svg(chart).find("class=\"mark\"") == std::string::npos, x);
+    }
+}
+
 TEST_CASE("a figure leaves title and legend to the page, a document has both") {
     const Chart chart = latency_chart(example("resnet18"));
     const std::string title = ">resnet18 on NVIDIA T4, pytorch-eager, fp32<";

@@ -56,6 +56,10 @@ TEST_CASE("batches are not ranked among each other unless something asks for it"
                       choice("b", 8e-3, 1.1, 8), choice("a", 30e-3, 1.1, 64), choice("b", 29e-3, 1.1, 64)},
                      {}) ==
           "best at batch 1 to 8: a, 2.00 times ahead; at 64: b, 1.03 times ahead, a tie within the 90 % intervals");
+    CHECK(verdict_of({choice("a", 1e-3, 1.1, 1), choice("b", 3e-3, 1.1, 1), choice("a", 4e-3, 1.1, 8),
+                      choice("b", 8e-3, 1.1, 8), choice("a", 1e-2, 1.1, 16), choice("b", 4e-2, 1.1, 16),
+                      choice("a", 3e-2, 1.1, 64), choice("b", 9e-2, 1.1, 64)},
+                     {}) == "best at batch 1 to 64: a, 2.00 to 4.00 times ahead");
     std::vector<Choice> rows{choice("a", 3e-3, 1, 4), choice("b", 2e-3, 1, 1), choice("a", 1e-3, 1, 1)};
     Ranking by_batch;
     rank_rows(rows, by_batch);

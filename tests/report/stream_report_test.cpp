@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
+
 #include "ftax/text_graph.hpp"
 
 using namespace ftax;
@@ -31,4 +33,12 @@ output %0
     for (std::size_t i = 0; i < stream.size(); ++i) CHECK_MESSAGE(stream[i].dispatch == expected[i], stream[i].source);
     CHECK(stream.back().flops == 24);
     CHECK(stream.back().bytes == 2 * 24 * 4);
+    // Views and host operators move nothing, and the table says so.
+    std::istringstream lines(stream_table(stream, {}));
+    std::string line;
+    std::getline(lines, line);
+    for (std::size_t i = 0; i < stream.size(); ++i) {
+        std::getline(lines, line);
+        CHECK_MESSAGE(line.ends_with("B") == (expected[i] == kernel), line);
+    }
 }

@@ -80,3 +80,22 @@ TEST_CASE("values folded by an exporter cause a warning under eager PyTorch only
     graph.module_calls.clear();  // another exporter, with meaningless names
     CHECK(onnx_warnings(graph, "pytorch-eager", true).empty());
 }
+
+TEST_CASE("--branch takes the branch that it names, --input the types of torch and of ONNX") {
+    CHECK(parse_branch("a=b=then") == std::pair(std::string("a=b"), true));
+    CHECK(parse_branch("If_3=else") == std::pair(std::string("If_3"), false));
+    for (const char* text : {"=then", "a=Then", "a", "a="}) CHECK(code_of([&] { return parse_branch(text); }) == 2);
+    const std::pair<const char*, int> torch[] = {{"float", 4}, {"double", 8}, {"half", 2},  {"bfloat16", 2},
+                                                 {"long", 8},  {"int", 4},    {"short", 2}, {"char", 1},
+                                                 {"byte", 1},  {"bool", 1}};
+    for (const auto& [name, bytes] : torch) {
+        const InputShape read = parse_input_type(std::string(name) + ":batchx3");
+        REQUIRE(read.dtype);
+        CHECK_MESSAGE(bits_of(*read.dtype) == 8 * bytes, name);
+        CHECK(is_float(*read.dtype) == (std::string("float double half bfloat16").find(name) != std::string::npos));
+        CHECK(read.dims == std::vector<std::string>{"batch", "3"});
+    }
+    CHECK(*parse_input_type("f16:2").dtype == DType::f16);
+    CHECK(parse_input_type("long=5").value == "5");
+    CHECK(code_of([] { return parse_input_type("quaternion:2"); }) == 2);
+}

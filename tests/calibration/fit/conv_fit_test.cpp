@@ -134,6 +134,9 @@ TEST_CASE("conv rows are read with their output size, and refused when a dimensi
     CHECK(std::get<kernels::ConvShape>(row->shape).out_height == 112);
     CHECK(std::get<kernels::ConvShape>(row->shape).kernel_w == 7);
     CHECK(row->order == 40);
+    CHECK_FALSE(row->algorithm);
+    measured.kernel = "volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1";
+    CHECK(operator_row(measured, datasheet("t4"))->algorithm == ConvAlgorithm::winograd_fused);
     measured.shape.erase("stride");
     CHECK_THROWS_AS((void)operator_row(measured, datasheet("t4")), Error);
     measured.shape["stride"] = 1;

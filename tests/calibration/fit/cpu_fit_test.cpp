@@ -55,6 +55,9 @@ TEST_CASE("a network on a fitted CPU takes its dispatch and its kernels in turn"
     CHECK(p.host_s > 0);
     CHECK(p.bound == Bound::compute);
     CHECK(p.kernels == 1);
+    const auto dispatched = fit::cpu_row(graph, truth.device, "libtorch").dispatched;
+    CHECK(dispatched[static_cast<std::size_t>(HostKind::forward)] == 1);
+    CHECK(dispatched[static_cast<std::size_t>(HostKind::conv)] == 1);
 }
 
 TEST_CASE("too few operators are refused, a CPU without a profile too") {

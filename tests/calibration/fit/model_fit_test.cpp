@@ -45,3 +45,28 @@ TEST_CASE("whole models write what they moved; what they say nothing about stays
         CHECK_FALSE(p.parameter.name.starts_with("conv."));
     }
 }
+
+TEST_CASE("a card of another's chip and memory starts from that one's bandwidth, the nearer the surer it is") {
+    const DeviceSpec card = device_spec("a100-sxm4-40gb");
+    const auto fitted_from = [&](double stddev) {
+        DeviceProfileFile start{.version = "1"};
+        start.parameters = {{{"bandwidth", 0.7, stddev, "fitted: example"}, ParameterScope::device, "a100-pcie-40gb"}};
+        KernelParameters truth = kernel_parameters(compose({.version = "1"}, card));
+        truth.sustained.bandwidth = 0.95;
+        const kernels::MemoryShape copy{kernels::MemoryClass::copy, 1 << 26, 1, 1, 1 << 28, 1 << 28, 4};
+        std::vector<fit::ModelRow> rows{{.device = &card, .kernels = {{copy, MathPath::fp32}}, .group = "a100"}};
+        rows[0].latency_s = fit::device_seconds(rows[0], KernelModels(card, truth));
+        fit::ModelFitOptions options;
+        options.fit.starts = 1;
+        options.only = "bandwidth";
+        DeviceProfileFile fitted;
+        (void)fit::fit_models(rows, start, options, fitted);
+        const auto found = std::ranges::find_if(fitted.parameters, [&](const ScopedParameter& p) {
+            return p.parameter.name == "bandwidth" && p.key == card.slug;
+        });
+        return found == fitted.parameters.end() ? 0.7 : found->parameter.value;
+    };
+    const double sure = fitted_from(0.01), unsure = fitted_from(0.5);
+    CHECK(sure < 0.8);
+    CHECK(unsure > 0.88);
+}

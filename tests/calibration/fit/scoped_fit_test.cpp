@@ -128,3 +128,19 @@ TEST_CASE("priors of shared unknowns stay where they are declared, unless each r
     CHECK(fitted(false) < 1.15);
     CHECK(fitted(true) > 1.05 * fitted(false));
 }
+
+TEST_CASE("a left-out device on a host of unknown speed is predicted with that of the others, else with its own") {
+    // Every device takes what its datasheet says; the T4's host takes three times as long as the others'.
+    ScopedFit fit = two_factors({{&t4(), 3}, {&t4(), 3}, {&v100(), 1}, {&v100(), 1}, {&a100(), 1}, {&a100(), 1}});
+    fit.device = {};
+    fit.host = {factor("operator.host", 1, 10)};
+    fit.latency_s = [](std::size_t, const ScopedValues& values, bool) { return values.shared[0] * values.host[0]; };
+    fit.folds = true;
+    fit.left_out_folds = {{.name = "blind"}, {.name = "known", .host_known = true}};
+    const FitReport report = solve(fit).report;
+    const auto errors = [&](const std::string& name) {
+        return std::ranges::find(report.folds, name, &Fold::name)->all.mean;
+    };
+    CHECK(errors("known") < 0.01);
+    CHECK(errors("blind") > 0.3);
+}

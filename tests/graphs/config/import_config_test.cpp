@@ -246,6 +246,21 @@ TEST_CASE("the type of the weights comes from the whole model where its language
     CHECK(type(quantized) == DType::bf16);
 }
 
+TEST_CASE("weights are quantised where the whole model or its language model says so") {
+    const std::string fp8 = R"("quantization_config":{"quant_method":"fp8"})";
+    std::string inner = llama;
+    inner.replace(inner.rfind('}'), 1, "," + fp8 + "}");
+    const auto quantised = [](const std::string& text) {
+        const Graph graph = import(text);
+        return std::ranges::count_if(graph.ops, [](const Op& op) { return !op.text("weights").empty(); });
+    };
+    const auto layers = quantised(inner);
+    CHECK(layers > 0);
+    CHECK(quantised(R"({"model_type":"llava","text_config":)" + inner + "}") == layers);
+    CHECK(quantised(R"({"model_type":"llava",)" + fp8 + R"(,"text_config":)" + llama + "}") == layers);
+    CHECK(quantised(R"({"model_type":"llava","text_config":)" + std::string(llama) + "}") == 0);
+}
+
 TEST_CASE("a model is loaded from a folder, a file, a zoo name and a name of the hub") {
     const TemporaryFolder folder;
     const std::string file = folder.write("config.json", llama);
@@ -485,4 +500,15 @@ TEST_CASE("the router takes as many experts as the file says, and each of their 
         CHECK(rows >= 5 * 7 * taken);  // each expert has as many rows as the one with most
         CHECK(rows < 5 * 7 * taken + 8);
     }
+}
+
+TEST_CASE("a router of groups judges each by its best two experts") {
+    const Graph graph = load_graph("deepseek-v3");
+    std::set<std::int64_t> kept;  // of each group
+    for (const Op& op : graph.ops) {
+        if (op.kind != OpKind::sort || op.outputs.empty()) continue;
+        const auto& shape = graph.tensors[op.outputs[0]].shape;
+        if (shape.size() == 3) kept.insert(graph.expressions.constant_value(shape.back()).value_or(0));
+    }
+    CHECK(kept == std::set<std::int64_t>{2});
 }

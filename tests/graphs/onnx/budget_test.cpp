@@ -143,6 +143,8 @@ TEST_CASE("functions that call functions ten deep and wide end at the limit, tho
     ImportOptions options;
     options.max_nodes = 64;
     CHECK(failure_of([&] { return nested_functions(3, 4).import(options); }).code == ErrorCode::limit);
+    options.max_nodes = 63;  // before any of them is inlined
+    CHECK(failure_of([&] { return nested_functions(3, 4).import(options); }).says("once its functions are inlined"));
     options.max_nodes = 200;
     CHECK(nested_functions(3, 4).import(options).ops.size() == 64);
 }

@@ -136,3 +136,23 @@ TEST_CASE("the number of results of a NonZero is a symbol where the caller names
     CHECK(work_of(given, given.ops.back(), bound).flops == 2 * 7 * 32 * 10);
     CHECK(modelled_flops(given, bound, guessed_operators(given)) == 1);
 }
+
+TEST_CASE("inputs of the same batch follow the one that is named") {
+    OnnxModel model;
+    model.input("a", {"2", "4"}).input("b", {"2", "4"}).input("c", {"1", "4"}).output("y");
+    model.input("d", {"2", "8"}).output("z");
+    model.node("Relu", {"d"}, {"z"});
+    model.node("Add", {"a", "b"}, {"s"});
+    model.node("Add", {"s", "c"}, {"y"});
+    const TemporaryFolder folder;
+    ImportOptions options;
+    options.input_shapes = {{.input = "a", .dims = {"batch", "4"}, .dtype = {}}};
+    const Graph graph = load_graph(folder.write("model.onnx", model.bytes()), options);
+    const auto leading = [&](std::size_t input) {
+        return graph.expressions.to_string(graph.tensors[graph.inputs[input]].shape[0]);
+    };
+    CHECK(leading(0) == "batch");
+    CHECK(leading(1) == "batch");
+    CHECK(leading(2) == "1");
+    CHECK(leading(3) == "batch");
+}

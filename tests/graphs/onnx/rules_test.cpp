@@ -136,3 +136,28 @@ TEST_CASE(
               std::vector<std::int64_t>{5, 1, 2, 12});
     }
 }
+
+TEST_CASE("numbers of eight bits are those of their format") {
+    const auto size = [](int type, int bits) {
+        OnnxModel model;
+        model.output("y");
+        auto* tensor = model.graph().add_initializer();
+        tensor->set_name("n");
+        tensor->set_data_type(type);
+        tensor->add_dims(1);
+        tensor->add_int32_data(bits);
+        OnnxModel::attribute(model.node("Cast", {"n"}, {"i"}), "to", std::int64_t{7});
+        model.node("ConstantOfShape", {"i"}, {"y"});
+        return shape(model);
+    };
+    constexpr int e4m3 = 17, e5m2 = 19;  // of TensorProto.DataType
+    const std::pair<const char*, std::pair<int, int>> numbers[] = {{"[1]", {0x38, 0x3c}},
+                                                                   {"[2]", {0x40, 0x40}},
+                                                                   {"[3]", {0x44, 0x42}},
+                                                                   {"[5]", {0x4a, 0x45}},
+                                                                   {"[8]", {0x50, 0x48}}};
+    for (const auto& [text, bits] : numbers) {
+        CHECK(size(e4m3, bits.first) == text);
+        CHECK(size(e5m2, bits.second) == text);
+    }
+}

@@ -110,6 +110,15 @@ TEST_CASE("the leading dimension of all inputs is batch and a sequence length is
     const Graph other = guessed.import();
     CHECK(shape_of(other) == "batch,8");
     CHECK(other.warnings.size() == 1);
+
+    OnnxModel masked;  // a mask may be longer than the tokens
+    masked.input("attention_mask", {"s0", "s1"}, ::onnx::TensorProto::INT64)
+        .input("ids", {"s0", "s2"}, ::onnx::TensorProto::INT64)
+        .output("y");
+    OnnxModel::attribute(masked.node("Concat", {"attention_mask", "ids"}, {"y"}), "axis", std::int64_t{1});
+    const std::string joined = shape_of(masked.import());
+    CHECK_MESSAGE(joined.find("seq") != std::string::npos, joined);
+    CHECK_MESSAGE(joined.find("attention_mask.1") != std::string::npos, joined);
 }
 
 TEST_CASE("scaled_dot_product: einsum becomes views and one matrix product") {

@@ -390,4 +390,12 @@ TEST_CASE("cond of an exported program is followed into one branch, and --branch
     ImportOptions options;
     options.branches[graph.undecided[0].name] = true;
     CHECK(relus_in(load_program(text, options)) == 1);
+    for (const bool holds : {true, false}) {  // a condition that the exporter knew
+        const std::string known =
+            std::string(R"({"name": "", "arg": {"as_bool": )") + (holds ? "true" : "false") + "}}";
+        const Graph decided = load_program(higher_order("cond", "[" + known + ", " + relu_graph(1, image_sizes) + ", " +
+                                                                    relu_graph(3, image_sizes) + ", " + operand + "]"));
+        CHECK(relus_in(decided) == (holds ? 1 : 3));
+        CHECK(decided.undecided.empty());
+    }
 }

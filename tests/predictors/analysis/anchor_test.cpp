@@ -56,6 +56,18 @@ TEST_CASE("rows with and without matrix products identify the second scalar") {
     }
 }
 
+TEST_CASE("a call that the device waits for tells the host's scale, too") {
+    for (const double scale : {0.5, 3.0}) {
+        AnchorRow waiting = row("resnet18", 1, 0, 0);
+        waiting.host_s = 1e-3;
+        waiting.forward_s = 8e-3;
+        waiting.device_s = 4e-3;
+        waiting.measured_s = scale * waiting.forward_s + waiting.device_s;
+        waiting.predicted_s = waiting.forward_s + waiting.device_s;
+        CHECK(fit_host(std::vector{waiting}).scale == approx(scale).epsilon(0.15));
+    }
+}
+
 TEST_CASE("rows that the device explains do not slow the host down") {
     std::vector<AnchorRow> rows{row("resnet18", 1, 5e-6, 1)};
     rows.push_back({80e-3, 8e-3, 1, 70e-3, "resnet50", "resnet50, batch 128"});

@@ -202,6 +202,15 @@ TEST_CASE("a batch waits for more requests as long as its delay allows") {
         return cost;
     });
     CHECK(drawing.energy_j == 3.0 * static_cast<double>(drawing.steps));
+    for (const std::int64_t cards : {1, 4}) {  // each draws what a step takes of one
+        const Serving pool = ftax::serve(two, {.options = {},
+                                               .step =
+                                                   [](const StepLoad&) {
+                                                       return StepCost{0, 0.01, 0.01, Bound::memory, 3};
+                                                   },
+                                               .cards = cards});
+        CHECK(pool.energy_j == approx(3.0 * static_cast<double>(pool.steps * cards)));
+    }
     const Serving full = serve_batches(two, {.max_batch = 2, .max_delay_s = 0.005}, run);
     CHECK(full.requests[0].latency_s() == approx(0.016));
 }

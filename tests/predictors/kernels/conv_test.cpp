@@ -177,16 +177,16 @@ TEST_CASE("depthwise convolutions run where PyTorch sends them") {
     auto half = square(64, 96, 96, 56, 3, 1, 96);
     half.element_bytes = 2;
     CHECK(is_cudnn_depthwise(half, MathPath::fp16_tensor));
-    CHECK_FALSE(is_cudnn_depthwise(half, MathPath::fp32));  // halves stored on Pascal
+    CHECK_FALSE(convolution::is_cudnn_depthwise(half, MathPath::fp32));  // halves stored on Pascal
     auto wide = half;
     wide.kernel_h = wide.kernel_w = 7;
-    CHECK_FALSE(is_cudnn_depthwise(wide, MathPath::fp16_tensor));
+    CHECK_FALSE(convolution::is_cudnn_depthwise(wide, MathPath::fp16_tensor));
     wide.channels_last = true;
     CHECK(is_cudnn_depthwise(wide, MathPath::fp16_tensor));
     auto few = half;
     few.in_channels = few.groups = 16;
-    CHECK_FALSE(is_cudnn_depthwise(few, MathPath::fp16_tensor));
-    CHECK_FALSE(is_cudnn_depthwise(square(64, 96, 96, 56, 3, 1, 96), MathPath::tf32));
+    CHECK_FALSE(convolution::is_cudnn_depthwise(few, MathPath::fp16_tensor));
+    CHECK_FALSE(convolution::is_cudnn_depthwise(square(64, 96, 96, 56, 3, 1, 96), MathPath::tf32));
 
     const auto rates = compute_only(Architecture::turing, MathPath::fp16_tensor);
     const auto p = declared_parameters();
@@ -497,4 +497,42 @@ TEST_CASE("copies of layouts and filters are kernels of their own where gaps bet
     s.kernel_h = s.kernel_w = 1;
     s.channels_last = true;
     CHECK(helpers(Architecture::hopper) == 0);
+}
+
+TEST_CASE("tiles of few rows cost as much as tiles of few columns") {
+    const auto rates = rates_of(Architecture::volta);
+    const auto p = declared_parameters();
+    for (const double narrow : {0.5, 0.8, 1.0}) {
+        const auto seconds = [&](Tile tile, double rows, double columns) {
+            return convolution::cheapest_tile(std::span(&tile, 1), 1, rows, columns, 512, 8, rates, 1, p, narrow)
+                .compute_s;
+        };
+        for (const auto& [few, many] : {std::pair(64, 128), {32, 128}, {64, 256}}) {
+            const Tile tall(many, few, 256), wide(few, many, 256);
+            CHECK(seconds(tall, 8192, 4096) == approx(seconds(wide, 4096, 8192)));
+        }
+    }
+}
+
+TEST_CASE("cuDNN runs depthwise convolutions in halves, in NCHW only square ones of 32 channels and more") {
+    ConvShape s = square(1, 32, 32, 28, 3, 1, 32);
+    s.element_bytes = 2;
+    const auto runs = [&](auto change) {
+        ConvShape changed = s;
+        change(changed);
+        return convolution::is_cudnn_depthwise(changed, MathPath::fp16_tensor);
+    };
+    CHECK(runs([](ConvShape&) {}));
+    CHECK_FALSE(convolution::is_cudnn_depthwise(s, MathPath::fp32));
+    for (const std::int64_t side : {1, 2, 3, 4, 5, 6, 7})
+        CHECK(runs([&](ConvShape& c) { c.kernel_h = c.kernel_w = side; }) == (side == 1 || side == 3 || side == 5));
+    const std::vector<void (*)(ConvShape&)> others{
+        [](ConvShape& c) { c.in_channels = 31; }, [](ConvShape& c) { c.kernel_w = 5; },
+        [](ConvShape& c) { c.dilation_h = 2; }, [](ConvShape& c) { c.dilation_w = 2; },
+        [](ConvShape& c) { c.element_bytes = 4; }};
+    for (std::size_t i = 0; i < others.size(); ++i) {
+        CHECK_FALSE(runs(others[i]));
+        const bool halves = i + 1 < others.size();
+        CHECK(runs([&](ConvShape& c) { others[i](c), c.channels_last = true; }) == halves);
+    }
 }

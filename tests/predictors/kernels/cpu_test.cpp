@@ -81,6 +81,15 @@ TEST_CASE("a CPU's attention is arithmetic, its softmax traffic, a convolution b
     CHECK(conv.compute_s > 0);
     CHECK(conv.memory_s > 0);
     CHECK(conv.compute_s + conv.memory_s == approx(conv.seconds));
+    // Of a class's arithmetic only the rate of its own class counts.
+    for (const std::int64_t groups : {1, 4, 64}) {
+        ConvShape grouped = shape;
+        grouped.groups = groups;
+        auto faster = test::reference_cpu();
+        (groups == 64 ? faster.parameters.depthwise_flops_per_s : faster.parameters.conv_flops_per_s) *= 2;
+        CHECK(plan(DeviceModel{faster}, grouped, MathPath::fp32).compute_s ==
+              approx(plan(cpu, grouped, MathPath::fp32).compute_s / 2));
+    }
 }
 
 TEST_CASE("a CPU skips masked scores, takes weights from memory and runs grouped convolutions as dense ones") {

@@ -253,3 +253,23 @@ TEST_CASE("cuDNN's attention has tiles of 128 queries for every head") {
         CHECK(models.plan(s, MathPath::bf16_tensor).tile.rows == (head <= 96 ? 192 : 128));
     }
 }
+
+TEST_CASE("a prompt's call takes no less than the sequences that decode in it, however long") {
+    for (const char* device : devices) {
+        const auto models = unfitted(device);
+        double before = 0;
+        for (const std::int64_t length : {64, 4096, 65536, 1 << 20}) {
+            AttentionShape mixed = prefill(1, 64);
+            mixed.decodes = 1;
+            mixed.decode_length = length;
+            AttentionShape alone = mixed;
+            alone.q_length = alone.kv_length = 1;
+            const double together = seconds(models, mixed);
+            CHECK_MESSAGE(together >= 0.99 * seconds(models, alone), device);
+            CHECK_MESSAGE(together >= before, device);
+            before = together;
+        }
+        // One query walks over its keys alone, whatever runs beside it.
+        CHECK_MESSAGE(before > 8 * seconds(models, prefill(1, 64)), device);
+    }
+}

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -360,4 +362,22 @@ TEST_CASE("a product in parts has a second kernel where floors do not contain it
     const GemmShape split{.m = 64, .n = 64, .k = 8192, .linear = true}, whole{.m = 4096, .n = 4096, .k = 768};
     REQUIRE(kernels::plan(split, measured, p).split_k > 1);
     CHECK(added_s(split) > added_s(whole) + measured.floor_s);
+}
+
+TEST_CASE("a block has the threads that its tile's file says") {
+    for (const char* device : devices) {
+        const DeviceSpec& card = device_spec(device);
+        std::ifstream file(FTAX_SOURCE_DIR "/data/architectures/maxwell.json");
+        const auto tiles = nlohmann::json::parse(file)["gemm"]["tiles"]["cuda_core"];
+        for (const GemmCandidate& candidate : card.chip().layers.candidates) {
+            const auto found = tiles.find(candidate.tile.name);
+            if (found == tiles.end()) continue;
+            const auto rates = rates_of(device);
+            const auto p = declared();
+            const GemmShape shape{.m = 4096, .n = 4096, .k = 512, .linear = true};
+            const KernelPlan plan =
+                gemm::plan_choice(shape, {&candidate.tile, 1}, rates, p, gemm::block_rates(rates, p));
+            CHECK_MESSAGE(plan.threads_per_block == (*found)["threads"].get<double>(), candidate.tile.name);
+        }
+    }
 }

@@ -32,6 +32,16 @@ TEST_CASE("a kernel's explanation agrees with its plan and places it in the roof
     CHECK(detail.seconds > detail.compute_s * 0.99);
 }
 
+TEST_CASE("a kernel's ridge is that of the units that it runs on") {
+    const auto models = models_of("a100-pcie-40gb");
+    for (const MathPath path : {MathPath::fp32, MathPath::tf32, MathPath::fp16_tensor, MathPath::int8_tensor}) {
+        const kernels::GemmShape shape{
+            .m = 4096, .n = 4096, .k = 4096, .element_bytes = path < MathPath::fp16_tensor ? 4 : 2, .linear = true};
+        const auto& rates = models.at(path);
+        CHECK(kernel_detail(models, shape, path).ridge == approx(rates.flops_per_s / rates.bandwidth_bytes_per_s));
+    }
+}
+
 TEST_CASE("an explanation names the alternatives that were passed over") {
     const auto turing = models_of("t4");
     const kernels::ConvShape conv{.batch = 8,

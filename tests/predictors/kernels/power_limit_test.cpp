@@ -8,6 +8,7 @@
 #include "ftax/predict.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/nas/network.hpp"
 #include "tests/approx.hpp"
 
@@ -41,6 +42,17 @@ doctest::Approx nearly(double seconds) {
 }
 
 }  // namespace
+
+TEST_CASE("an operation in TF32 takes twice the energy of one in halves") {
+    const DeviceProfile card = device_profile("a100-sxm4-80gb");
+    const KernelModels models(card.device, kernel_parameters(card));
+    const auto seconds = [&](MathPath path, int bytes) {
+        const kernels::GemmShape shape{.m = 8192, .n = 8192, .k = 8192, .element_bytes = bytes, .linear = true};
+        return kernels::within_power(models.plan(shape, path));
+    };
+    // Both are held back by the card's power limit.
+    CHECK(seconds(MathPath::tf32, 4) == approx(2 * seconds(MathPath::fp16_tensor, 2)).epsilon(0.03));
+}
 
 TEST_CASE("a pass slows down as far as its energy asks for") {
     PassPower pass;

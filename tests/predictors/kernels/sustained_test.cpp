@@ -39,6 +39,18 @@ TEST_CASE("int8 of half a GA100's operations per SM and clock sustains a larger 
     }
 }
 
+TEST_CASE("the bonus of a clock beyond the stated boost is none of the full rate of 16-bit sums") {
+    const DeviceSpec& card = device_spec("rtx-2080-ti");
+    SustainedParameters p = initial(card);
+    const MathPath whole = MathPath::fp16_tensor_fp16_accumulate;
+    const auto share = [&](MathPath path) { return device_rates(card, path, p).flops_per_s / *card.peak(path); };
+    for (const double clock : {0.8, 1.0, 1.2}) {
+        p.clock_tensor = clock;
+        CHECK(share(MathPath::fp16_tensor) == approx(clock));
+        CHECK(share(whole) == approx(std::min(clock, 1.0)));
+    }
+}
+
 TEST_CASE("a path the device lacks runs at the rate of its CUDA cores") {
     const DeviceSpec& p4 = device_spec("p4");
     const auto p = initial(p4);

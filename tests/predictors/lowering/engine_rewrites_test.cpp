@@ -518,6 +518,12 @@ TEST_CASE("a compiler drops unread operators, and turns products over one batch 
     Graph graph = parse_text_graph("graph one\n" + attention + "output %y\n");
     rewrites::fuse_into_readers(graph);
     CHECK(graph.ops.back().kind == OpKind::attention);
+    Graph two = parse_text_graph(
+        "graph two\ninput %x f32[2,8,512,32]\ninput %k f32[2,8,32,512]\n%s f32[2,8,512,512] = matmul(%x,%k)\n"
+        "%p f32[2,8,512,512] = softmax(%s) {axis=3}\n%y f32[2,8,512,32] = matmul(%p,%x)\noutput %y\n");
+    rewrites::fuse_into_readers(two);
+    CHECK(count(two, OpKind::attention) == 0);
+    CHECK(count(two, OpKind::matmul) == 2);
 }
 
 TEST_CASE("engines end a product with gelu in either form or relu, and with no other function") {
@@ -533,6 +539,14 @@ TEST_CASE("engines end a product with gelu in either form or relu, and with no o
         const bool fused = function.starts_with("gelu") || function == "relu";
         CHECK(graph.ops.size() == (fused ? 1 : 2));
         CHECK(graph.ops[0].text("epilogue") == (fused ? function : ""));
+        Graph twice = parse_text_graph(
+            "graph g\ninput %x f32[batch,64]\nweight %w f32[32,64]\n%1 f32[batch,32] = linear(%x, %w)\n"
+            "%2 f32[batch,32] = pointwise(%1) {function=\"relu\"}\n"
+            "%3 f32[batch,32] = pointwise(%2) {function=\"" +
+            function + "\"}\noutput %3\n");
+        rewrites::fuse_activation(twice);
+        rewrites::fuse_activation(twice);
+        CHECK(twice.ops.size() == 2);  // a product ends with one function
     }
 }
 

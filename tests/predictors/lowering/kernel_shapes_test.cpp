@@ -436,3 +436,39 @@ output %n
     CHECK(kernels_of("pytorch-eager", Precision::fp32) == 1);
     CHECK(kernels_of("pytorch-eager", Precision::amp) == 1);
 }
+
+TEST_CASE("each attribute of a window goes to its own axis") {
+    const Graph graph = parse_text_graph(R"(graph conv
+input %x f32[batch,8,40,52]
+weight %w f32[16,4,2,3]
+%y f32[batch,16,13,25] = conv(%x,%w) {stride=[3,2] pad_begin=[1,2] pad_end=[1,2] dilation=[5,3] groups=2}
+output %y
+)");
+    const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+    const auto s = std::get<kernels::ConvShape>(
+        kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 2}}), false));
+    CHECK(std::array{s.kernel_h, s.kernel_w, s.stride_h, s.stride_w, s.dilation_h, s.dilation_w} ==
+          std::array<std::int64_t, 6>{2, 3, 3, 2, 5, 3});
+    CHECK(std::array{s.in_height, s.in_width, s.out_height, s.out_width} ==
+          std::array<std::int64_t, 4>{40, 52, 13, 25});
+    CHECK(std::array{s.batch, s.in_channels, s.out_channels, s.groups} == std::array<std::int64_t, 4>{2, 8, 16, 2});
+}
+
+TEST_CASE("a product does its multiply-adds whatever the ranks of its operands, and shares a right one") {
+    const auto shape_of = [](const std::string& a, const std::string& b, const std::string& y, const char* kind,
+                             const char* op) {
+        const Graph graph = parse_text_graph("graph g\ninput %a f32[" + a + "]\n" + kind + " %b f32[" + b +
+                                             "]\n%y f32[" + y + "] = " + op + "(%a,%b)\noutput %y\n");
+        const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+        return std::get<kernels::GemmShape>(
+            kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 6}}), false));
+    };
+    const auto is = [](const kernels::GemmShape& s, std::int64_t batch, std::int64_t m, std::int64_t n,
+                       std::int64_t k) { return s.batch == batch && s.m == m && s.n == n && s.k == k; };
+    CHECK(is(shape_of("batch,5,8", "8,7", "batch,5,7", "input", "matmul"), 1, 30, 7, 8));
+    CHECK(is(shape_of("batch,5,8", "8,7", "batch,5,7", "weight", "matmul"), 1, 30, 7, 8));
+    CHECK(is(shape_of("2,batch,5,8", "8,7", "2,batch,5,7", "input", "matmul"), 1, 60, 7, 8));
+    CHECK(is(shape_of("batch,5,8", "7,8", "batch,5,7", "weight", "linear"), 1, 30, 7, 8));
+    CHECK(is(shape_of("batch,5,8", "batch,8,7", "batch,5,7", "input", "matmul"), 6, 5, 7, 8));
+    CHECK(is(shape_of("2,batch,5,8", "2,batch,8,7", "2,batch,5,7", "input", "matmul"), 12, 5, 7, 8));
+}

@@ -161,3 +161,27 @@ output %z
     const Run older = run_of(text, "tensorrt", "v100-sxm2-16gb", Precision::fp16);
     CHECK(older.schedule.kernels[1].path == MathPath::fp16_tensor);
 }
+
+TEST_CASE("a result that others read, too, stays wide; one that is only quantised after a maximum is stored narrow") {
+    const std::string block = R"(graph block
+input %x f32[batch,64,56,56]
+weight %w1 i8[64,64,3,3]
+%q0 i8[batch,64,56,56] = quantize(%x)
+%d0 f32[batch,64,56,56] = dequantize(%q0)
+%v1 f32[64,64,3,3] = dequantize(%w1)
+%c1 f32[batch,64,56,56] = conv(%d0,%v1) {stride=[1,1] pad_begin=[1,1] pad_end=[1,1] dilation=[1,1] groups=1}
+%m f32[batch,64,28,28] = pool(%c1) {function="max" kernel=[2,2] stride=[2,2] pad_begin=[0,0] pad_end=[0,0]}
+%q4 i8[batch,64,28,28] = quantize(%m)
+%d4 f32[batch,64,28,28] = dequantize(%q4)
+%e f32[batch,64,28,28] = softmax(%d4) {axis=1}
+output %e
+)";
+    const auto stored = [](const std::string& text) {
+        const Run run = run_of(text.c_str(), "tensorrt", "t4", Precision::fp16);
+        const auto conv = std::ranges::find(run.schedule.kernels, KernelClass::conv, &Kernel::cls);
+        REQUIRE(conv != run.schedule.kernels.end());
+        return run.schedule.storage[conv->writes[0]];
+    };
+    CHECK(stored(block) == DType::i8);
+    CHECK(stored(block + "%z f32[batch,64,56,56] = softmax(%c1) {axis=1}\noutput %z\n") == DType::f16);
+}

@@ -99,3 +99,30 @@ TEST_CASE("a prediction says what a precision leaves as it is") {
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0] == "nvfp4: linear layers and experts; embeddings, norms, attention and heads stay bf16");
 }
+
+TEST_CASE("routers, gates and heads keep their weights, layers with longer names do not") {
+    for (const std::string name :
+         {"lm_head", "gate", "router", "shared_expert_gate", "gate_proj", "router_mlp", "proj"}) {
+        const Graph graph = parse_text_graph(
+            "graph g\ninput %x f32[batch,64]\nweight %w f32[128,64]\nweight %v f32[128,128]\n"
+            "%y f32[batch,128] = linear(%x,%w) \"aten::linear\" @model.layers.0.mlp." +
+            name + "\n%z f32[batch,128] = linear(%y,%v)\noutput %z\n");
+        CHECK(graph.ops[0].module.ends_with(name));
+        const Schedule schedule = lowered(graph, "h100-sxm5-80gb", Precision::w4a16);
+        const bool keeps = name == "lm_head" || name == "gate" || name == "router" || name == "shared_expert_gate";
+        CHECK_MESSAGE((schedule.kernels.at(0).operands != Precision::w4a16) == keeps, name);
+    }
+}
+
+TEST_CASE("a framework that computes in f32 stores activations so, weights in halves") {
+    const Graph graph = parse_text_graph(layers);
+    for (const char* framework : {"llama.cpp", "pytorch-eager", "vllm"}) {
+        const LoweringTraits& traits = framework_model(framework).traits;
+        const Schedule schedule = lower(graph, device_spec("a100-sxm4-80gb"), {.precision = Precision::fp16}, traits);
+        for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+            const bool wide = traits.wide_activations && graph.tensors[id].role == TensorRole::activation;
+            CHECK(schedule.storage[id] == (wide ? DType::f32 : DType::f16));
+        }
+    }
+    CHECK(framework_model("llama.cpp").traits.wide_activations);
+}
