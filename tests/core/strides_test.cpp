@@ -35,6 +35,23 @@ output %f
 
 }  // namespace
 
+TEST_CASE("a view steps over what it leaves out") {
+    const std::pair<const char*, const char*> views[] = {
+        {"%v f32[4,3,8] = slice(%x) {axes=[1] step=[2]}", "48,16,1"},
+        {"%v f32[4,6,3] = slice(%x) {axes=[2] step=[3]}", "48,8,3"},
+        {"%v f32[2,3,8] = slice(%x) {axes=[0,1] step=[2,2]}", "96,16,1"},
+        {"%v f32[4,4,8] = slice(%x) {axes=[1] step=[1]}", "48,8,1"},
+        {"%v f32[4,8] = slice(%x) {axes=[1]}", "48,1"},
+        {"%v f32[8,4,6] = transpose(%x) {perm=[2,0,1]}", "1,48,8"},
+        {"%v f32[4,2,8], %w f32[4,4,8] = split(%x) {axis=1}", "48,8,1"},
+        {"%v f32[6,8], %w f32[6,8], %y f32[6,8], %z f32[6,8] = split(%x) {axis=0}", ""}};
+    for (const auto& [view, expected] : views) {
+        Graph graph = parse_text_graph(std::string("graph g\ninput %x f32[4,6,8]\n") + view + "\noutput %v\n");
+        propagate_strides(graph);
+        CHECK_MESSAGE(strides(graph, "v") == expected, view);
+    }
+}
+
 TEST_CASE("convolutions pass channels-last on") {
     Graph graph = parse_text_graph(channel_norm);
     propagate_strides(graph);

@@ -497,6 +497,7 @@ TEST_CASE("the encoder of speech runs once, and its keys and values are part of 
     const auto convolutions = [](const Graph& of) {
         return std::count_if(of.ops.begin(), of.ops.end(), [](const Op& op) { return op.kind == OpKind::conv; });
     };
+    CHECK(std::ranges::count_if(graph.ops, [](const Op& op) { return op.integer("causal", 0) != 0; }) == blocks);
     CHECK(convolutions(generate.predictor().graph()) == 2);
     CHECK(convolutions(generate.decoder().graph()) == 0);
     const Generation g = generate.generate(request);
