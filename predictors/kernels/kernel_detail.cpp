@@ -99,7 +99,7 @@ std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels& mo
     const auto& rates = models.at(path);
     const double touched = kernels::mixture::touched_experts(
         static_cast<double>(s.rows) / static_cast<double>(s.per_token), static_cast<double>(s.per_token),
-        static_cast<double>(s.experts), models.parameters.mixture.spread);
+        static_cast<double>(s.experts), kernels::mixture::spread_of_texts);
     return kernels::tensor_gemm::runs_on_tensor_cores(rates)
                ? fmt::format("{:.0f} of {} experts have rows", touched, s.experts)
                : "a batch of equal products, one per expert";

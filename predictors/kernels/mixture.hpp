@@ -36,6 +36,10 @@ void visit_parameters(MixtureParameters& p, Visit&& visit) {
 
 namespace mixture {
 
+// Tokens of one text choose similar experts; those of the benchmarks behind `spread` are spread more evenly than
+// random. Source: serving.csv and serving_engines.csv, GPT-OSS, Qwen3-30B-A3B, DeepSeek: 0.6 to 1.
+inline constexpr double spread_of_texts = 0.8;
+
 /// Returns the expected number of experts with tokens, at least those of one token and at most those of all tokens.
 /// Source: each token skips a given expert with probability 1 - per_token / experts.
 inline double touched_experts(double tokens, double per_token, double experts, double spread) {
@@ -106,10 +110,8 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
 /// Plans one grouped product on tensor cores.
 inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
                        const MixtureParameters& q) {
-    // Tokens of one text choose similar experts; those of the benchmarks behind `spread` are spread more evenly than
-    // random. Source: serving.csv and serving_engines.csv, GPT-OSS, Qwen3-30B-A3B, DeepSeek: 0.6 to 1.
     MixtureParameters of_texts = q;
-    of_texts.spread = 0.8;
+    of_texts.spread = mixture::spread_of_texts;
     const auto time = mixture::grouped_time(s, device, p, of_texts);
     KernelPlan plan;
     plan.algorithm = "grouped gemm";
