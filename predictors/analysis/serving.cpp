@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string_view>
+#include <utility>
 
 #include "ftax/error.hpp"
 #include "ftax/serve.hpp"
@@ -222,6 +223,8 @@ struct Sequence {
     std::int64_t taken = 0;  ///< tokens of it that the step under way computes
     std::int64_t step = 0;   ///< the number of that step; 0: none
     double last_token_s = 0;
+    std::int64_t joined = -1;  ///< steps of the others that decode when they took it in; -1: it goes by itself
+    std::int64_t ends = 0;     ///< such steps when its last token comes
 };
 
 /// The pages that no sequence holds, in the order in which they are taken. Those that a sequence gave up hold its
@@ -270,7 +273,8 @@ class FreePages {
     std::deque<Stretch> stretches_;
 };
 
-/// The scheduler of one group of cards. Source: vLLM, vllm/v1/core/sched/scheduler.py (schedule).
+/// The scheduler of one group of cards. Sequences that decode go together, at the front of those that run: a step is
+/// one count for all of them. Source: vLLM, vllm/v1/core/sched/scheduler.py (schedule).
 class Scheduler {
   public:
     /// `reads_only`: other servers generate what follows a prompt's first token.
@@ -281,6 +285,7 @@ class Scheduler {
         for (const ServingRequest& request : requests) longest_prompt = std::max(longest_prompt, request.prompt);
         total_pages_ = (options.cache_tokens - shared(longest_prompt)) / options.block_tokens;
         free_ = FreePages(total_pages_);
+        full_.resize(static_cast<std::size_t>(options.block_tokens));
         for (const ServingRequest& request : requests) {
             const std::int64_t tokens = longest(request.prompt, request.output);
             if (pages_of(tokens - shared(request.prompt)) <= total_pages_) continue;
@@ -338,7 +343,16 @@ class Scheduler {
         };
         bool evicted = false;
         const auto take_running = [&](bool prompts, bool decoding) {
-            for (std::size_t i = 0; i < running_.size() && budget > 0 && places > 0; ++i) {
+            if (decoding && together_ > 0) {
+                evicted = make_room();
+                together_step_ = step;
+                load.sequences += together_;
+                load.context += static_cast<double>(cached_);
+                under_way_ += static_cast<std::size_t>(together_);
+                budget -= together_;
+                places -= together_;
+            }
+            for (auto i = static_cast<std::size_t>(together_); i < running_.size() && budget > 0 && places > 0; ++i) {
                 if (running_[i].step != 0 || (decodes(running_[i]) ? !decoding : !prompts)) continue;
                 const std::int64_t tokens = std::min(wanted(running_[i]), budget);
                 bool fits = allocate(running_[i], tokens);
@@ -384,11 +398,25 @@ class Scheduler {
     /// Ends a step: whoever has all its tokens computed gets another, and as many more as its drafts were right.
     /// `leave` takes requests that this server has done its part of.
     void advance(std::int64_t step, double now_s, const std::function<void(std::size_t)>& leave) {
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i < running_.size(); ++i) {
+        auto kept = static_cast<std::size_t>(together_);
+        if (together_step_ == step && together_ > 0) {
+            ++steps_;
+            under_way_ -= kept;
+            cached_ += together_;
+            if (steps_ < next_end_) {
+                record_.gap(now_s - last_token_s_, together_);
+            } else {
+                kept = 0;
+                next_end_ = never;
+            }
+        }
+        for (std::size_t i = kept; i < running_.size(); ++i) {
             Sequence& sequence = running_[i];
             bool ended = false;
-            if (sequence.step == step) {
+            if (sequence.joined >= 0) {
+                record_.gap(now_s - last_token_s_, 1);
+                ended = sequence.ends == steps_;
+            } else if (sequence.step == step) {
                 const bool decoded = decodes(sequence);
                 sequence.computed += decoded ? 1 : sequence.taken;
                 sequence.step = 0;
@@ -408,17 +436,21 @@ class Scheduler {
                     sequence.known += tokens;
                     sequence.generated += tokens;
                     ended = sequence.generated == sequence.output;
-                    if (ended) {
-                        free_.give(sequence.pages);
-                        leave(sequence.request);
-                    }
                 }
             }
-            if (ended) continue;
+            if (ended) {
+                if (sequence.joined >= 0) part(sequence);
+                free_.give(sequence.pages);
+                leave(sequence.request);
+                continue;
+            }
+            if (sequence.joined >= 0) next_end_ = std::min(next_end_, sequence.ends);
             if (kept != i) running_[kept] = sequence;
             ++kept;
         }
         running_.resize(kept);
+        if (together_step_ == step) last_token_s_ = now_s;
+        for (auto i = static_cast<std::size_t>(together_); i < kept && join(running_[i]);) ++i;
     }
 
   private:
@@ -460,7 +492,48 @@ class Scheduler {
         return true;
     }
 
+    /// Lets a sequence decode with the others if it had its last token with them; true where it does.
+    bool join(Sequence& sequence) {
+        if (options_.stages > 1 || options_.draft_tokens > 0 || !decodes(sequence)) return false;
+        if (together_ == 0) last_token_s_ = sequence.last_token_s;
+        if (sequence.last_token_s != last_token_s_) return false;
+        sequence.joined = steps_;
+        sequence.ends = steps_ + sequence.output - sequence.generated;
+        next_end_ = std::min(next_end_, sequence.ends);
+        ++together_;
+        cached_ += sequence.computed;
+        ++full_at(sequence);
+        return true;
+    }
+    /// Takes it out again, with what it has got since.
+    void part(Sequence& sequence) {
+        --together_;
+        --full_at(sequence);
+        const std::int64_t steps = steps_ - std::exchange(sequence.joined, -1);
+        sequence.computed += steps;
+        sequence.known += steps;
+        sequence.generated += steps;
+        sequence.last_token_s = last_token_s_;
+        cached_ -= sequence.computed;
+        if (options_.evicts) sequence.pages = pages_of(sequence.computed - shared(arrivals_[sequence.request].prompt));
+    }
+    /// How many sequences fill their pages at the same steps as this one.
+    std::int64_t& full_at(const Sequence& sequence) {
+        const std::int64_t step = sequence.joined + sequence.room - sequence.computed;
+        return full_[static_cast<std::size_t>(step % options_.block_tokens)];
+    }
+    /// Gives those that decode together the pages of a step; true if that took evictions.
+    bool make_room() {
+        if (!options_.evicts) return false;
+        const std::int64_t& pages = full_[static_cast<std::size_t>(steps_ % options_.block_tokens)];
+        bool evicted = false;
+        for (; pages > free_.count(); evicted = true) evict_youngest();
+        free_.take(pages);
+        return evicted;
+    }
+
     void evict_youngest() {
+        if (running_.back().joined >= 0) part(running_.back());
         Sequence sequence = running_.back();
         running_.pop_back();
         free_.give(sequence.pages, options_.caches_prefixes ? sequence.request : FreePages::no_request);
@@ -480,6 +553,14 @@ class Scheduler {
     std::vector<Sequence> running_;
     std::deque<Sequence> waiting_;
     std::size_t under_way_ = 0;  ///< sequences that a step computes
+    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+    std::int64_t together_ = 0;       ///< sequences that decode together, the first of those that run
+    std::int64_t cached_ = 0;         ///< their tokens in the cache
+    std::int64_t steps_ = 0;          ///< how many were theirs
+    std::int64_t together_step_ = 0;  ///< the last of these
+    std::int64_t next_end_ = never;
+    double last_token_s_ = 0;         ///< when they had their last token
+    std::vector<std::int64_t> full_;  ///< how many need a page, by their steps modulo the tokens of one
     std::mt19937_64 random_{1};
 };
 
