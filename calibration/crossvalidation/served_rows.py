@@ -28,6 +28,7 @@ MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepse
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "b200_sxm": "b200"}
 ENGINES = {"trtllm": "tensorrt-llm@1.2", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
 PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
+BLOCK_SCALED = ("deepseek-v3", "qwen3-235b-a22b")  # checkpoints in fp8
 OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
 UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
 ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
@@ -43,9 +44,10 @@ def model_of(path):
     return MODELS.get(name, name.lower())
 
 
-def precision_of(row, model):
+def precision_of(row, model, block_scaled="fp8"):
     """That of the configuration where it quantises itself."""
-    return () if model.startswith("gpt-oss") else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
+    names = {**PRECISIONS, "fp8": block_scaled if model in BLOCK_SCALED else "fp8"}
+    return () if model.startswith("gpt-oss") else ("--precision", names.get(row["precision"], row["precision"]))
 
 
 def log_normal(draw, median, sigma, most):
@@ -95,7 +97,8 @@ def serving(rows, folder):
         kind = (", client at its limit" if float(first["itl_p95_ms"]) > 1.3 * float(first["itl_p50_ms"]) else
                 ", experts apart" if int(row["ep"]) > 1 else "")
         yield (row["framework"], row["gpu"], model, [
-            model, "--device", row["gpu"], "--framework", row["framework"], *precision_of(row, model), "--tp", row["gpus"],
+            model, "--device", row["gpu"], "--framework", row["framework"],
+            *precision_of(row, model, "fp8_block"), "--tp", row["gpus"],
             "--ep", row["ep"], "--max-num-seqs", row["max_batch"], "--gpu-memory-utilization", 0.95, *ml_energy_requests(folder, row)],
             {"between tokens, p50" + kind: ("itl_p50_s", float(row["itl_p50_ms"]) * 1e-3),
              "between tokens, p90" + kind: ("itl_p90_s", float(row["itl_p90_ms"]) * 1e-3),

@@ -51,6 +51,8 @@ constexpr LoweringTraits vllm_traits = [] {
     // Source: vLLM, moe_align_block_size and count_and_sort_expert_tokens; when they end is from serving_engines.csv,
     // where GPT-OSS under 0.14 takes no more than the products.
     traits.sorts_experts_until = 14;
+    // Source: vLLM 0.11.1, fused_moe.py (fused_experts): DeepGEMM, which its image contains, for any number of tokens.
+    traits.pads_experts_in = 11;
     return traits;
 }();
 // Source: SGLang's release notes, "zero-overhead batch scheduler" (0.4); --chunked-prefill-size; prompts and decoding

@@ -55,6 +55,7 @@ struct GroupedTime {
     double compute_s{}, memory_s{};
     const GemmTile* tile = nullptr;
     double blocks{};
+    double own = 1;  ///< share of the blocks whose rows belong to an expert
 };
 
 inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
@@ -73,9 +74,11 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
     GroupedTime best;
     for (const GemmCandidate& candidate : device.chip->tensor.candidates) {
         const GemmTile& tile = candidate.tile;
-        const double used_rows = of_expert < tile.rows ? of_expert : double(tile.rows);
-        const double row_blocks = round_up(of_expert * tile.inverse_rows);
-        const double blocks = touched * (row_blocks * tiles_over(n, tile.columns, tile.inverse_columns));
+        if (s.padded > 0 && tile.rows != padded_tile_rows) continue;
+        const double used_rows = s.padded > 0 || of_expert > tile.rows ? double(tile.rows) : of_expert;
+        const double own_blocks = touched * round_up(of_expert * tile.inverse_rows);
+        const double row_blocks = s.padded > 0 ? s.padded * tile.inverse_rows : own_blocks;
+        const double blocks = row_blocks * tiles_over(n, tile.columns, tile.inverse_columns);
         const double arithmetic_s = 2 * tile.area * tensor_gemm::step / rates.sm_flops_per_s;
         const double operands_s = tensor_gemm::step * (used_rows * rates.x_bytes + tile.columns * rates.weight_bytes) /
                                   rates.sm_operand_bytes_per_s;
@@ -90,9 +93,10 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
         best.compute_s = time_s;
         best.tile = &tile;
         best.blocks = blocks;
+        best.own = std::min(1.0, own_blocks / row_blocks);
     }
     const double weights = touched * (n * k * rates.weight_bytes);
-    const double activations = rows * (k * rates.x_bytes + n * rates.y_bytes);
+    const double activations = std::max(rows, s.padded) * (k * rates.x_bytes + n * rates.y_bytes);
     const double room = p.l2_share * device.l2_bytes;
     const double kept = room < weights ? room : weights;
     const double reuse = weights < s.weight_reuse_bytes ? double(s.weight_reuse_bytes) : weights;
@@ -112,6 +116,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
                        const MixtureParameters& q) {
     MixtureParameters of_texts = q;
     of_texts.spread = mixture::spread_of_texts;
+    if (s.padded > 0) of_texts.efficiency = 1;  // DeepGEMM's kernel for one product and for groups is the same
     const auto time = mixture::grouped_time(s, device, p, of_texts);
     KernelPlan plan;
     plan.algorithm = "grouped gemm";
@@ -121,7 +126,11 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     plan.floor_s = (s.sorted ? q.floor_s / 2 : p.floor_s) * tensor_gemm::cycle_scale(device, p);
     plan.compute_s = time.compute_s;
     plan.memory_s = time.memory_s;
-    plan.seconds = plan.floor_s + tensor_gemm::overlap(time.compute_s, time.memory_s);
+    plan.seconds =
+        plan.floor_s + tensor_gemm::overlap(time.own * time.compute_s, time.memory_s) + (1 - time.own) * time.compute_s;
+    // Activated and quantised: 2 + 1 and 1 + 0.5 bytes of each result.
+    const double added = s.padded - static_cast<double>(s.rows);
+    if (s.gated) plan.seconds += 4.5 * added * static_cast<double>(s.n) / device.dram_bytes_per_s;
     plan.power_limited_s = plan.seconds;
     return plan;
 }

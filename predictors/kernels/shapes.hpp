@@ -146,6 +146,9 @@ struct QuantizeShape {
     friend bool operator==(const QuantizeShape&, const QuantizeShape&) = default;
 };
 
+/// Rows of a tile of padded experts. Source: DeepGEMM, get_mk_alignment_for_contiguous_layout.
+inline constexpr double padded_tile_rows = 128;
+
 /// Rows of x sorted by expert, each multiplied with its expert's k × n weight.
 struct GroupedGemmShape {
     std::int64_t experts = 1, per_token = 1;  ///< number of experts, total and per token
@@ -154,6 +157,8 @@ struct GroupedGemmShape {
     Precision operands = Precision::fp32;  ///< see GemmShape
     double weight_reuse_bytes = 1e18;      ///< see GemmShape
     bool sorted = false;                   ///< one of two whose rows kernels of the engine's own route and sort
+    double padded = 0;                     ///< rows that are computed in whole tiles; 0: those that there are
+    bool gated = false;                    ///< of padded rows: a kernel activates the results, another quantises them
     friend bool operator==(const GroupedGemmShape&, const GroupedGemmShape&) = default;
 };
 
@@ -230,7 +235,7 @@ struct RecurrentShape {
     return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.columns);
 }
 [[nodiscard]] inline double flops(const GroupedGemmShape& s) {
-    return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.n) * static_cast<double>(s.k);
+    return 2.0 * std::max(static_cast<double>(s.rows), s.padded) * static_cast<double>(s.n) * static_cast<double>(s.k);
 }
 [[nodiscard]] inline double flops(const MixtureShape& s) {
     return (s.gated ? 6.0 : 4.0) * static_cast<double>(s.tokens) * static_cast<double>(s.per_token) *

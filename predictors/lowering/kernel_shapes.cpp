@@ -622,6 +622,14 @@ kernels::GroupedGemmShape grouped_shape(const Graph& graph, const Schedule& sche
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.operands = kernel.operands;
     shape.sorted = kernel.sorts_experts;
+    if (kernel.pads_experts) {
+        // The rows of all cards' experts, and a tile for each of this card's; the first expert's weights multiply tiles
+        // without rows. Source: vLLM 0.11.1, deep_gemm_utils.py (compute_aligned_M, deepgemm_moe_permute).
+        constexpr double tile = kernels::padded_tile_rows;
+        const double rows = static_cast<double>(shape.rows) * static_cast<double>(op.integer("cards", 1));
+        shape.padded = tile * std::ceil((rows + static_cast<double>(shape.experts) * (tile - 1)) / tile);
+        shape.gated = op.integer("gated", 0) != 0;
+    }
     return shape;
 }
 

@@ -394,6 +394,8 @@ class Lowering {
                       .writes = op.outputs};
         kernel.wide_activations = traits_.wide_activations;
         kernel.sorts_experts = options_.libraries.engine < traits_.sorts_experts_until.value_or(0);
+        kernel.pads_experts = options_.libraries.engine == traits_.pads_experts_in &&
+                              operands == Precision::fp8_block && device_.compute_capability_major == 9;
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
         kernel.dot_products =
             format.quantizes_weights() && traits_.dot_products_from > 0 && chip >= traits_.dot_products_from;

@@ -63,6 +63,8 @@ struct LoweringTraits {
     std::optional<int> sorts_logits_from{}, sorts_logits_until{};
     /// From when on experts get their tokens by fewer kernels than those in MixtureParameters::floor_s.
     std::optional<int> sorts_experts_until{};
+    /// The version whose experts with block scales compute whole tiles on Hopper, for each expert and each other card.
+    std::optional<int> pads_experts_in{};
     std::optional<int> mixes_phases_from{};    ///< version from which prompts and decoding share a step
     std::optional<int> chunks_prompts_from{};  ///< version from which prompts are split over steps
     std::int64_t most_captured_sequences = 0;  ///< largest batch of such a graph

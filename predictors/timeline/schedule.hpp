@@ -67,6 +67,7 @@ struct Kernel {
     bool dot_products = false;      ///< see kernels::GemmShape
     bool wide_activations = false;  ///< see LoweringTraits
     bool sorts_experts = false;     ///< see kernels::GroupedGemmShape
+    bool pads_experts = false;      ///< see LoweringTraits
     bool lookup = false;            ///< reads looked_up_elements() of the table reads[0]
     OpId op = no_op;                ///< operator with the dimensions and attributes of a contraction
     std::vector<TensorId> reads, writes;

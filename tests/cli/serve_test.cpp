@@ -234,6 +234,49 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     CHECK_MESSAGE(small.errors.find("room for") != std::string::npos, small.errors);
 }
 
+TEST_CASE("vLLM 0.11 pads block-scaled experts to whole tiles on Hopper") {
+    const auto between_tokens_s = [](const char* framework, const char* device, const char* precision,
+                                     const char* parts) {
+        const ProgramRun run = run_ftax({"serve",
+                                         "qwen3-30b-a3b",
+                                         "--framework",
+                                         framework,
+                                         "--precision",
+                                         precision,
+                                         "--device",
+                                         device,
+                                         "--tp",
+                                         "2",
+                                         "--ep",
+                                         parts,
+                                         "--concurrency",
+                                         "8",
+                                         "--count",
+                                         "16",
+                                         "--prompt",
+                                         "64",
+                                         "--new-tokens",
+                                         "200",
+                                         "-q",
+                                         "--json",
+                                         "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.output);
+        return nlohmann::json::parse(run.output)["rows"][0]["itl_p50_s"].get<double>();
+    };
+    const auto padding_s = [&](const char* device, const char* precision, const char* parts) {
+        return between_tokens_s("vllm@0.11", device, precision, parts) -
+               between_tokens_s("vllm@0.12", device, precision, parts);
+    };
+    // 64 experts a card, each with a tile of its own: 66 tiles of 128 rows, three products of 2048 x 768 in 48 layers.
+    const double computed_s = 48 * 66 * 128 * 2.0 * 3 * 2048 * 768 / 1979e12;
+    CHECK(padding_s("h100-sxm5-80gb", "fp8_block", "2") > computed_s);
+    CHECK(padding_s("h100-sxm5-80gb", "fp8_block", "2") < 4 * computed_s);
+    // Every card has a part of all 128.
+    CHECK(padding_s("h100-sxm5-80gb", "fp8_block", "1") > padding_s("h100-sxm5-80gb", "fp8_block", "2"));
+    CHECK(padding_s("h100-sxm5-80gb", "fp8", "2") == 0);
+    CHECK(padding_s("b200", "fp8_block", "2") == 0);
+}
+
 TEST_CASE("vLLM 0.11 sorts logits for top-p, and tokens for experts, by kernels of their own; later versions do not") {
     const auto between_tokens_s = [](const char* framework, const char* model) {
         const ProgramRun run = run_ftax({"serve", model, "--framework", framework, "--precision", "bf16", "--device",

@@ -98,6 +98,29 @@ TEST_CASE("no mixture beats peak or the bytes of the experts it touches, and mor
     }
 }
 
+TEST_CASE("padded experts compute tiles without tokens, for which they read no weights") {
+    const auto models = fitted("h100-sxm5-80gb");
+    GroupedGemmShape s{
+        .experts = 32, .per_token = 2, .rows = 16, .n = 3072, .k = 4096, .operands = Precision::fp8_block};
+    const MathPath path = precision_spec(s.operands).path;
+    const auto alone = models.plan(s, path);
+    s.padded = 33 * padded_tile_rows;
+    const auto padded = models.plan(s, path);
+    CHECK(padded.blocks * padded.tile.rows * padded.tile.columns == approx(s.padded * 3072));
+    CHECK(flops(s) == 2 * s.padded * 3072 * 4096);
+    CHECK(padded.seconds > flops(s) / models.at(path).peak_flops_per_s);
+    // Its activations are more, its weights are those of the experts with tokens.
+    CHECK(padded.memory_s - alone.memory_s < s.padded * (4096 + 2 * 3072) / models.at(path).dram_bytes_per_s * 1.3);
+    // Tiles without tokens add what they compute.
+    s.padded *= 2;
+    CHECK(models.plan(s, path).seconds - padded.seconds > 0.8 * padded.compute_s);
+    s.gated = true;
+    const double added = (s.padded - 16) * 3072 * 4.5 / models.at(path).dram_bytes_per_s;
+    const double gated_s = models.plan(s, path).seconds;
+    s.gated = false;
+    CHECK(gated_s - models.plan(s, path).seconds == approx(added));
+}
+
 TEST_CASE("groups without tensor cores are a batch of equal products") {
     const auto models = fitted("p100-pcie-16gb");
     const GroupedGemmShape s{.experts = 8, .per_token = 2, .rows = 100, .n = 512, .k = 256, .element_bytes = 4};
