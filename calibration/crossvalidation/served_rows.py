@@ -44,10 +44,11 @@ def model_of(path):
     return MODELS.get(name, name.lower())
 
 
-def precision_of(row, model, block_scaled="fp8"):
-    """That of the configuration where it quantises itself."""
-    names = {**PRECISIONS, "fp8": block_scaled if model in BLOCK_SCALED else "fp8"}
-    return () if model.startswith("gpt-oss") else ("--precision", names.get(row["precision"], row["precision"]))
+def precision_of(row, model, *keys):
+    """That of the configuration where it quantises itself; InferenceX's recipes ask for keys and values in fp8."""
+    if row["precision"] == "fp8" and model in BLOCK_SCALED:
+        return ("--precision", "fp8_block", *keys)
+    return () if model.startswith("gpt-oss") else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
 
 
 def log_normal(draw, median, sigma, most):
@@ -97,8 +98,7 @@ def serving(rows, folder):
         kind = (", client at its limit" if float(first["itl_p95_ms"]) > 1.3 * float(first["itl_p50_ms"]) else
                 ", experts apart" if int(row["ep"]) > 1 else "")
         yield (row["framework"], row["gpu"], model, [
-            model, "--device", row["gpu"], "--framework", row["framework"],
-            *precision_of(row, model, "fp8_block"), "--tp", row["gpus"],
+            model, "--device", row["gpu"], "--framework", row["framework"], *precision_of(row, model), "--tp", row["gpus"],
             "--ep", row["ep"], "--max-num-seqs", row["max_batch"], "--gpu-memory-utilization", 0.95, *ml_energy_requests(folder, row)],
             {"between tokens, p50" + kind: ("itl_p50_s", float(row["itl_p50_ms"]) * 1e-3),
              "between tokens, p90" + kind: ("itl_p90_s", float(row["itl_p90_ms"]) * 1e-3),
@@ -187,7 +187,7 @@ def apart(rows, folder):
             max(1, int(row[f"{worker}_{c}"] or 1)) for c in ("num_workers", "tp_size", "attention_dp_size", "moe_ep_size")]
             for worker in ("prefill", "decode"))
         yield (engine_of(row), DEVICES[row["system"]], model, [
-            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model),
+            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model, "--kv-precision", "fp8"),
             "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
             "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
             "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"]))],
@@ -211,7 +211,7 @@ def engines(rows, folder):
         lengths = (("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", max(5 * clients, 20)) if model in OWN or row["isl"] not in ("1024", "8192") else
                    ("--requests", requests_file(folder, row, clients)))
         yield (engine_of(row), DEVICES[row["system"]], model, [
-            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model),
+            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model, "--kv-precision", "fp8"),
             "--tp", tp, "--dp", dp, "--ep", ep, "--concurrency", clients, *lengths, *recipe(row, model, tp, dp, clients, drafts)],
             figures(row, ", drafted" if drafts else ", groups" if dp > 1 else ", experts apart" if ep > 1 else ""))
 
