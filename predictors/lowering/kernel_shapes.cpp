@@ -326,15 +326,16 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     return shape;
 }
 
-/// Returns true if two tensors of the same shape have different memory orders.
-bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound) {
-    if (a.shape.size() != b.shape.size() || (a.strides.empty() && b.strides.empty())) return false;
+/// Returns true if two tensors of the same shape have different memory orders, the second that of rows if `by_rows`.
+bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound, bool by_rows = false) {
+    const bool in_rows = by_rows || b.strides.empty();
+    if (a.shape.size() != b.shape.size() || (a.strides.empty() && in_rows)) return false;
     std::int64_t step_a = 1, step_b = 1;
     for (std::size_t i = a.shape.size(); i-- > 0;) {
         const std::int64_t size = bound[a.shape[i]];
         if (size != bound[b.shape[i]]) return false;
         const std::int64_t stride_a = a.strides.empty() ? step_a : bound[a.strides[i]];
-        const std::int64_t stride_b = b.strides.empty() ? step_b : bound[b.strides[i]];
+        const std::int64_t stride_b = in_rows ? step_b : bound[b.strides[i]];
         step_a = checked_multiply(step_a, size), step_b = checked_multiply(step_b, size);
         // The fastest dimension determines the coalescing of warps.
         if (size > 1 && (stride_a == 1) != (stride_b == 1)) return true;
@@ -342,35 +343,18 @@ bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound)
     return false;
 }
 
-/// Returns true if neighbours in the memory of a row-major tensor, or of one laid out as `out` if given, are no
-/// neighbours in `in`: the lanes of a warp that writes them in order read a sector each.
-bool is_gathered(const Tensor& in, const Tensor* out, const BoundShapes& bound) {
-    const std::size_t rank = in.shape.size();
-    const auto stride = [&](const Tensor& tensor, std::size_t dim) {
-        if (!tensor.strides.empty()) return bound[tensor.strides[dim]];
-        std::int64_t step = 1;
-        for (std::size_t i = dim + 1; i < rank; ++i) step = checked_multiply(step, bound[tensor.shape[i]]);
-        return step;
-    };
-    if (out != nullptr && out->shape.size() != rank) return false;
-    for (std::size_t dim = rank; dim-- > 0;) {
-        if (bound[in.shape[dim]] == 1 || (out != nullptr && stride(*out, dim) != 1)) continue;
-        return stride(in, dim) > 1;  // of the fastest dimension
-    }
-    return false;
-}
-
-/// Returns the elements that a copy, or a kernel on tensors of different memory orders, reads by single sectors.
-std::int64_t gathered_elements(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+/// Returns the elements that a copy, or a kernel on tensors of different memory orders, reads by single sectors, since
+/// neighbours in the result are no neighbours in memory.
+std::int64_t gathered_elements(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                               const BoundShapes& bound) {
     const bool copies = kernel.memory_class == kernels::MemoryClass::transpose;
-    const Tensor* out = &graph.tensors[kernel.writes[0]];
-    if (copies) out = nullptr;
-    if (kernel.condition == LaunchCondition::unless_in_format_of_result)
-        out = &graph.tensors[graph.ops[kernel.op].outputs[0]];
+    const bool reformats = kernel.condition == LaunchCondition::unless_in_format_of_result;
     std::int64_t elements = 0;
     for (const TensorId id : kernel.reads) {
-        if (graph.tensors[id].known_shape && is_gathered(graph.tensors[id], out, bound))
-            elements = checked_add(elements, element_count(graph.tensors[id], bound));
+        const Tensor& in = graph.tensors[id];
+        const Tensor& out = copies ? in : graph.tensors[kernel.writes[0]];
+        if (in.known_shape && (reformats || differ_in_order(in, out, bound, copies)))
+            elements = checked_add(elements, read_bytes(graph, schedule, bound, id) / element_bytes(schedule, id));
     }
     return elements;
 }
@@ -551,7 +535,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     if (strided >= 0 && kernel.torch > 0 && kernel.torch < first_torch_with_coalescing)
         shape.strided_elements = element_count(graph.tensors[static_cast<TensorId>(strided)], bound);
     if (shape.cls == kernels::MemoryClass::transpose && kernel.torch > 0 && op.integer(rewrites::generated, 0) == 0)
-        shape.strided_elements = gathered_elements(graph, kernel, bound);
+        shape.strided_elements = gathered_elements(graph, schedule, kernel, bound);
     if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
         shape.token = token == "norm" ? kernels::TokenKernel::norm : kernels::TokenKernel::gated;
         shape.vectorized = true;
