@@ -448,18 +448,18 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
     const std::int64_t together = generation.prompts_per_pass, part = generation.prompt_tokens_per_pass;
     const Measurement measured{
         .gpu = row.gpu, .framework = row.framework, .model = row.model, .latency_s = row.latency_s, .line = row.line};
-    struct Pass {
+    struct TimedPass {
         double count;
         Predictor& predictor;
         ShapeBindings bindings;
     };
-    const Pass passes[] = {{static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part),
+    const TimedPass passes[] = {{static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part),
                             generator.predictor(), generator.pass(request, together, part, (row.prompt - part) / 2)},
                            {generation.waves * static_cast<double>(row.new_tokens - 1), generator.decoder(),
                             generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)),
                                            1, row.prompt + row.new_tokens / 2)}};
     AnchorRow sum;
-    for (const Pass& pass : passes) {
+    for (const TimedPass& pass : passes) {
         const AnchorRow one = anchor_row(measured, pass.predictor, pass.bindings);
         if (&pass == passes) {
             sum = one;

@@ -508,7 +508,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         // (tensor_kernel_scan_innermost_dim); 128 rows of 4,000 take 19 to 22 µs on an H100 and an H200.
         const std::int64_t scanned = op.integer("axis", -1);
         if (op.kind == OpKind::cumulative && (scanned == -1 || scanned == rank - 1))
-            shape.waits = static_cast<int>(ceil_quotient(checked_multiply(shape.row_length, 9), 4 * 256));
+            shape.waits = static_cast<int>(ceil_quotient(checked_multiply(shape.row_length, 9), 1024));
         // Vectors of 16 bytes since PyTorch 2.8 (pull requests 151490, 151715) and 2.10 (162440).
         if (shape.cls == kernels::MemoryClass::gather) shape.vectorized = kernel.torch >= 208;
         if (shape.cls == kernels::MemoryClass::concat) {
@@ -526,7 +526,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     // Source: aten/src/ATen/native/cuda/MultiTensorApply.cuh; an H200 takes 7.7 µs for 6 such chunks
     // (data/measurements).
     if (shape.cls == kernels::MemoryClass::copy && kernel.reads == kernel.writes && kernel.torch >= 205)
-        shape.waits = static_cast<int>(ceil_quotient(std::min<std::int64_t>(shape.elements, 65536), 4 * 1024));
+        shape.waits = static_cast<int>(ceil_quotient(std::min<std::int64_t>(shape.elements, 65536), 4096));
     // A reduction loads, then combines what its warps have. Source: kernels of KernelBench's compiled networks on an
     // H200 (data/measurements), 1.6 µs at least where elementwise ones take 0.75.
     shape.waits += 2 * static_cast<int>(op.integer(rewrites::reductions, 0));
