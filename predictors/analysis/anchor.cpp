@@ -453,11 +453,12 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
         Predictor& predictor;
         ShapeBindings bindings;
     };
-    const TimedPass passes[] = {{static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part),
-                            generator.predictor(), generator.pass(request, together, part, (row.prompt - part) / 2)},
-                           {generation.waves * static_cast<double>(row.new_tokens - 1), generator.decoder(),
-                            generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)),
-                                           1, row.prompt + row.new_tokens / 2)}};
+    const TimedPass passes[] = {
+        {static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part), generator.predictor(),
+         generator.pass(request, together, part, (row.prompt - part) / 2)},
+        {generation.waves * static_cast<double>(row.new_tokens - 1), generator.decoder(),
+         generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)), 1,
+                        row.prompt + row.new_tokens / 2)}};
     AnchorRow sum;
     for (const TimedPass& pass : passes) {
         const AnchorRow one = anchor_row(measured, pass.predictor, pass.bindings);
