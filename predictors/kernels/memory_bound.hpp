@@ -183,10 +183,9 @@ inline constexpr double cycles_per_block = 1.2;
 /// aten/src/ATen/native/cuda/Normalization.cuh (batch_norm_elemt: one per plane) and Shape.cu (getCatGridContig: one
 /// per 128 vectors of 16 bytes of the largest part, for each part, up to two waves each).
 inline double launched_blocks(const MemoryShape& shape, const DeviceRates& device) {
-    if (shape.engine) return 0;
+    if (shape.engine || !device.chip->stream_gap_s) return 0;  // without measured gaps, rates contain it
     const auto rows = static_cast<double>(shape.rows);
-    if (shape.cls == MemoryClass::batch_norm) return rows;
-    if (shape.cls != MemoryClass::concat || !shape.vectorized) return 0;
+    if (shape.cls != MemoryClass::concat || !shape.vectorized) return shape.cls == MemoryClass::batch_norm ? rows : 0;
     const double bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
     return rows * std::min(std::ceil(bytes / (128 * 16)), 2 * device.sms * device.max_threads_per_sm / 128);
 }
@@ -212,7 +211,8 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
             if (shape.waits > 0) return shape.waits;
             return shape.elements_per_wait > 0 ? 0 : 2 + std::min(length, 4096.0) / 384;
         case MemoryClass::batch_norm:
-            return 3;  // statistics, then values
+            // Statistics, then values; in half precision another kernel and its gap, where gaps are not apart.
+            return shape.element_bytes == 2 && !device.chip->stream_gap_s ? 14 : 3;
         case MemoryClass::pool:
             return 2;
         case MemoryClass::gather:
@@ -366,8 +366,8 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         sector_bytes * static_cast<double>(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape)) {
         const double hits = 1 - bus_share(footprint_bytes, device, p.residency);
-        const double rate = p.scalar_elements * (1 + (device.chip->scalar_access_ratio - 1) * hits);
-        work_s += traffic_bytes / (rate * (shape.element_bytes * sm_hertz));
+        work_s += traffic_bytes / (p.scalar_elements * (1 + (device.chip->scalar_access_ratio - 1) * hits) *
+                                   (shape.element_bytes * sm_hertz));
     }
     work_s = std::max(
         work_s, memory_bound::launched_blocks(shape, device) * memory_bound::cycles_per_block / device.boost_clock_hz);

@@ -419,6 +419,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         shape.elements = std::max(shape.elements, elements);
     }
     const std::int64_t output_elements = shape.elements;
+    std::int64_t largest_read_bytes = 0;
     for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
         const TensorId id = kernel.reads[i];
         std::int64_t bytes = read_bytes(graph, schedule, bound, id);
@@ -435,6 +436,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         constexpr std::int64_t single_value = 8;
         shape.vectorized = shape.vectorized && (bytes == shape.write_bytes || bytes <= single_value);
         shape.read_bytes = checked_add(shape.read_bytes, bytes);
+        largest_read_bytes = std::max(largest_read_bytes, bytes);
     }
     if (largest == no_tensor) return shape;
     shape.element_bytes = element_bytes(schedule, largest);
@@ -514,11 +516,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         if (shape.cls == kernels::MemoryClass::concat) {
             shape.vectorized = kernel.torch >= 210;
             shape.rows = static_cast<std::int64_t>(kernel.reads.size());
-            shape.row_length = 0;
-            for (const TensorId part : kernel.reads) {
-                if (graph.tensors[part].known_shape)
-                    shape.row_length = std::max(shape.row_length, element_count(graph.tensors[part], bound));
-            }
+            shape.row_length = largest_read_bytes / shape.element_bytes;
         }
     }
     if (op.integer(rewrites::generated, 0) != 0) shape.vectorized = true;
@@ -534,7 +532,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     const std::int64_t strided = op.integer(rewrites::strided_tensor, -1);
     if (strided >= 0 && kernel.torch > 0 && kernel.torch < first_torch_with_coalescing)
         shape.strided_elements = element_count(graph.tensors[static_cast<TensorId>(strided)], bound);
-    if (shape.cls == kernels::MemoryClass::transpose && kernel.torch > 0 && op.integer(rewrites::generated, 0) == 0)
+    if (shape.cls == kernels::MemoryClass::transpose && kernel.gathers && op.integer(rewrites::generated, 0) == 0)
         shape.strided_elements = gathered_elements(graph, schedule, kernel, bound);
     if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
         shape.token = token == "norm" ? kernels::TokenKernel::norm : kernels::TokenKernel::gated;

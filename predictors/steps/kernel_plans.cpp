@@ -38,8 +38,8 @@ PlannedKernel plan_one(const PreparedModel& prepared, const BoundShapes& bound, 
             planned.bound(),
             occupancy(planned, device.sms, device.max_threads_per_sm),
             times,
-            scale * kernels::energy_seconds(planned),
-            planned.helpers};
+            planned.helpers,
+            scale * kernels::energy_seconds(planned)};
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ struct PlannedKernel : kernels::KernelTime {
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;
     std::int32_t launches = 1;  ///< sequential launches; the times are totals
-    double energy_s = 0;        ///< see kernels::energy_seconds
     std::int32_t helpers = 0;   ///< see KernelPlan
+    double energy_s = 0;        ///< see kernels::energy_seconds
 };
 
 /// One plan per kernel of the schedule; nullopt if the binding does not launch it.

@@ -233,8 +233,7 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
         }
     }
     // Other load slows a host for seconds: repetitions are spread over the session, and undisturbed ones count.
-    constexpr int host_repetitions = 3;
-    if (arguments_.device != "cpu") job.repetitions = host_repetitions;
+    if (arguments_.device != "cpu") job.repetitions = 3;
     // Stops at a precision of 1 %: a hundred runs of each of 200 cases would take an hour.
     job.limits = {.min_samples = 10, .min_total_s = 0.1, .max_total_s = 5, .relative_interval = 0.01};
     if (arguments_.quick)

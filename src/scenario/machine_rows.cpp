@@ -11,6 +11,7 @@
 #include "ftax/import.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "predictors/kernels/device_model.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/measurement_file.hpp"
@@ -227,7 +228,9 @@ class Collector {
         }
         if (kernels.empty()) return;
         double count = 0;
-        for (const CountedKernel& kernel : kernels) count += kernel.count;
+        const DeviceModel model = device_model(compose(embedded_device_profile(), *device_));
+        for (const CountedKernel& kernel : kernels)
+            count += kernel.count * (1 + plan(model, kernel.shape, kernel.path).helpers);
         const double gap_s =
             fit::kernel_gap_s(runtime_, framework)
                 .value_or(host_costs(framework_profile(found.framework), found.precision).kernel_gap_s);

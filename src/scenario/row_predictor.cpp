@@ -150,8 +150,7 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
 }
 
 Predictor RowPredictor::build(const Measurement& row, const Conditioned* known) {
-    const bool is_given = host_ && host_->framework == row.framework;
-    FrameworkProfile framework = is_given ? *host_ : framework_profile(row.framework);
+    FrameworkProfile framework = host_ && host_->framework == row.framework ? *host_ : framework_profile(row.framework);
     if (const auto version = framework_version(row)) framework = at_version(std::move(framework), *version);
     DeviceProfile device = device_profile(row.gpu, device_profile_path_);
     if (known) {

@@ -274,6 +274,7 @@ TEST_CASE("a batch norm starts a block per plane, a concatenation at most two wa
     const auto p = initial_parameters();
     auto device = round_device();
     device.bandwidth_bytes_per_s = 1e15;
+    device.chip = &architecture_spec(Architecture::hopper, 0, 0);
     const double block_s = memory_bound::cycles_per_block / device.boost_clock_hz;
     const auto work_s = [&](const MemoryShape& shape) { return plan(shape, device, p).compute_s; };
     CHECK(work_s(rows_of(MemoryClass::batch_norm, 1'000'000, 1)) == approx(1e6 * block_s));
