@@ -14,6 +14,7 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -345,4 +346,21 @@ TEST_CASE("no kernel exceeds the peak rate of its precision or the bandwidth of 
     CHECK(kernels > 100000);
     INFO(fmt::format("{}", fmt::join(too_fast, "\n")));
     CHECK(too_fast.empty());
+}
+
+TEST_CASE("copies around a convolution are kernels of its launch where gaps were measured") {
+    const Graph graph = parse_text_graph(R"(graph one
+input %x f32[batch,64,28,28]
+weight %w f32[64,64,3,3]
+%y f32[batch,64,28,28] = conv(%x,%w) {kernel=[3,3] pads=[1,1,1,1]}
+output %y
+)");
+    const auto kernels = [&](const char* device) {
+        return Predictor(graph, device_profile(device), framework_profile("pytorch-eager"),
+                         {.precision = Precision::fp16, .libraries = {.cudnn = 9}})
+            .predict({{"batch", 8}})
+            .kernels;
+    };
+    CHECK(kernels("t4") == 1);
+    CHECK(kernels("h100-sxm5-80gb") == 4);
 }
