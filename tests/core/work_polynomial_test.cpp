@@ -71,8 +71,9 @@ TEST_CASE("an operator reads each of its operands and writes each of its results
         {"%v f16[4,8] = cast(%x)", 4 * 8 * 4 + 4 * 8 * 2},
         {"%a f32[4,2], %v f32[4,6] = split(%x) {axis=1}", 0}};
     for (const auto& [op, bytes] : cases) {
-        const Graph graph = parse_text_graph(std::string("graph g\ninput %x f32[4,8]\n") + op + "\noutput %v\n", "g");
+        const std::string text = std::string("graph g\ninput %x f32[4,8]\n") + op + "\noutput %v\n";
+        const Graph graph = parse_text_graph(text, "g");
         const Work work = work_of(graph, graph.ops[0], bind(graph, {}));
-        CHECK_MESSAGE(work.read_bytes + work.write_bytes == bytes, op);
+        CHECK_MESSAGE(work.read_bytes + work.write_bytes == bytes, text);
     }
 }

@@ -89,9 +89,10 @@ TEST_CASE("--branch takes the branch that it names, --input the types of torch a
                                                  {"long", 8},  {"int", 4},    {"short", 2}, {"char", 1},
                                                  {"byte", 1},  {"bool", 1}};
     for (const auto& [name, bytes] : torch) {
-        const InputShape read = parse_input_type(std::string(name) + ":batchx3");
+        const std::string text = std::string(name) + ":batchx3";
+        const InputShape read = parse_input_type(text);
         REQUIRE(read.dtype);
-        CHECK_MESSAGE(bits_of(*read.dtype) == 8 * bytes, name);
+        CHECK_MESSAGE(bits_of(*read.dtype) == 8 * bytes, text);
         CHECK(is_float(*read.dtype) == (std::string("float double half bfloat16").find(name) != std::string::npos));
         CHECK(read.dims == std::vector<std::string>{"batch", "3"});
     }

@@ -106,8 +106,9 @@ TEST_CASE("an einsum permutes the operands whose letters are in another order th
                                  "y = Einsum <equation = \"{2}\"> (x, w)",
                                  std::count(w, w + std::char_traits<char>::length(w), ',') + 1, w, equation));
         const auto count = [&](OpKind kind) { return std::ranges::count(graph.ops, kind, &Op::kind); };
-        CHECK_MESSAGE(count(OpKind::transpose) == permuted, equation);
-        CHECK_MESSAGE(count(OpKind::matmul) + count(OpKind::linear) == 1, equation);
+        const std::string of = equation;
+        CHECK_MESSAGE(count(OpKind::transpose) == permuted, of);
+        CHECK_MESSAGE(count(OpKind::matmul) + count(OpKind::linear) == 1, of);
     }
 }
 
