@@ -66,10 +66,12 @@ class Collector {
 
     MachineRows rows() {
         if (!device_) throw Error(ErrorCode::usage, "no row of these files was timed as device_hot or host_dispatch");
+        const DeviceProfile profile = compose(embedded_device_profile(), *device_);
+        const DeviceModel model = device_model(profile);
         MachineRows result{*device_, {}, {}, runtime_};
         for (const auto& [found, seconds] : median_rows()) {
             try {
-                place(found, seconds, result);
+                place(found, seconds, profile, model, result);
             } catch (const Error& error) {
                 if (unusable_.insert(found.name).second) warn_({fmt::format("{}: {}", found.name, error.what())});
             }
@@ -188,7 +190,8 @@ class Collector {
             .first->second;
     }
 
-    void place(const Case& found, double seconds, MachineRows& result) {
+    void place(const Case& found, double seconds, const DeviceProfile& profile, const DeviceModel& model,
+               MachineRows& result) {
         const Graph& graph = this->graph(found);
         const ShapeBindings bindings =
             found.is_operator ? ShapeBindings{} : ShapeBindings(found.sizes.begin(), found.sizes.end());
@@ -199,8 +202,7 @@ class Collector {
         if (found.mode == name_of(bench::Mode::host_dispatch)) {
             const auto batch = bindings.find("batch");
             if (!found.is_operator && batch != bindings.end() && batch->second > largest_host_batch) return;
-            Predictor predictor(graph, compose(embedded_device_profile(), *device_), framework_profile(found.framework),
-                                options);
+            Predictor predictor(graph, profile, framework_profile(found.framework), options);
             const Measurement row{.gpu = device_->slug,
                                   .framework = found.framework,
                                   .precision = found.precision,
@@ -220,15 +222,13 @@ class Collector {
         if (found.is_operator) schedule.weight_bytes *= bench::weight_sets(graph, found.precision, *device_);
         std::vector<CountedKernel> kernels =
             list_kernels(source, schedule, bind(source, bindings), is_channels_last(framework.traits, found.precision));
-        // Operators are measured in their stated precision, networks with PyTorch's defaults: fp32 convolutions use
-        // TF32.
+        // Operators are measured in their stated precision, networks with PyTorch's defaults (TF32 convolutions).
         for (CountedKernel& kernel : kernels) {
             if (found.is_operator && found.precision == Precision::fp32 && kernel.path == MathPath::tf32)
                 kernel.path = MathPath::fp32;
         }
         if (kernels.empty()) return;
         double count = 0;
-        const DeviceModel model = device_model(compose(embedded_device_profile(), *device_));
         for (const CountedKernel& kernel : kernels)
             count += kernel.count * (1 + plan(model, kernel.shape, kernel.path).helpers);
         const double gap_s =
