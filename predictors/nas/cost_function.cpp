@@ -40,7 +40,10 @@ struct CostFunction::State {
           dims(std::move(sizes)),
           site_options(s->options()),
           sites(site_options.size()),
-          segment_of(maker) {}
+          segment_of(maker) {
+        const FrameworkModel& model = model_of(framework);
+        composes = model.rewrites.empty() && !options.channels_last && !model.traits.host_kind;
+    }
 
     const Space* space;
     DeviceProfile device;
@@ -51,6 +54,9 @@ struct CostFunction::State {
     std::vector<int> site_options;
     std::size_t sites;
     SegmentMaker segment_of;
+    /// Whether a block costs the same in every network: not where rewrites join operators of several blocks, or one
+    /// launch is that of the whole network.
+    bool composes = false;
 
     std::shared_mutex mutex;  // guards what follows
     std::unordered_map<Block, std::uint32_t, BlockHash> known;
@@ -111,6 +117,21 @@ struct CostFunction::State {
         return true;
     }
 
+    void predict_whole(std::span<const int> choices, Scratch& scratch) const {
+        const BuiltNetwork built = build_network(*space, choices, scratch.chain);
+        Predictor predictor(built.graph, device, framework, options);
+        scratch.total.clear();
+        for (const std::int64_t batch : batches) {
+            const TimedNetwork network = timed_network(built, predictor, dims, batch);
+            PassPower pass;
+            for (const auto& operations : network.blocks) pass.add(segment_of.power(operations));
+            Segment& total = scratch.total.emplace_back(segment_of.run(network.beginning, 0));
+            for (const auto& operations : network.blocks) {
+                total = total.then(segment_of.block(operations, pass.slowdown()));
+            }
+        }
+    }
+
     [[nodiscard]] static double slowdown_of(std::span<const TimedBlock* const> chain, std::size_t b) {
         PassPower pass;
         for (const TimedBlock* block : chain) pass.add(block[b].power);
@@ -133,7 +154,8 @@ struct CostFunction::State {
             check(architecture, row);
             scratch.chain.clear();
             space->blocks(architecture, scratch.chain);
-            while (!compose(scratch)) {
+            if (!composes) predict_whole(architecture, scratch);
+            while (composes && !compose(scratch)) {
                 reading.unlock();
                 {
                     const std::unique_lock writing(mutex);

@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
 
@@ -177,6 +178,31 @@ TEST_CASE("the cost function synchronises runs where the full predictor does") {
         const Graph graph = nas::build_graph(space, choices);
         Predictor predictor(graph, test_device(), framework, options);
         CHECK(fast[0] == approx(predictor.predict({{"batch", 256}}).latency_s).epsilon(1e-6));
+    }
+}
+
+TEST_CASE("an architecture costs the same after others as alone, under every framework") {
+    for (const std::string& name : framework_names()) {
+        if (framework_model(name).traits.serves_sequences) continue;
+        for (const char* searched : {"nasbench201", "fbnet", "transformer"}) {
+            CAPTURE(name);
+            CAPTURE(std::string(searched));
+            const nas::Space& space = nas::space(searched);
+            FrameworkProfile framework = test_framework();
+            framework.framework = name;
+            const nas::CostFunction cost(space, test_device(), framework, {}, {16}, {.waits_after_blocks = false});
+            std::mt19937 random(4);
+            for (int i = 0; i < 4; ++i) {
+                const std::vector<int> choices = random_choices(space, random);
+                std::vector<double> fast(1);
+                cost.cost(choices, fast);
+                const Graph graph = nas::build_graph(space, choices);
+                Predictor predictor(graph, test_device(), framework, {});
+                ShapeBindings bindings = space.usual_dims();
+                bindings["batch"] = 16;
+                CHECK(fast[0] == approx(predictor.predict(bindings).latency_s).epsilon(0.003));
+            }
+        }
     }
 }
 
