@@ -80,11 +80,11 @@ instructions:
 	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_instructions
 	tests/instructions/check.sh $(BUILD)/test/tests/ftax_instructions --record
 
-# Writes the expected reports in tests/golden anew; read the difference before committing it.
+# Writes the expected reports in tests/golden and the tables of tests/recorded anew; read what changed before committing it.
 golden:
 	$(RUN_CMAKE) -B $(BUILD)/test
 	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_tests
-	FTAX_UPDATE_GOLDEN=1 $(BUILD)/test/tests/ftax_tests --source-file='*/report/*'
+	FTAX_UPDATE_GOLDEN=1 $(BUILD)/test/tests/ftax_tests --source-file='*/report/*,*/recorded/*'
 
 # Draws the pictures of docs/gallery.md anew, with a headless Chromium; look at them before committing them.
 gallery:

@@ -1,13 +1,13 @@
 """Faults planted beside a build: which of them do the tests notice?
 
-    mutants.py BUILD [--pick N] [--seed S] [--only WORD] [--quick] [--table FILE]
-    mutants.py propose N [--seed S]                   # rows for the table: N random faults of the usual kinds
+    mutants.py BUILD [--pick N] [--seed S] [--only WORD] [--without WORD] [--quick] [--table FILE]
 
-A row of table.tsv has a file, a text that occurs in it once, the text that replaces it and what the fault does, between tabs. Texts
+propose.py draws random faults. A row of table.tsv has a file, a text that occurs in it once, the text that replaces it and what the fault does, between tabs. Texts
 that end in ';' are statements, others expressions. The faults are planted in copies of the sources, whose objects are linked in the
-place of those of BUILD: its programs with all faults in them then lie in BUILD/mutants. The environment variable FTAX_MUTANT switches
-one fault on, by its line in the table. Tests of the fault's own folder run first, then the others under `unit`, then those under
-`process`, until one fails or hangs. Fails where more than half live.
+place of those of BUILD: its programs with all faults in them then lie in BUILD/mutants. Faults that do not compile are left out. The
+environment variable FTAX_MUTANT switches one fault on, by its line in the table. A first run of each test records which faults it
+reaches (FTAX_REACHED); only the tests that reach a fault run with it, those of its own folder first, those under `unit` before those
+under `process`, until one fails or hangs. Fails where more than half live.
 """
 import argparse
 import json
@@ -24,14 +24,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).parent / "table.tsv"
-FOLDERS = ("src", "graphs", "predictors", "calibration/fit", "calibration/bench", "calibration/nas")
 OTHER_TARGETS = ("ftax_threads", "ftax_instructions", "ftax_allocation_failures", "ftax_folds", "ftax_torchscript", "ftax_libtorch", "ftax_fuzzer")
 SWITCH = """#ifndef FTAX_MUTANT
 #define FTAX_MUTANT
+#include <fcntl.h>
+#include <unistd.h>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <type_traits>
+inline std::atomic<bool> ftax_seen[100000];
 inline int ftax_planted() { static const int planted = std::getenv("FTAX_MUTANT") ? std::atoi(std::getenv("FTAX_MUTANT")) : 0; return planted; }
-constexpr bool ftax_mutant(int number) { return !std::is_constant_evaluated() && number == ftax_planted(); }
+inline bool ftax_reached(int number) {
+    static const char* const path = std::getenv("FTAX_REACHED");
+    if (path && !ftax_seen[number].exchange(true)) {
+        char line[16];
+        const int file = ::open(path, O_WRONLY | O_APPEND), length = std::snprintf(line, sizeof line, "%d\\n", number);
+        if (file >= 0 && ::write(file, line, static_cast<std::size_t>(length)) > 0) ::close(file);
+    }
+    return number == ftax_planted();
+}
+constexpr bool ftax_mutant(int number) { return !std::is_constant_evaluated() && ftax_reached(number); }
 #endif
 """
 
@@ -39,7 +52,7 @@ constexpr bool ftax_mutant(int number) { return !std::is_constant_evaluated() &&
 def table(path=TABLE):
     """(number, file, old, new, fault) of each row; the number is the row's line."""
     lines = enumerate(path.read_text().splitlines(), 1)
-    return [(number, *line.split("\t")) for number, line in lines if line and not line.startswith("#")]
+    return [(number, *line.replace("⏎", "\n").split("\t")) for number, line in lines if line and not line.startswith("#")]
 
 
 def switched(number, old, new):
@@ -52,7 +65,7 @@ def switched(number, old, new):
 
 
 def compiled(command, build, planted, directory):
-    """Runs a compiler's command of the build for a planted copy of its source, where it is newer than its object; the object."""
+    """Runs a compiler's command of the build for a planted copy of its source, where it is newer than its object; the object, and errors."""
     words = shlex.split(command)
     source = Path(words[words.index("-c") + 1])
     copy = planted / source.relative_to(ROOT)
@@ -61,18 +74,32 @@ def compiled(command, build, planted, directory):
     words[words.index("-c") + 1] = str(copy if copy.exists() else source)
     words[words.index("-o") + 1] = str(target)
     first_option = next(i for i, word in enumerate(words) if word.startswith("-"))
-    words.insert(first_option, f"-I{planted}")
+    words[first_option:first_option] = [f"-I{planted}", f"-I{planted}/include"]
     words = [word.replace(f'"{build}/ftax"', f'"{build}/mutants/ftax"') for word in words] + ["-O1", "-w"]
     command = target.with_suffix(".sh")
     if not (target.exists() and command.exists() and command.read_text() == shlex.join(words)):
-        subprocess.run(words, cwd=directory, check=True)
+        ended = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            return target, ended.stderr
         command.write_text(shlex.join(words))
-    return target
+    return target, ""
 
 
-def plant(build, rows, jobs):
-    """Compiles the sources of the rows with their faults and links the programs; the rows whose text was found once."""
-    texts, planted, found = {}, build / "mutants" / "sources", []
+def refused(errors, planted):
+    """Numbers of the faults at the places of a compiler's errors."""
+    numbers = set()
+    for path, line in set(re.findall(rf"^({re.escape(str(planted))}/\S+?):(\d+):", errors, re.M)):
+        lines = Path(path).read_text().splitlines()[:int(line)]
+        for near in range(1, 9):  # a fault may begin some lines above
+            if found := re.findall(r"ftax_mutant\((\d+)\)", " ".join(lines[-near:])):
+                numbers |= {int(n) for n in found}
+                break
+    return numbers
+
+
+def write_sources(planted, rows):
+    """Writes the sources with the faults of the rows; the rows whose text was found once, and the files."""
+    texts, found = {}, []
     for row in rows:
         number, file, old, new, _ = row
         text = texts.get(file) or ((ROOT / file).read_text() if (ROOT / file).exists() else "")
@@ -81,7 +108,6 @@ def plant(build, rows, jobs):
             found.append(row)
         else:
             print(f"line {number}: not once in {file}, left out: {old}")
-    objects = build / "mutants" / "objects"
     for copy in [p for p in planted.rglob("*") if p.is_file() and str(p.relative_to(planted)) not in texts]:
         copy.unlink()
     for file, text in texts.items():
@@ -89,6 +115,13 @@ def plant(build, rows, jobs):
         if not copy.exists() or copy.read_text() != SWITCH + text:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(SWITCH + text)
+    return found, texts
+
+
+def plant(build, rows, jobs):
+    """Compiles the sources of the rows with their faults and links the programs; the rows that were found and compile."""
+    planted, objects = build / "mutants" / "sources", build / "mutants" / "objects"
+    found, texts = write_sources(planted, rows)
     commands = json.loads((build / "compile_commands.json").read_text())
     dependencies, headers = {}, {str(ROOT / file) for file in texts if file.endswith(".hpp")}
     listed = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True).stdout
@@ -108,15 +141,33 @@ def plant(build, rows, jobs):
         entry["output"] = shlex.split(entry["command"])[shlex.split(entry["command"]).index("-o") + 1]
     concerned = [e for e in commands if (ROOT in Path(e["file"]).parents) and is_concerned(e)]
     made = {}
-    for entry in concerned:  # an object older than a file it includes is compiled again
-        target = objects / entry["output"]
-        below = [planted / Path(f).relative_to(ROOT) if Path(f).is_relative_to(ROOT) and (planted / Path(f).relative_to(ROOT)).exists() else Path(f)
-                 for f in dependencies.get(entry["output"], set()) | {entry["file"]}]
-        if target.exists() and any(f.exists() and f.stat().st_mtime > target.stat().st_mtime for f in below):
-            target.unlink()
-    with ThreadPoolExecutor(jobs) as pool:
-        for entry, target in zip(concerned, pool.map(lambda e: compiled(e["command"], build, planted, e["directory"]), concerned)):
-            made[entry["output"]] = target
+
+    def remove_outdated():  # an object older than a file it includes is compiled again
+        for entry in concerned:
+            target = objects / entry["output"]
+            below = [planted / Path(f).relative_to(ROOT) if Path(f).is_relative_to(ROOT) and (planted / Path(f).relative_to(ROOT)).exists() else Path(f)
+                     for f in dependencies.get(entry["output"], set()) | {entry["file"]}]
+            if target.exists() and any(f.exists() and f.stat().st_mtime > target.stat().st_mtime for f in below):
+                target.unlink()
+
+    # Sources with faults first and one source for each header, so that a fault that does not compile ends few compilations.
+    first = [e for e in concerned if str(Path(e["file"]).relative_to(ROOT)) in texts]
+    for header in headers:
+        first += [e for e in concerned if header in dependencies.get(e["output"], set())][:1]
+    for entries in [first] * 6 + [concerned] * 4:
+        remove_outdated()
+        with ThreadPoolExecutor(jobs) as pool:
+            results = list(pool.map(lambda e: compiled(e["command"], build, planted, e["directory"]), entries))
+        made = {e["output"]: target for e, (target, _) in zip(entries, results)}
+        errors = "\n".join(text for _, text in results)
+        wrong = refused(errors, planted)
+        if errors.strip() and not wrong:
+            sys.exit(errors)
+        if wrong:
+            print(f"{len(wrong)} faults do not compile: {sorted(wrong)}", flush=True)
+            found, texts = write_sources(planted, [row for row in found if row[0] not in wrong])
+        elif entries is concerned:
+            break
     linked = subprocess.run(["ninja", "-C", build, "-t", "commands", "ftax_tests", "ftax_program"], capture_output=True, text=True, check=True).stdout
     for program in ("ftax", "ftax-fit", "tests/ftax_tests"):
         command = re.search(rf"^: && (.* -o {program} .*) && :$", linked, re.M)
@@ -162,98 +213,78 @@ def shared_folders(folder, file):
     return len(os.path.commonprefix([folder.split("/"), file.removeprefix("src/").split("/")])) if folder else 0
 
 
-def killer(mutant, tests, seconds, quick=False):
+def ended(command, seconds, **environment):
+    """A test's exit status, and the processor's time that it took; it may take twenty seconds and six times what it usually takes."""
+    most = int(20 + 6 * seconds)  # of the processor: others may use this machine
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1", **environment}, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)))
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime
+
+
+def reach_of(build, tests, jobs):
+    """What each test takes and which faults it evaluates, all of them off. Tests that fail so are left out."""
+    def run_without(number, test):
+        path = build / "mutants" / f"reached.{number}"
+        path.write_text("")
+        code, seconds = ended(test[2], 100, FTAX_MUTANT="0", FTAX_REACHED=str(path))
+        reached = {int(n) for n in path.read_text().split()}
+        path.unlink()
+        if code not in (0, 77):  # 77: skipped; one test watches which files are opened
+            code, seconds = ended(test[2], 100, FTAX_MUTANT="0")
+            if code not in (0, 77):
+                print(f"fails without a fault, left out: {test[1]}:{test[0]} {Path(test[2][-2]).name}", flush=True)
+                return None
+        return (*test, seconds, reached)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return [t for t in pool.map(run_without, range(len(tests)), tests) if t]
+
+
+def killer(mutant, tests, quick=False):
     """The test that notices a fault; None where it lives."""
     number, file = mutant[:2]
-    if quick:
-        tests = [t for t in tests if not t[0] or (t[1] == "unit" and shared_folders(t[0], file))]
-    for test in sorted(tests, key=lambda t: (-shared_folders(t[0], file), t[1] != "unit", seconds.get(str(t[2]), 0))):
-        environment = {**os.environ, "FTAX_MUTANT": str(number), "ASAN_OPTIONS": "allocator_may_return_null=1"}
-        most = int(20 + 6 * seconds.get(str(test[2]), 100))  # of the processor: others may use this machine
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        ended = subprocess.run(test[2], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most))).returncode
-        if number == 0:
-            seconds[str(test[2])] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        if ended not in (0, 77):  # 77: skipped
-            return f"{test[1]}:{test[0] or Path(test[2][-2]).name}"
+    tests = [t for t in tests if number in t[4] and not (quick and t[0] and not (t[1] == "unit" and (shared_folders(t[0], file) or "recorded" in t[0])))]
+    for folder, label, command, seconds, _ in sorted(tests, key=lambda t: (-shared_folders(t[0], file), t[1] != "unit", t[3])):
+        code, _ = ended(command, seconds, FTAX_MUTANT=str(number))
+        if code not in (0, 77):
+            return f"{label}:{folder or Path(command[-2]).name}"
     return None
 
 
-def run(build, pick, seed, only, jobs, quick, path):
-    rows = [row for row in table(path) if any(only in cell for cell in row[1:])]
-    if pick:
-        print(f"seed {seed}")
-        rows = random.Random(seed).sample([row for row in rows if row[1].endswith(".cpp")], pick)
-    mutants = plant(build, rows, jobs)
-    tests, lived = tests_of(build), []
-    recorded = build / "mutants" / "seconds.json"  # of the tests without a fault; deleted, they run again
-    seconds = json.loads(recorded.read_text()) if recorded.exists() else {}
-    if not seconds and not pick:
-        if failing := killer((0, ""), tests, seconds):
-            sys.exit(f"{failing} fails without a fault")
-        recorded.write_text(json.dumps(seconds))
-    with ThreadPoolExecutor(jobs) as pool:
-        for mutant, found in zip(mutants, pool.map(lambda m: killer(m, tests, seconds, quick), mutants)):
+def run(build, given):
+    rows = [row for row in table(given.table) if any(given.only in cell for cell in row[1:])]
+    if given.pick:
+        print(f"seed {given.seed}")
+        rows = random.Random(given.seed).sample([row for row in rows if row[1].endswith(".cpp")], given.pick)
+    mutants = plant(build, rows, given.jobs)
+    tests, lived = [t for t in tests_of(build) if not given.without or given.without not in t[0]], []
+    tests = reach_of(build, tests, given.jobs)
+    unreached = [m for m in mutants if not any(m[0] in t[4] for t in tests)]
+    print(f"{len(unreached)} of {len(mutants)} faults are reached by no test", flush=True)
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for mutant, found in zip(mutants, pool.map(lambda m: killer(m, tests, given.quick), mutants)):
             number, file, old, new, fault = mutant
-            print(f"{found or 'LIVES':40} {number:4} {file}: {fault}" + ("" if found else f"\n    {old}  ->  {new}"), flush=True)
+            lives = "NOT REACHED" if mutant in unreached else "LIVES"
+            print(f"{found or lives:40} {number:4} {file}: {fault}" + ("" if found else f"\n    {old}  ->  {new}"), flush=True)
             lived += [] if found else [mutant]
     print(f"{len(mutants) - len(lived)} of {len(mutants)} faults were noticed")
+    for folder in ("graphs/", "predictors/", "calibration/", "src/core/", "src/io/", "src/report/", "src/scenario/", "src/cli/"):
+        here = [m for m in mutants if m[1].startswith(folder)]
+        print(f"    {folder:16} {len([m for m in here if m not in lived])} of {len(here)}")
     return len(lived) <= len(mutants) / 2
-
-
-KINDS = [(r" <= ", " < ", "excludes the bound"), (r" >= ", " > ", "excludes the bound"), (r" < ", " <= ", "includes the bound"),
-         (r" > ", " >= ", "includes the bound"), (r" == ", " != ", "tests the opposite"), (r" && ", " || ", "either suffices"),
-         (r" \|\| ", " && ", "needs both"), (r" \+ ", " - ", "subtracts"), (r" - ", " + ", "adds"), (r" \* ", " / ", "divides"),
-         (r"std::min", "std::max", "takes the larger"), (r"std::max", "std::min", "takes the smaller"),
-         (r"!(?=[a-z(])", "", "tests the opposite"), (r"\btrue\b", "false", "says no"), (r"\bfalse\b", "true", "says yes"),
-         (r" \+ [^+;()]+(?=;)", "", "drops the last term"), (r" \* [^*;()+]+(?=;)", "", "drops the last factor"),
-         (r" \+ 1\b", "", "one fewer"), (r" - 1\b", "", "one more"), (r" \? (.+) : (.+)(?=;)", r" ? \2 : \1", "swaps the cases")]
-
-
-def candidates(file):
-    text = (ROOT / file).read_text()
-    for line in re.findall(r"^ +((?:return .+|[\w.\->\[\]]+ [-+*]?= .+);|if \(.+\) .*;|if \(.+\) \{)$", text, re.M):
-        if text.count(line) != 1 or "\t" in line or "[&]" in line or "format(" in line or "Error(" in line or '"' in line:
-            continue
-        old = re.match(r"if (\(.+\))(?: \{| return.*| continue;| break;)$", line)
-        old = old.group(1) if old and old.group(1).count("(") == old.group(1).count(")") else line
-        if line.startswith("if") and (old == line or " = " in old or text.count(old) != 1):
-            continue
-        for pattern, replacement, fault in KINDS:
-            new = re.sub(pattern, replacement, old, count=1)
-            balanced = all(new.count(a) == new.count(b) for a, b in ("()", "{}", "[]"))
-            if new != old and balanced and not re.search(r"[{;].*\S", old.rstrip(";")) and ("&&" not in old or "auto" not in old):
-                yield file, old, new, fault
-
-
-def propose(count, seed):
-    files = [str(p.relative_to(ROOT)) for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.[ch]pp"))]
-    chosen, draw = [], random.Random(seed)
-    taken = {row[2] for row in table()} if TABLE.exists() else set()
-    found = [list(candidates(file)) for file in files if "python/" not in file and "/cuda" not in file and "libtorch" not in file]
-    found = [rows for rows in found if rows]
-    while len(chosen) < count:
-        row = draw.choice(draw.choice(found))
-        if row[1] not in taken:
-            taken.add(row[1])
-            chosen.append(row)
-    for row in sorted(chosen):
-        print("\t".join(row))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", help="or propose N")
-    parser.add_argument("count", type=int, nargs="?", default=0)
+    parser.add_argument("build", type=Path)
     parser.add_argument("--pick", type=int, default=0)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--only", default="")
-    parser.add_argument("--quick", action="store_true", help="only tests of the fault's folders, and those of whole reports")
+    parser.add_argument("--without", default="", help="leave out tests of the folders with this word")
+    parser.add_argument("--quick", action="store_true", help="only tests of the fault's folders, of recorded tables, and of whole reports")
     parser.add_argument("--table", type=Path, default=TABLE, help="other faults, as a reviewer writes them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    given = parser.parse_args()
-    if given.build == "propose":
-        propose(given.count, given.seed)
-    else:
-        sys.exit(not run(Path(given.build).resolve(), given.pick, given.seed, given.only, given.jobs, given.quick, given.table))
+    arguments = parser.parse_args()
+    sys.exit(not run(arguments.build.resolve(), arguments))

@@ -1,0 +1,222 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <tuple>
+
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
+#include "predictors/timeline/launch_costs.hpp"
+#include "tests/recorded/recorded.hpp"
+
+// Predictions of networks and of single operators under every framework, on every generation of cards: whatever
+// changes one of them shows. tests/recorded/draw.py has drawn the rows.
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+/// "key=value" words, separated by spaces; a word without a value is "1".
+using Words = std::map<std::string, std::string>;
+
+Words words_of(const std::string& text) {
+    Words words;
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) {
+        const std::size_t at = word.find('=');
+        words[word.substr(0, at)] = at == std::string::npos ? "1" : word.substr(at + 1);
+    }
+    return words;
+}
+
+int integer(const Words& words, const std::string& key, int fallback) {
+    const auto found = words.find(key);
+    return found == words.end() ? fallback : std::stoi(found->second);
+}
+
+PredictOptions predict_options(const Words& words) {
+    PredictOptions options;
+    if (words.contains("precision")) options.precision = *precision_from_name(words.at("precision"));
+    options.channels_last = words.contains("channels_last");
+    options.synchronized = words.contains("synchronized");
+    options.copies = words.contains("copies");
+    if (words.contains("padding")) options.padding = std::stod(words.at("padding"));
+    options.libraries.cudnn = integer(words, "cudnn", options.libraries.cudnn);
+    options.libraries.tensorrt = integer(words, "tensorrt", options.libraries.tensorrt);
+    options.libraries.engine = integer(words, "engine", options.libraries.engine);
+    options.libraries.torch = integer(words, "torch", options.libraries.torch);
+    return options;
+}
+
+ImportOptions import_options(const Words& words) {
+    ImportOptions options;
+    options.tensor_parallel = integer(words, "tp", 1);
+    options.data_parallel = integer(words, "dp", 1);
+    options.expert_parallel = integer(words, "ep", 1);
+    options.last_layers = integer(words, "last", 0);
+    if (words.contains("kv")) options.cache.kind = *cache_kind_from_name(words.at("kv"));
+    if (words.contains("kvtype")) options.cache.type = *dtype_from_name(words.at("kvtype"));
+    return options;
+}
+
+/// Single operators and short chains by name: lines of operators.txt, "name: statement; statement".
+const std::map<std::string, std::string>& operators() {
+    static const std::map<std::string, std::string> graphs = [] {
+        std::map<std::string, std::string> result;
+        std::ifstream file(std::string(FTAX_SOURCE_DIR) + "/tests/recorded/operators.txt");
+        for (std::string line; std::getline(file, line);) {
+            const std::size_t at = line.find(": ");
+            if (at == std::string::npos) continue;
+            std::string text = "graph " + line.substr(0, at) + "\n" + line.substr(at + 2) + "\n";
+            for (std::size_t i; (i = text.find("; ")) != std::string::npos;) text.replace(i, 2, "\n");
+            result[line.substr(0, at)] = text;
+        }
+        return result;
+    }();
+    return graphs;
+}
+
+const Graph& graph_of(const std::string& model, const Words& words) {
+    static std::map<std::string, Graph> graphs;
+    const ImportOptions options = import_options(words);
+    const std::string key = fmt::format("{} {} {} {} {} {} {}", model, options.tensor_parallel, options.data_parallel,
+                                        options.expert_parallel, options.last_layers,
+                                        static_cast<int>(options.cache.kind), static_cast<int>(options.cache.type));
+    const auto found = graphs.find(key);
+    if (found != graphs.end()) return found->second;
+    const auto text = operators().find(model);
+    Graph graph = text == operators().end() ? load_graph(model, options) : parse_text_graph(text->second, model);
+    return graphs.emplace(key, std::move(graph)).first->second;
+}
+
+void add(Digest& digest, const LaunchCosts& launch, const Graph& graph) {
+    if (launch.op != no_op) digest.add(name_of(graph.ops[launch.op].kind)).add(graph.ops[launch.op].source);
+    for (const double value :
+         {launch.host_s, launch.device_s, launch.boost_s, launch.power_limited_s, launch.throttling_s,
+          launch.sm_active_s, launch.warps_active_s, static_cast<double>(launch.module_calls),
+          static_cast<double>(launch.list_parts), static_cast<double>(launch.step_launches),
+          static_cast<double>(launch.kernels), static_cast<double>(launch.factor), launch.blas_call ? 1.0 : 0.0,
+          static_cast<double>(launch.host_kind), static_cast<double>(launch.bound)}) {
+        digest.add(value);
+    }
+}
+
+void add(Digest& digest, const Prediction& p) {
+    for (const double value :
+         {p.copies_s, p.host_relative_stddev, p.device_relative_stddev, p.widest_component_stddev, p.closed_form_s,
+          p.sm_active, p.warp_occupancy, p.coverage.nodes, p.coverage.flops, p.coverage.time}) {
+        digest.add(value);
+    }
+    digest.add(p.widest_component).add(name_of(p.bound));
+    for (const std::string& warning : p.warnings) digest.add_printed(warning);
+}
+
+void add(Digest& digest, const Explanation& explanation) {
+    for (const Span& span : explanation.timeline) {
+        digest.add(span.host_start_s).add(span.host_end_s).add(span.device_start_s).add(span.device_end_s);
+    }
+    for (const auto& kernels : explanation.kernels) {
+        for (const KernelDetail& k : kernels) {
+            digest.add_printed(k.name).add(k.path).add_printed(k.reason);
+            for (const double value : {k.seconds, k.compute_s, k.memory_s, k.waves, k.flops, k.bytes, k.ridge}) {
+                digest.add(value);
+            }
+        }
+    }
+}
+
+/// A run of one row: the options of the predictor, and the sizes.
+struct Scenario {
+    const std::string &model, &sizes, &device, &framework, &options;
+};
+
+/// The last predictor, for rows that follow each other with other sizes.
+struct Last {
+    std::string key;
+    std::unique_ptr<Predictor> predictor;
+};
+
+struct Run {
+    Prediction prediction;
+    MemoryUse memory;
+    std::size_t launches = 0;
+    Digest digest;
+};
+
+Run run(const Scenario& s, Last& last) {
+    const Words words = words_of(s.options);
+    const std::string key = fmt::format("{} {} {} {}", s.model, s.device, s.framework, s.options);
+    if (last.key != key) {
+        last.predictor = std::make_unique<Predictor>(
+            graph_of(s.model, words), device_profile(s.device),
+            framework_profile(s.framework, words.contains("host") ? words.at("host") : ""), predict_options(words));
+        last.key = key;
+    }
+    Predictor& predictor = *last.predictor;
+    ShapeBindings bindings;
+    for (const auto& [symbol, value] : words_of(s.sizes)) bindings[symbol] = std::stoll(value);
+    std::vector<LaunchCosts> launches;
+    Run run{.prediction = predictor.predict(bindings, launches), .memory = predictor.memory(bindings)};
+    const auto& [p, m] = std::tie(run.prediction, run.memory);
+    run.launches = launches.size();
+    add(run.digest, p);
+    for (const double value : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s, p.power_w, m.weights_bytes,
+                               m.cache_bytes, m.activations_bytes, m.workspace_bytes, m.context_bytes}) {
+        run.digest.add(value);
+    }
+    for (const LaunchCosts& launch : launches) add(run.digest, launch, predictor.graph());
+    if (launches.size() < 40) add(run.digest, predictor.explain(bindings));
+    return run;
+}
+
+std::vector<std::string> all_figures(std::span<const std::string> row, Last& last) {
+    const Run r = run({row[0], row[1], row[2], row[3], row[4]}, last);
+    const Prediction& p = r.prediction;
+    return {figure(p.latency_s),
+            figure(p.low_s),
+            figure(p.high_s),
+            figure(p.host_s),
+            figure(p.device_s),
+            figure(static_cast<double>(p.kernels)),
+            figure(static_cast<double>(r.launches)),
+            figure(p.power_w * p.latency_s),
+            figure(r.memory.total_bytes()),
+            figure(static_cast<double>(p.warnings.size())),
+            r.digest.text()};
+}
+
+}  // namespace
+
+TEST_CASE("single operators and short chains cost what is recorded") {
+    Last last;
+    check_recorded("operators.tsv", 5, [&](std::span<const std::string> row) { return all_figures(row, last); });
+}
+
+TEST_CASE("networks cost what is recorded") {
+    Last last;
+    check_recorded("networks.tsv", 5, [&](std::span<const std::string> row) { return all_figures(row, last); });
+}
+
+TEST_CASE("operators and networks cost what is recorded under every framework") {
+    check_recorded("matrix.tsv", 4, [&](std::span<const std::string> row) {
+        std::vector<std::string> cells;
+        for (const std::string& framework : framework_names()) {
+            Last last;
+            try {
+                const Run r = run({row[0], row[1], row[2], framework, row[3]}, last);
+                cells.push_back(fmt::format("{:.5g}/{}", r.prediction.latency_s, r.digest.text(4)));
+            } catch (const Error& error) {
+                cells.push_back(Digest().add(error.what()).text(4));
+            }
+        }
+        return cells;
+    });
+}

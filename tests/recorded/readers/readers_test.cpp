@@ -1,0 +1,428 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "ftax/error.hpp"
+#include "ftax/expression.hpp"
+#include "ftax/graph_builder.hpp"
+#include "ftax/import.hpp"
+#include "ftax/nas.hpp"
+#include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+#include "graphs/config/import_config.hpp"
+#include "src/io/device_file.hpp"
+#include "src/io/kineto_trace.hpp"
+#include "src/io/measurement_file.hpp"
+#include "src/io/profile_file.hpp"
+#include "src/io/stack_file.hpp"
+#include "src/io/uncertainty_file.hpp"
+#include "tests/graphs/pt2/archives.hpp"
+#include "tests/recorded/recorded.hpp"
+
+// Every field of every kind of file, left out and given another value: what the readers make of it, or how they refuse
+// it.
+
+using namespace ftax;
+using namespace ftax::test;
+using nlohmann::ordered_json;
+
+namespace {
+
+std::string read(const std::string& path) {
+    std::ifstream file(std::string(FTAX_SOURCE_DIR) + "/" + path, std::ios::binary);
+    REQUIRE_MESSAGE(file, path, " is missing");
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string described(const Graph& graph) {
+    std::string text = to_text(graph);
+    ShapeBindings bindings;
+    for (const std::string& symbol : graph.expressions.symbols()) bindings[symbol] = 2;
+    const Work work = total_work(graph, ftax::bind(graph, bindings));
+    for (const ModuleCall& call : graph.module_calls) text += call.path + call.type;
+    for (const std::string& warning : graph.warnings) text += warning;
+    return text + fmt::format("{} {} {}", work.flops, work.read_bytes, work.write_bytes);
+}
+
+std::string described(const std::vector<Parameter>& parameters) {
+    std::string text;
+    for (const Parameter& p : parameters)
+        text += fmt::format("{} {} {} {};", p.name, p.value, p.relative_stddev, p.source);
+    return text;
+}
+
+/// Two passes of a small network on a card.
+std::string described(const DeviceSpec& spec) {
+    static const Graph graph = [] {
+        GraphBuilder net("net");
+        const TensorId x = net.input("x", {"batch", "64", "28", "28"});
+        const TensorId y = net.relu(net.batch_norm(net.conv(x, 128, {.kernel = 3, .pad = 1})));
+        return net.finish({net.softmax(net.linear(net.flatten(net.global_average_pool(y), 1), 1000))});
+    }();
+    DeviceProfile profile;
+    profile.device = spec;
+    std::string text = fmt::format("{} {} {} {} {}.{} {} {}", spec.slug, spec.name, spec.host_cpu, spec.aliases.size(),
+                                   spec.compute_capability_major, spec.compute_capability_minor,
+                                   spec.peer_bandwidth_bytes_per_s.value_or(0), spec.least_power_w.value_or(0));
+    for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8}) {
+        for (const std::int64_t batch : {1, 64}) {
+            try {
+                Predictor predictor(graph, profile, framework_profile("pytorch-eager"), {.precision = precision});
+                const Prediction p = predictor.predict({{"batch", batch}});
+                text += fmt::format(" {:.6g} {:.6g} {:.6g} {:.6g}", p.latency_s, p.device_s, p.high_s, p.power_w);
+                text += fmt::format(" {:.6g}", predictor.memory({{"batch", batch}}).capacity_bytes);
+            } catch (const Error& error) {
+                text += error.what();
+            }
+        }
+    }
+    return text;
+}
+
+ImportOptions options_of(const std::string& text) {
+    ImportOptions options;
+    options.last_layers = 2;
+    if (text.find("tp2") != std::string::npos) options.tensor_parallel = 2;
+    if (text.find("paged") != std::string::npos) options.cache.kind = CacheKind::paged;
+    if (text.find("static") != std::string::npos) options.cache.kind = CacheKind::fixed;
+    return options;
+}
+
+/// Readers by name; each returns a text of all that it has read.
+const std::map<std::string, std::function<std::string(const std::string&)>>& readers() {
+    static const std::map<std::string, std::function<std::string(const std::string&)>> all{
+        {"config",
+         [](const std::string& text) { return described(import_config(text, "f.json", "f", options_of(""))); }},
+        {"config-tp2-paged",
+         [](const std::string& text) {
+             return described(import_config(text, "f.json", "f", options_of("tp2 paged")));
+         }},
+        {"config-static",
+         [](const std::string& text) { return described(import_config(text, "f.json", "f", options_of("static"))); }},
+        {"device", [](const std::string& text) { return described(parse_device(text, "f.json")); }},
+        {"device_profile", [](const std::string& text) { return to_text(parse_device_profile(text, "f.json")); }},
+        {"framework_profile", [](const std::string& text) { return to_text(parse_framework_profile(text, "f.json")); }},
+        {"host_profile", [](const std::string& text) { return to_text(parse_host_profile(text, "f.json")); }},
+        {"uncertainty",
+         [](const std::string& text) {
+             const VarianceComponents components = parse_variance_components(text, "f.json");
+             FactorSet some{};
+             some.fill(false);
+             some[1] = true;
+             const DeviceFactors prior = prior_factors(components, some, {});
+             return to_text(components) + fmt::format("{} {}", prior.covariance[0][0], prior.covariance[1][1]);
+         }},
+        {"stack",
+         [](const std::string& text) {
+             const Stack s = parse_stack(text, "f.json");
+             std::string result =
+                 fmt::format("{} {} {} {} {} {} {} ", s.version, s.libraries.cudnn, s.libraries.engine,
+                             s.libraries.tensorrt, s.libraries.torch, s.scale_log_stddev, s.model_log_stddev);
+             for (const std::string& framework : s.frameworks) result += framework;
+             result += described(s.costs) + described(s.ratios);
+             return result + described(on_stack(framework_profile("pytorch-eager"), s, 1.5).parameters);
+         }},
+        {"pt2",
+         [](const std::string& text) {
+             const TemporaryFile file("recorded.pt2", zip_bytes({{"m/models/model.json", text}}));
+             try {
+                 Graph graph = load_graph(file.path());
+                 graph.name = "f";
+                 return described(graph);
+             } catch (const Error& error) {
+                 std::string message = error.what();
+                 if (message.starts_with(file.path())) message.erase(0, file.path().size());
+                 throw Error(error.code(), message);
+             }
+         }},
+        {"trace",
+         [](const std::string& text) {
+             std::istringstream in(text);
+             const KinetoTrace trace = read_kineto_trace(in, "f.json");
+             std::string result = fmt::format("{} {} {} {} {}", trace.gpu, trace.damage.unreadable,
+                                              trace.damage.untimed, trace.damage.lost_kernels, trace.damage.truncated);
+             for (const TraceEvent& e : trace.events) {
+                 result += fmt::format(";{} {} {:.9g} {:.9g} {} {} {}", static_cast<int>(e.kind), e.name, e.start_s,
+                                       e.end_s, e.thread, e.correlation, e.external_id);
+             }
+             return result;
+         }},
+    };
+    return all;
+}
+
+std::string digest(const std::function<std::string()>& read_it) {
+    try {
+        return Digest().add_printed(read_it()).text(3);
+    } catch (const Error& error) {
+        return "!" + Digest().add(static_cast<double>(error.code())).add(error.what()).text(2);
+    }
+}
+
+/// Other values for a field.
+std::vector<ordered_json> other_values(const ordered_json& value) {
+    std::vector<ordered_json> others{nullptr, "word", 0, -1, ordered_json::array(), ordered_json::object()};
+    if (value.is_number_integer()) {
+        others.push_back(value.get<std::int64_t>() + 1);
+        others.push_back(value.get<std::int64_t>() - 1);
+        others.push_back(value.get<std::int64_t>() * 2);
+        others.push_back(1);
+        others.push_back(1.5);
+        others.push_back(1e30);
+    } else if (value.is_number()) {
+        others.push_back(value.get<double>() * 1.25);
+        others.push_back(1e-300);
+        others.push_back(1e300);
+    } else if (value.is_boolean()) {
+        others.push_back(!value.get<bool>());
+    } else if (value.is_string()) {
+        others.push_back(value.get<std::string>() + "x");
+        others.push_back("");
+    } else if (value.is_array() && !value.empty()) {
+        ordered_json longer = value, shorter = value;
+        longer.push_back(value[0]);
+        shorter.erase(shorter.size() - 1);
+        others.push_back(longer);
+        others.push_back(shorter);
+    }
+    return others;
+}
+
+/// The places of a document, but for all entries of a list after the second.
+void places_of(const ordered_json& value, const ordered_json::json_pointer& at,
+               std::vector<ordered_json::json_pointer>& places) {
+    if (!at.empty()) places.push_back(at);
+    if (value.is_object()) {
+        for (const auto& item : value.items()) places_of(item.value(), at / item.key(), places);
+    } else if (value.is_array()) {
+        for (std::size_t i = 0; i < std::min<std::size_t>(value.size(), 2); ++i) places_of(value[i], at / i, places);
+    }
+}
+
+const std::vector<std::string>& lines_of(const std::string& path) {
+    static std::map<std::string, std::vector<std::string>> files;
+    std::vector<std::string>& lines = files[path];
+    if (lines.empty()) {
+        std::istringstream in(read(path));
+        for (std::string line; std::getline(in, line);) lines.push_back(line);
+    }
+    return lines;
+}
+
+std::vector<std::string> split(const std::string& line) {
+    std::vector<std::string> cells{""};
+    for (const char c : line) c == ',' ? void(cells.emplace_back()) : void(cells.back() += c);
+    return cells;
+}
+
+template <class Number>
+std::string number(const std::optional<Number>& value) {
+    return value ? fmt::format("{}", *value) : "none";
+}
+
+std::string measured(const std::string& text) {
+    const CsvTable table(text, "f.csv");
+    std::string result;
+    if (holds_operators(table)) {
+        const auto file = read_operator_measurements(table);
+        for (std::size_t i = 0; i < file.rows.size(); ++i) {
+            const OperatorMeasurement& r = file.rows[i];
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.op, r.shape, r.latency_s,
+                                  static_cast<int>(r.precision), r.mode,
+                                  r.library + r.kernel + number(r.order) + number(r.weights), file.problems[i]);
+            for (const auto& [name, value] : r.shape) result += fmt::format("{}={} ", name, value);
+        }
+    } else if (holds_language_models(table)) {
+        const auto file = read_language_measurements(table);
+        for (std::size_t i = 0; i < file.rows.size(); ++i) {
+            const LanguageMeasurement& r = file.rows[i];
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
+                                  static_cast<int>(r.precision), r.batch, r.prompt, r.new_tokens, r.cards, r.latency_s,
+                                  file.problems[i]);
+        }
+    } else {
+        const auto file = read_model_measurements(table);
+        for (std::size_t i = 0; i < file.rows.size(); ++i) {
+            const Measurement& r = file.rows[i];
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
+                                  static_cast<int>(r.precision), r.batch, r.latency_s, r.run, file.problems[i]);
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{};", number(r.input), number(r.seq), r.mode, r.option,
+                                  r.layout, r.version, r.torch, r.copies, r.era);
+        }
+    }
+    return result;
+}
+
+std::string random_expression(std::mt19937& random, int depth) {
+    const auto below = [&](unsigned limit) { return random() % limit; };
+    if (depth == 0 || below(5) == 0) {
+        const unsigned kind = below(4);
+        return kind == 0 ? "b" : kind == 1 ? "s" : kind == 2 ? std::to_string(below(5)) : std::to_string(below(200));
+    }
+    const std::string a = random_expression(random, depth - 1), b = random_expression(random, depth - 1);
+    constexpr std::array formats{"({} + {})",   "({} - {})",   "({} * {})", "({} // {})",
+                                 "max({}, {})", "min({}, {})", "({} % {})", "-({} - 2*{})"};
+    return fmt::format(fmt::runtime(formats[below(formats.size())]), a, b);
+}
+
+}  // namespace
+
+TEST_CASE("each field of a JSON file, left out and changed, is read as recorded") {
+    check_recorded("json_files.tsv", 2, [](std::span<const std::string> row) {
+        const auto& reader = readers().at(row[0]);
+        const ordered_json document = ordered_json::parse(read(row[1]));
+        std::vector<ordered_json::json_pointer> places;
+        places_of(document, ordered_json::json_pointer(), places);
+        std::string left_out, changed;
+        // One digest for each key, in order of the file: the key that changed can be found by its position.
+        std::map<std::string, Digest> digests;
+        std::vector<std::string> order;
+        for (const auto& place : places) {
+            std::string key = place.back();
+            if (key.find_first_not_of("0123456789") == std::string::npos)
+                key = place.parent_pointer().empty() ? key : place.parent_pointer().back();
+            if (!digests.contains(key)) order.push_back(key);
+            Digest& result = digests[key];
+            const ordered_json original = document.at(place);
+            ordered_json copy = document;
+            ordered_json& parent = copy.at(place.parent_pointer());
+            parent.is_array() ? parent.erase(std::stoul(place.back())) : void(parent.erase(place.back()));
+            result.add(digest([&] { return reader(copy.dump()); }));
+            copy = document;
+            for (const ordered_json& other : other_values(original)) {
+                copy.at(place) = other;
+                result.add(digest([&] { return reader(copy.dump()); }));
+            }
+        }
+        std::string cell;
+        for (const std::string& key : order)
+            cell += (cell.empty() ? "" : " ") + key.substr(0, 24) + ":" + digests[key].text(3);
+        return std::vector<std::string>{digest([&] { return reader(document.dump()); }), cell};
+    });
+}
+
+TEST_CASE("each cell of a table of measurements, left out and changed, is read as recorded") {
+    check_recorded("csv_files.tsv", 2, [](std::span<const std::string> row) {
+        const std::vector<std::string>& lines = lines_of(row[0]);
+        const std::vector<std::string> names = split(lines[0]);
+        std::string cell;
+        for (std::size_t c = 0; c < names.size(); ++c) {
+            Digest result;
+            for (const std::size_t line : {std::size_t{1}, lines.size() / 2, lines.size() - 1}) {
+                for (const char* value :
+                     {"", " ", "0", "-1", "1", "2.5", "1e9", "1e-12", "nan", "word", "fp16", "b=1 m=2", "4096"}) {
+                    std::vector<std::string> cells = split(lines[line]);
+                    cells.resize(names.size());
+                    cells[c] = value;
+                    result.add(
+                        digest([&] { return measured(fmt::format("{}\n{}\n", lines[0], fmt::join(cells, ","))); }));
+                }
+            }
+            std::vector<std::string> fewer = names;
+            fewer[c] = "unknown";
+            result.add(digest([&] { return measured(fmt::format("{}\n{}\n", fmt::join(fewer, ","), lines[1])); }));
+            cell += (cell.empty() ? "" : " ") + names[c].substr(0, 24) + ":" + result.text(3);
+        }
+        return std::vector<std::string>{digest([&] { return measured(fmt::format("{}\n", fmt::join(lines, "\n"))); }),
+                                        cell};
+    });
+}
+
+TEST_CASE("random expressions, simplified, are those that are recorded, and so are their values") {
+    check_recorded("expressions.tsv", 1, [](std::span<const std::string> row) {
+        std::mt19937 random(static_cast<unsigned>(std::stoul(row[0])));
+        Digest result;
+        for (int i = 0; i < 200; ++i) {
+            const std::string text = random_expression(random, 4);
+            result.add(digest([&] {
+                ExpressionPool pool;
+                const Expression e = pool.parse(text);
+                return pool.to_string(e);
+            }));
+        }
+        return std::vector<std::string>{result.text(6)};
+    });
+}
+
+TEST_CASE("texts of graphs with a word left out, doubled or changed are read as recorded") {
+    check_recorded("text_graphs.tsv", 1, [](std::span<const std::string> row) {
+        const std::string text = read(row[0]);
+        std::vector<std::string> cells{digest([&] { return described(parse_text_graph(text)); })};
+        std::vector<std::size_t> starts;  // of words and signs
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            const bool word = std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+            if (i == 0 || !word || std::isalnum(static_cast<unsigned char>(text[i - 1])) == 0) starts.push_back(i);
+        }
+        starts.push_back(text.size());
+        const std::size_t step = std::max<std::size_t>(1, starts.size() / 400);
+        Digest left_out, doubled, changed;
+        for (std::size_t i = 0; i + 1 < starts.size(); i += step) {
+            const std::size_t at = starts[i], size = starts[i + 1] - at;
+            const std::string before = text.substr(0, at), word = text.substr(at, size), after = text.substr(at + size);
+            left_out.add(digest([&] { return described(parse_text_graph(before + after)); }));
+            doubled.add(digest([&] { return described(parse_text_graph(before + word + word + after)); }));
+            for (const char* other : {"7", "-1", "x", "\"", ",", "batch"}) {
+                changed.add(digest([&] { return described(parse_text_graph(before + other + after)); }));
+            }
+        }
+        for (const Digest& d : {left_out, doubled, changed}) cells.push_back(d.text(6));
+        return cells;
+    });
+}
+
+TEST_CASE("random architectures of each search space are the graphs that are recorded, and so are changed texts") {
+    check_recorded("architectures.tsv", 1, [](std::span<const std::string> row) {
+        const nas::Space& space = nas::space(row[0]);
+        const std::vector<int> options = space.options();
+        std::mt19937 random(3);
+        Digest graphs, texts;
+        double flops = 0;
+        for (int i = 0; i < 60; ++i) {
+            std::vector<int> choices;
+            for (const int count : options)
+                choices.push_back(static_cast<int>(random() % static_cast<unsigned>(count)));
+            try {
+                const Graph graph = nas::build_graph(space, choices);
+                ShapeBindings bindings = space.usual_dims();
+                bindings["batch"] = 2;
+                flops += static_cast<double>(total_work(graph, ftax::bind(graph, bindings)).flops);
+                if (i < 20) graphs.add(to_text(graph));
+            } catch (const Error& error) {
+                graphs.add(error.what());
+            }
+        }
+        std::istringstream file(read("tests/recorded/files/" + row[0] + ".csv"));
+        std::string line;
+        std::getline(file, line);
+        for (int count = 0; std::getline(file, line) && count < 3; ++count) {
+            const std::size_t last = line.rfind(',');
+            std::string text = line.substr(0, last);
+            if (text.front() == '"') text = text.substr(1, text.size() - 2);
+            for (std::size_t at; (at = text.find("\"\"")) != std::string::npos;) text.erase(at, 1);
+            for (std::size_t i = 0; i <= text.size(); ++i) {
+                for (const char* other : {"", "9", "-", "x", "]", "|"}) {
+                    std::string changed = text;
+                    if (i < text.size()) changed.replace(i, 1, other);
+                    texts.add(digest([&] {
+                        std::vector<int> choices;
+                        space.parse(changed, choices);
+                        return fmt::format("{}", fmt::join(choices, ","));
+                    }));
+                }
+            }
+        }
+        return std::vector<std::string>{figure(flops), graphs.text(6), texts.text(6)};
+    });
+}

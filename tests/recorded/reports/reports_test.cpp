@@ -1,0 +1,154 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "ftax/error.hpp"
+#include "src/cli/in_process.hpp"
+#include "src/cli/options.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/scenario/scenario.hpp"
+#include "tests/recorded/recorded.hpp"
+#include "tests/temporary_folder.hpp"
+
+// Whole commands, run in this process: every form of their results, and what they print.
+
+using namespace ftax;
+using namespace ftax::test;
+using nlohmann::json;
+
+namespace {
+
+std::string read(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// What a stream of the process gets during the object's lifetime goes to a file.
+class Redirected {
+  public:
+    Redirected(std::FILE* stream, const std::string& path)
+        : stream_(stream), kept_(::dup(::fileno(stream))), path_(path) {
+        std::fflush(stream_);
+        const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+        ::dup2(file, ::fileno(stream_));
+        ::close(file);
+    }
+    ~Redirected() {
+        std::fflush(stream_);
+        ::dup2(kept_, ::fileno(stream_));
+        ::close(kept_);
+    }
+    Redirected(const Redirected&) = delete;
+    Redirected& operator=(const Redirected&) = delete;
+
+  private:
+    std::FILE* stream_;
+    int kept_;
+    std::string path_;
+};
+
+/// Words of a command line; quotes hold a word together, "OUT/" is the folder for files.
+std::vector<std::string> words_of_line(const std::string& line, const std::string& folder) {
+    std::vector<std::string> words;
+    bool quoted = false, open = false;
+    for (const char c : line) {
+        if (c == '\'') {
+            quoted = !quoted;
+            if (!open) words.emplace_back();
+            open = true;
+        } else if (c == ' ' && !quoted) {
+            open = false;
+        } else {
+            if (!open) words.emplace_back();
+            open = true;
+            words.back() += c;
+        }
+    }
+    for (std::string& word : words) {
+        if (const std::size_t at = word.find("OUT/"); at != std::string::npos) word.replace(at, 4, folder + "/");
+    }
+    return words;
+}
+
+/// Sums of the numbers of a result: of those in seconds, and of all others.
+struct Sums {
+    double seconds = 0, others = 0;
+    std::size_t count = 0;
+
+    void add(const json& value, const std::string& key) {
+        if (value.is_structured()) {
+            for (const auto& item : value.items()) add(item.value(), value.is_array() ? key : item.key());
+        } else if (value.is_number()) {
+            (key.ends_with("_s") && !key.ends_with("per_s") ? seconds : others) += value.get<double>();
+            ++count;
+        }
+    }
+};
+
+/// Without what the style of a page and its script are made of, and without paths of this run.
+Digest& add_text(Digest& digest, std::string text, const std::string& folder) {
+    for (const auto& [from, to] :
+         {std::pair<std::string, std::string>{"<style", "</style>"}, {"<script>", "</script>"}}) {
+        for (std::size_t at; (at = text.find(from)) != std::string::npos;) {
+            const std::size_t end = text.find(to, at);
+            text.erase(at, end == std::string::npos ? end : end + to.size() - at);
+        }
+    }
+    for (std::size_t at; (at = text.find(folder)) != std::string::npos;) text.replace(at, folder.size(), "OUT");
+    return digest.add_printed(text);
+}
+
+std::vector<std::string> outcome(const std::string& line) {
+    const TemporaryFolder folder;
+    const std::string out = folder.file("out"), said = folder.file("said");
+    std::filesystem::create_directory(out);
+    const std::vector<std::string> words = words_of_line(line, out);
+    cli::Result result;
+    Digest files, messages;
+    {
+        const Redirected standard_output(stdout, said + ".out"), standard_error(stderr, said + ".err");
+        try {
+            const cli::CommandLine command_line("ftax");
+            cli::Action action;
+            cli::setup_verbs(command_line.root(), action, words.front());
+            scenario::forget_warnings();
+            if (!command_line.parse(words)) throw Error(ErrorCode::usage, "no command");
+            const cli::Capture capture(result, true);
+            messages.add(action ? action() : -1);
+        } catch (const Error& error) {
+            add_text(messages.add(static_cast<double>(error.code())), error.what(), out);
+        }
+    }
+    add_text(messages, read(said + ".err"), out);
+    std::set<std::filesystem::path> written;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(out)) written.insert(entry.path());
+    written.insert(said + ".out");
+    for (const auto& path : written) {
+        if (std::filesystem::is_regular_file(path)) add_text(files, read(path), out);
+    }
+    Sums sums;
+    if (!result.json.empty()) sums.add(json::parse(result.json), "");
+    Digest data, table, page;
+    add_text(data, result.json, out);
+    add_text(table, result.table, out);
+    add_text(page, result.page, out);
+    return {figure(sums.seconds), figure(sums.others), fmt::format("n{}", sums.count),
+            data.text(),          table.text(),        page.text(),
+            files.text(),         messages.text()};
+}
+
+}  // namespace
+
+TEST_CASE("commands give the reports that are recorded") {
+    check_recorded("reports.tsv", 1, [](std::span<const std::string> row) { return outcome(row[0]); });
+}
