@@ -134,8 +134,13 @@ def plant(build, rows, jobs):
         of_programs = re.search(r" -o (?:tests/)?CMakeFiles/(ftax_\w+)\.dir", entry["command"])
         if of_programs is None or of_programs.group(1) in OTHER_TARGETS:
             return False
-        return (str(source.relative_to(ROOT)) in texts or headers & dependencies.get(Path(entry["output"]), dependencies.get(entry["output"], set()))
-                or (source.is_relative_to(ROOT / "tests") and "FTAX_PROGRAM" in source.read_text()))
+        if str(source.relative_to(ROOT)) in texts:
+            return True
+        included = headers & dependencies.get(Path(entry["output"]), dependencies.get(entry["output"], set()))
+        if not source.is_relative_to(ROOT / "tests"):
+            return bool(included)
+        text = source.read_text()  # of a header that a test does not name, the product's objects, linked first, hold the functions
+        return "FTAX_PROGRAM" in text or any(f'"{Path(header).relative_to(ROOT)}"' in text or Path(header).name in text for header in included)
 
     for entry in commands:
         entry["output"] = shlex.split(entry["command"])[shlex.split(entry["command"]).index("-o") + 1]
@@ -186,7 +191,8 @@ def plant(build, rows, jobs):
         at = words.index("-o")
         libraries = {word for word in words if word.endswith(".a")}  # a line may list one twice
         rest = [word for i, word in enumerate(words) if i not in (at, at + 1) and not (word in libraries and word in words[:i])]
-        words = [new for word in rest for new in replaced(word)] + ["-o", str(build / "mutants" / Path(program).name)]
+        words = [new for word in rest for new in replaced(word)]
+        words = words[:1] + sorted(words[1:], key=lambda word: not word.startswith(f"{objects}/CMakeFiles/")) + ["-o", str(build / "mutants" / Path(program).name)]
         subprocess.run(words, cwd=build, check=True)
     for module in build.glob("*.so"):  # which the program loads from beside itself
         if not (link := build / "mutants" / module.name).exists():

@@ -2,7 +2,7 @@
 
     draw_reports.py FTAX    # the program: a line that it refuses is drawn again, nine times of ten
 
-Files that commands write go to OUT, which the test replaces.
+Files that commands write go to OUT, which the test replaces, or to IGNORED, where their content does not count.
 """
 import random
 import re
@@ -168,6 +168,35 @@ def others():
         yield wrong
 
 
+def added():
+    """Traces, fits and profiles."""
+    trace = ["validate", f"{FILES}/two_symbols.txt", "--device t4 --batch 2 --dim seq=33"]
+    for name, more in (("trace.json", ""), ("trace.json", "--framework torchscript"), ("trace.json", "--calibrated OUT/p.json"), ("broken_trace.json", ""), ("trace.json", "--precision fp16 --synchronized"), ("foreign_trace.json", ""), ("cpu_trace.json", "")):
+        yield trace + [f"--kineto {FILES}/{name}", more]
+    yield ["validate", "resnet18", f"--device t4 --batch 1 --kineto {FILES}/trace.json"]
+    h200 = "data/measurements/h200-sxm-141gb"
+    yield ["fit", f"{h200}/dispatch.csv {h200}/operators.csv {h200}/models.csv -o IGNORED/d.json --host-output IGNORED/h.json"]
+    yield ["fit", f"{h200}/dispatch.csv {h200}/operators.csv {h200}/models.csv -o IGNORED/d.json --host-output IGNORED/h.json --leave-out-model resnet50 -q"]
+    yield ["fit", f"{h200}/operators.csv", "-o IGNORED/d.json"]
+    yield ["fit", "tests/regression/operators.csv", "-o IGNORED/d.json --folds"]
+    yield ["fit", "tests/regression/operators.csv tests/regression/models.csv -o IGNORED/d.json --iterations 2 --starts 1 --framework tensorrt"]
+    yield ["fit", "tests/regression/operators.csv tests/regression/models.csv -o IGNORED/d.json --iterations 2 --starts 1 --leave-out-device t4 --leave-out-model bert_base --only gemm"]
+    yield ["fit", f"{h200}/models.csv", "-o IGNORED/d.json --start data/profiles/devices.json --iterations 2 --starts 1"]
+    yield ["fit", f"{FILES}/language.csv", "-o IGNORED/d.json"]
+    for profile in ("--profile data/profiles/devices.json", "--framework-profile data/profiles/frameworks/pytorch-eager.json", "--framework-profile 'data/profiles/frameworks/tensorrt.json'", "--profile tests/fuzz/seeds/profile_json/parameters.json", "--profile README.md",
+                    "--framework-profile data/profiles/frameworks/pytorch-eager@help-pytorch-1.8.json --strict"):
+        for verb in ("predict resnet18 --device t4 --batch 1,32", "compare bert --dim seq=32 --device t4,l4 --framework pytorch-eager,tensorrt", "serve resnet18 --device t4 --framework tensorrt --rate 30 --count 30", "headroom resnet18 --device rtx-2080-ti"):
+            yield [*verb.split(), profile]
+    for host in ("", "--host-profile data/profiles/hosts/neusight-pytorch-2.1.json"):
+        yield ["validate", "tests/regression/operators.csv", host]
+    for given in ("--shapes x:4x16x256", "--shapes x:batchx16x256", "--shapes y:3", "--input float:4x16x256", "--input half:batchxseqx256", "--input long=5", "--unsupported error", "--max-nodes 2", "--max-bytes 10", "--trip l=3", "--branch i=then"):
+        yield ["inspect", f"{FILES}/two_symbols.txt --dim seq=16", given]
+        yield ["predict", "tests/cases/inputs/ort_bert.onnx --device t4 --dim seq=16", given.replace("x:", "input_ids:")]
+    for model in ("while_loop.pt2", "scan.pt2", "map.pt2", "cond.pt2"):
+        for given in ("", "--trip while_loop=3", "--trip scan=2", "--branch cond=then", "--branch cond=else"):
+            yield ["inspect", f"tests/cases/inputs/{model}", given]
+
+
 def refusal(line, program):
     """What the program says to a line that it refuses."""
     with tempfile.TemporaryDirectory() as folder:
@@ -195,5 +224,6 @@ if __name__ == "__main__":
     lines = [list(word) for word in others()]
     for verb, count in ((predict, 80), (compare, 45), (compare_decoders, 15), (generate, 55), (serve, 70), (serve_runs, 30), (crossover, 20), (headroom, 20), (inspect, 110), (validate, 14), (nas, 30)):
         lines += [accepted(verb, sys.argv[1]) for _ in range(count)]
+    lines += [[word for word in line if word] for line in added()]
     header = "\t".join(["command", "seconds", "others", "numbers", "json", "table", "page", "files", "messages"]) + "\n"
     (HERE / "reports.tsv").write_text(header + "".join(" ".join(line) + "\n" for line in lines))

@@ -57,7 +57,8 @@ class Redirected {
     std::string path_;
 };
 
-/// Words of a command line; quotes hold a word together, "OUT/" is the folder for files.
+/// Words of a command line; quotes hold a word together, "OUT/" is the folder for files, "IGNORED/" for those whose
+/// content does not count.
 std::vector<std::string> words_of_line(const std::string& line, const std::string& folder) {
     std::vector<std::string> words;
     bool quoted = false, open = false;
@@ -76,6 +77,8 @@ std::vector<std::string> words_of_line(const std::string& line, const std::strin
     }
     for (std::string& word : words) {
         if (const std::size_t at = word.find("OUT/"); at != std::string::npos) word.replace(at, 4, folder + "/");
+        if (const std::size_t at = word.find("IGNORED/"); at != std::string::npos)
+            word.replace(at, 8, folder + ".ignored/");
     }
     return words;
 }
@@ -112,6 +115,7 @@ std::vector<std::string> outcome(const std::string& line) {
     const TemporaryFolder folder;
     const std::string out = folder.file("out"), said = folder.file("said");
     std::filesystem::create_directory(out);
+    std::filesystem::create_directory(out + ".ignored");
     const std::vector<std::string> words = words_of_line(line, out);
     cli::Result result;
     Digest files, messages;
@@ -121,6 +125,7 @@ std::vector<std::string> outcome(const std::string& line) {
             const cli::CommandLine command_line("ftax");
             cli::Action action;
             cli::setup_verbs(command_line.root(), action, words.front());
+            scenario::limit_notices(scenario::Notices::all);  // -q of the command before holds
             scenario::forget_warnings();
             if (!command_line.parse(words)) throw Error(ErrorCode::usage, "no command");
             const cli::Capture capture(result, true);
