@@ -377,10 +377,20 @@ class HostOperators {
             const auto held = truth_of(graph_, a_[0]);
             return held ? Value(!*held) : Value(Unknown{});
         }
+        if (name == "__range_length" || name == "__derive_index") return of_range(name == "__range_length");
         if (a_.size() > 1 && is_number(a_[1])) {
             if (auto result = binary(name, a_[0], a_[1])) return result;
         }
         return unary(name, a_[0]);
+    }
+
+    /// Number of integers from a first to a last one in steps; or start, plus so many steps.
+    Value of_range(bool length) {
+        if (a_.size() < 3) return Unknown{};
+        const auto a = integer_of(pool_, a_[0]), b = integer_of(pool_, a_[1]), step = integer_of(pool_, a_[2]);
+        if (!a || !b || !step || pool_.constant_value(*step).value_or(0) == 0) return Unknown{};
+        if (!length) return pool_.add(*b, pool_.multiply(*a, *step));
+        return pool_.maximum(pool_.constant(0), pool_.ceil_divide(pool_.subtract(*b, *a), *step));
     }
 
     Value converted(std::string_view name) {
@@ -472,7 +482,12 @@ class HostOperators {
         return x - y * std::floor(x / y);
     }
 
+    /// Joins integers bit by bit, all else by its truth.
     Value logic(bool both, const Value& a, const Value& b) {
+        if (a.as<Expression>() && b.as<Expression>()) {
+            const auto x = pool_.constant_value(*a.as<Expression>()), y = pool_.constant_value(*b.as<Expression>());
+            return x && y ? integer(both ? *x & *y : *x | *y) : Value(Unknown{});
+        }
         const auto left = truth_of(graph_, a), right = truth_of(graph_, b);
         if (left == !both || right == !both) return !both;
         if (left && right) return both;

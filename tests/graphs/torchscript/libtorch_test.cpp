@@ -162,6 +162,135 @@ def forward(self, x):
                       0);
 }
 
+TEST_CASE("host values of TorchScript programs are those of LibTorch's own run") {
+    // Statements, then the integer that they give; n is 16 and m is 3.
+    const std::vector<std::pair<const char*, const char*>> programs{
+        {"", "n + m"},
+        {"", "m - n"},
+        {"", "n * m - 5"},
+        {"", "n // m"},
+        {"", "-n // m"},
+        {"", "n // -m"},
+        {"", "-n // -m"},
+        {"", "n % m"},
+        {"", "-n % m"},
+        {"", "n % -m"},
+        {"", "int(n / m * 100)"},
+        {"", "int(-n / m * 10)"},
+        {"", "int(float(n) * 2.5)"},
+        {"", "int(float(n) - 20.75)"},
+        {"", "int(float(n) // 3.0)"},
+        {"", "int(float(-n) // 3.0)"},
+        {"", "int(float(n) % 2.5 * 10.0)"},
+        {"", "int(float(-n) % 2.5 * 10.0)"},
+        {"", "int(float(n) ** 0.5)"},
+        {"", "int(float(m) ** 2 * 10.0)"},
+        {"", "n & m"},
+        {"", "(n + 1) & m"},
+        {"", "(n + 2) & (m + 16)"},
+        {"", "(n + 2) | (m + 9)"},
+        {"", "int((n > m) & (m > 9)) + 2 * int((n > m) | (m > 9))"},
+        {"", "n | m"},
+        {"", "abs(m - n)"},
+        {"", "int(abs(float(m) - 9.5) * 10.0)"},
+        {"", "min(n, m)"},
+        {"", "max(n, m)"},
+        {"", "min([n, m, 7, 2])"},
+        {"", "max([n, m, 7, 2])"},
+        {"", "int(min(2.5, float(n)) * 10.0)"},
+        {"", "int(max(2.5, float(m)) * 10.0)"},
+        {"", "int(round(2.5)) + int(round(3.5)) * 10"},
+        {"", "int(round(float(n) / 7.0))"},
+        {"", "int(n == m) + 2 * int(n != m) + 4 * int(n < m) + 8 * int(n <= m) + 16 * int(n > m) + 32 * int(n >= m)"},
+        {"", "int(m == 3) + 2 * int(m != 3) + 4 * int(m < 3) + 8 * int(m <= 3) + 16 * int(m > 3) + 32 * int(m >= 3)"},
+        {"f = float(m)",
+         "int(f == 3.0) + 2 * int(f != 3.0) + 4 * int(f < 3.0) + 8 * int(f <= 3.0) + 16 * int(f > 3.0) + "
+         "32 * int(f >= 3.0)"},
+        {"f = float(m)", "int(f < 3.5) + 2 * int(f > 2.5) + 4 * int(f <= 2.5) + 8 * int(f >= 3.5)"},
+        {"", "int(n > 3 and m > 3) + 2 * int(n > 3 or m > 3) + 4 * int(not n > 3)"},
+        {"", "5 if n > m else 7"},
+        {"", "5 if n < m else 7"},
+        {"", "int(bool(n)) + 2 * int(bool(n - 16)) + 4 * int(bool(0.5))"},
+        {"", "int(True) + int(2.75) + int(-2.75) + 10"},
+        {"l = [m, n, 2, 7]", "len(l)"},
+        {"l = [m, n, 2, 7]", "l[0] * 100 + l[-1]"},
+        {"l = [m, n, 2, 7]", "l[1:][0] + l[:2][1] * 2 + len(l[1:3]) * 100"},
+        {"l = [m, n, 2, 7]", "l[-3:-1][0] + len(l[::2]) * 20 + l[::2][1]"},
+        {"l = [m, n, 2, 7]", "len(l[3:1]) + len(l[9:]) + len(l[-9:]) * 10"},
+        {"l = [m, n, 2, 7]", "sum(l)"},
+        {"l = [m, n, 2, 7]", "sum(l[1:])"},
+        {"l = [m, n] + [4]", "len(l) * 100 + l[2]"},
+        {"l = [m, n] * 2", "len(l) * 100 + l[2]"},
+        {"l = [m, n]\n    l.append(8)", "l[2] + len(l) * 10"},
+        {"l = [m, n]\n    l.extend([8, 9])", "l[3] + len(l) * 10"},
+        {"l = [m, n]\n    l += [8, 9]", "l[3] + len(l) * 10"},
+        {"l = [m, n]\n    l.insert(1, 8)", "l[1] * 10 + l[2]"},
+        {"l = [m, n]\n    l.insert(-1, 8)", "l[0] * 100 + l[1] * 10"},
+        {"l = [m, n, 5]\n    p = l.pop()", "p * 10 + len(l)"},
+        {"l = [m, n, 5]\n    p = l.pop(0)", "p * 10 + l[0]"},
+        {"l = [m, n, 5]\n    l[1] = 6", "l[1] * 10 + l[2]"},
+        {"l = [m, n, 5]\n    l[-1] = 6", "l[1] * 10 + l[2]"},
+        {"l = [m, n, 5]\n    l.reverse()", "l[0] * 10 + l[2]"},
+        {"l = [m, n, 5]\n    k = l.copy()\n    k.append(1)", "len(l) * 10 + len(k)"},
+        {"l = [m, n, 5]\n    k = l\n    k.append(1)", "len(l) * 10 + len(k)"},
+        {"l = [m, n, 5]", "int(m in l) + 2 * int(4 in l) + 4 * int(m not in l)"},
+        {"l = [m, n, 5]",
+         "int(l == [3, 16, 5]) + 2 * int(l == [3, 16]) + 4 * int(l != [3, 16, 5]) + 8 * int(l == [3, 16, 6])"},
+        {"l = [m > 2, n > 99]", "int(all(l)) + 2 * int(any(l))"},
+        {"l = [m > 2, n > 9]", "int(all(l)) + 2 * int(any(l))"},
+        {"l = [i * m for i in [1, 2, 3]]", "l[2] * 10 + len(l)"},
+        {"l = list([m, n])\n    l.append(2)", "len(l)"},
+        {"a, b = m, n", "a * 100 + b"},
+        {"t = (m, n, 2)", "t[1] + t[-1] * 100"},
+        {"t = (m, n, 2)", "len(t[1:]) * 10 + t[1:][1]"},
+        {"t = (m, 2.5)", "t[0] + int(t[1] * 10.0)"},
+        {"s = 'abc' if n > m else 'de'", "int(s == 'abc') + 2 * int(s == 'de') + 4 * int(s != 'abc') + len(s) * 10"},
+        {"s = 'ab' if n > m else 'de'", "int(s + 'c' == 'abc')"},
+        {"d = {'a': m, 'b': n}", "d['a'] * 100 + d['b']"},
+        {"d = {'a': m, 'b': n}", "len(d) + 10 * int('a' in d) + 20 * int('c' in d)"},
+        {"d = {'a': m, 'b': n}\n    d['c'] = 4\n    d['a'] = 5", "d['c'] * 100 + d['a'] * 10 + len(d)"},
+        {"d = {'a': m, 'b': n}\n    p = d.pop('a')", "p * 10 + len(d)"},
+        {"d = {'a': m, 'b': n}\n    del d['b']", "len(d)"},
+        {"d = {1: m, 2: n}\n    k = list(d.keys())\n    v = list(d.values())", "k[1] * 100 + v[0]"},
+        {"d = {1: m, 2: n}\n    r0 = 0\n    for k, v in d.items():\n        r0 += k * v", "r0"},
+        {"d = {1: m, 2: n}\n    c = d.copy()\n    c[3] = 7", "len(d) * 10 + len(c)"},
+        {"r0 = 0\n    for i in range(m):\n        r0 += i * n", "r0"},
+        {"r0 = 0\n    for i in range(2, n, 5):\n        r0 += i", "r0"},
+        {"r0 = 0\n    for i in range(n, 0, -3):\n        r0 = r0 * 2 + i", "r0"},
+        {"r0 = 0\n    for i in range(5, 2):\n        r0 += 1", "r0 + 3"},
+        {"r0 = n\n    while r0 > 5:\n        r0 = r0 // 2", "r0"},
+        {"r0 = 0\n    while True:\n        r0 += m\n        if r0 > 10:\n            break", "r0"},
+        {"r0 = 0\n    for i in range(6):\n        if i % 2 == 0:\n            continue\n        r0 += i", "r0"},
+        {"r0 = 0\n    for i, v in enumerate([m, n, 4]):\n        r0 += i * v", "r0"},
+        {"r0 = 0\n    for a, b in zip([m, n], [5, 6]):\n        r0 += a * b", "r0"},
+        {"r0 = 0\n    for v in [m, n, 4]:\n        r0 = r0 * 3 + v", "r0"},
+        {"", "x.dim() * 10 + x.size(-1) + len(x.shape) * 100"},
+        {"", "x.shape[1] * 100 + x.shape[-2] + len(x.shape[1:])"},
+        {"y = x.permute([0, 2, 3, 1])", "y.size(3) * 10 + y.size(1)"},
+        {"y = x[:, 0]", "y.dim() * 100 + y.numel() // x.size(0)"},
+        {"y: Optional[int] = None", "7 if y is None else 9"},
+        {"y: Optional[int] = None\n    if n > m:\n        y = 5", "7 if y is None else y"},
+        {"y: Optional[int] = n", "7 if y is not None else 9"},
+        {"assert n > m", "n"},
+    };
+    const TemporaryFile file("script.pt");
+    for (const auto& [statements, result] : programs) {
+        CAPTURE(std::string(statements));
+        CAPTURE(std::string(result));
+        const std::string source = fmt::format(
+            "\ndef forward(self, x):\n    n = x.size(2)\n    m = x.size(1)\n    {}\n    r = {}\n"
+            "    return torch.zeros([r % 7 + 1, (r // 7) % 7 + 1, (r // 49) % 7 + 1])\n",
+            *statements ? statements : "pass", result);
+        const RealRun run = save_and_run(source, file.path(), image);
+        const Graph graph = load_graph(file.path(), symbolic_image());
+        const Tensor& output = graph.tensors[graph.outputs[0]];
+        REQUIRE(output.known_shape);
+        ShapeBindings bindings;
+        for (const std::string& symbol : graph.expressions.symbols()) bindings[symbol] = image[0];
+        CHECK(bound_type(output, ftax::bind(graph, bindings)).shape == run.shape);
+    }
+}
+
 TEST_CASE("TorchScript dictionaries have the same contents as LibTorch's, for any type of key") {
     check_against_run(R"(
 def forward(self, x):
