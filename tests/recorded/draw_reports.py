@@ -176,7 +176,6 @@ def added():
     yield ["validate", "resnet18", f"--device t4 --batch 1 --kineto {FILES}/trace.json"]
     h200 = "data/measurements/h200-sxm-141gb"
     yield ["fit", f"{h200}/dispatch.csv {h200}/operators.csv {h200}/models.csv -o IGNORED/d.json --host-output IGNORED/h.json"]
-    yield ["fit", f"{h200}/dispatch.csv {h200}/operators.csv {h200}/models.csv -o IGNORED/d.json --host-output IGNORED/h.json --leave-out-model resnet50 -q"]
     yield ["fit", f"{h200}/operators.csv", "-o IGNORED/d.json"]
     yield ["fit", "tests/regression/operators.csv", "-o IGNORED/d.json --folds"]
     yield ["fit", "tests/regression/operators.csv tests/regression/models.csv -o IGNORED/d.json --iterations 2 --starts 1 --framework tensorrt"]
@@ -195,6 +194,44 @@ def added():
     for model in ("while_loop.pt2", "scan.pt2", "map.pt2", "cond.pt2"):
         for given in ("", "--trip while_loop=3", "--trip scan=2", "--branch cond=then", "--branch cond=else"):
             yield ["inspect", f"tests/cases/inputs/{model}", given]
+
+
+def anchored():
+    """Anchors, requests, prices and pages, each with what it changes."""
+    h200 = "data/measurements/h200-sxm-141gb"
+    for rows, card_of_rows in ((f"{H100}/models.csv", "h100-sxm5-80gb"), (f"{h200}/models.csv", "h200-sxm-141gb"), (f"{h200}/operators.csv", "h200-sxm-141gb"), (f"{H100}/dispatch.csv", "h100-sxm5-80gb"), (f"{FILES}/anchors.csv", "t4")):
+        for framework_of_row, p in (("pytorch-eager", "fp16"), ("torch-compile", "fp32"), ("torch-cuda-graph", "bf16"), ("tensorrt", "fp16"), ("libtorch", "amp")):
+            if (p, card_of_rows) != ("bf16", "t4"):
+                yield ["predict", "resnet50", f"--device {card_of_rows} --framework {framework_of_row} --precision {p} --batch 1,16 --anchor {rows}"]
+        yield ["predict", "bert --dim seq=128", f"--device {card_of_rows} --batch 4 --anchor {rows} --suggest-anchors"]
+        yield ["compare", "bert --dim seq=128", f"--device {card_of_rows},l4 --framework pytorch-eager,torch-compile --precision fp16 --batch 4 --anchor {rows}"]
+        yield ["crossover", "resnet50", f"--device {card_of_rows} --anchor {rows}"]
+        yield ["generate", "gpt2-small", f"--device {card_of_rows} --batch 2 --prompt 64 --new-tokens 16 --precision fp16 --anchor {rows}"]
+        yield ["validate", rows, "--by framework,precision"]
+        yield ["validate", rows, f"--anchor {rows} -q"]
+    for f in ("pytorch-eager", "torchscript", "tensorrt", "torch-tensorrt", "onnxruntime-cuda"):
+        yield ["predict", "vgg16", f"--device quadro-rtx-8000 --framework {f} --batch 1,8 --suggest-anchors"]
+        yield ["predict", "resnet18", f"--device rtx-2080-ti --framework {f} --batch 8 --measured 4ms"]
+    llm = "llama-3-8b --device h100-sxm5-80gb --framework vllm"
+    for more in (f"--requests {FILES}/llm_requests.csv", f"--requests {FILES}/llm_requests.csv --concurrency 2", f"--requests {FILES}/llm_requests.csv --slo ttft=200ms,tpot=20ms --find-rate", "--rate 3 --count 40 --prompt 300 --new-tokens 30 --slo ttft=500ms --find-rate --price 3",
+                 "--concurrency 4 --count 30 --prompt 300 --new-tokens 30 --slo tpot=15ms", "--rate 50 --count 200 --prompt 4000 --new-tokens 200 --gpu-memory-utilization 0.4", "--rate 50 --count 60 --prompt 4000 --new-tokens 300 --max-num-seqs 16 --slo latency=9s --slo-share 0.5",
+                 "--rate 2 --count 20 --prompt 10 --new-tokens 10 --spread 3 --seed 5", "--rate 20 --count 40 --prompt 500 --new-tokens 50 --dp 2 --tp 2 --pp 2 --replicas 2 --prefill servers=2,tp=2,dp=1", "--rate 20 --count 40 --prompt 500 --new-tokens 50 --draft-tokens 5 --acceptance 0.9",
+                 "--rate 20 --count 40 --prompt 500 --new-tokens 50 --draft-tokens 5 --acceptance 0", "--rate 20 --count 40 --prompt 500 --new-tokens 50 --shared-prefix 0.9 --kv-precision fp8"):
+        yield ["serve", llm, more]
+    for f in ("vllm@0.2", "vllm@0.8", "sglang", "tensorrt-llm", "llama.cpp", "vllm-eager"):
+        yield ["serve", f"qwen3-8b --device a100-sxm4-80gb --framework {f} --rate 8 --count 60 --prompt 700 --new-tokens 60 --spread 0.7"]
+    yield ["compare", "resnet50", f"--price {FILES}/prices.csv --framework tensorrt --precision fp16 --batch 8"]
+    yield ["compare", "resnet50", f"--price {FILES}/prices.csv --framework tensorrt --precision fp16 --batch 8,32 --slo latency=4ms --top 3"]
+    for more in ("--device t4 --batch 1,4 --html OUT/e.html", "--device t4,a100-sxm4-40gb --framework tensorrt --precision fp16 --over seq=16:512:x2 --html OUT/e.html", "--device h100-sxm5-80gb --channels-last --copies --html OUT/e.html"):
+        yield ["explore", "distilbert" if "seq" in more else "resnet18", more]
+    yield ["manual"]
+    for model in ("gpt2 --dim seq=16", "switchxl4 --dim seq=16", "llama-3-8b --dim seq=1 --dim past=64 --kv-cache static --dim cache=128", "deepseek-v3 --dim seq=1 --dim past=64 --kv-cache paged"):
+        for more in ("--depth 1", "--depth 4 --csv OUT/a.csv", "--stream", "--kernels --all --device h100-sxm5-80gb --framework vllm --precision bf16", "--kernels --device a100-sxm4-40gb"):
+            yield ["inspect", model, "--batch 2", more]
+    for budget in ("1%", "5%", "100%", "1000%", "0.05", "0%", "1001%", "-1%", "five"):
+        yield ["headroom", "resnet18", f"--device t4 --budget {budget}"]
+    for sizes in ("1", "1,2", "1:8:x2", "8:1:x2", "1:10:+3", "1:10:x1", "1:10:+0", "1,1", "", "1:4", "1000000", "99999999999999999999", "1.5", "-1", "1:100000000:+1", "2:9:x3,5"):
+        yield ["predict", "squeezenet", f"--device t4 --batch '{sizes}'"]
 
 
 def refusal(line, program):
@@ -224,6 +261,6 @@ if __name__ == "__main__":
     lines = [list(word) for word in others()]
     for verb, count in ((predict, 80), (compare, 45), (compare_decoders, 15), (generate, 55), (serve, 70), (serve_runs, 30), (crossover, 20), (headroom, 20), (inspect, 110), (validate, 14), (nas, 30)):
         lines += [accepted(verb, sys.argv[1]) for _ in range(count)]
-    lines += [[word for word in line if word] for line in added()]
+    lines += [[word for word in line if word] for part in (added(), anchored()) for line in part]
     header = "\t".join(["command", "seconds", "others", "numbers", "json", "table", "page", "files", "messages"]) + "\n"
     (HERE / "reports.tsv").write_text(header + "".join(" ".join(line) + "\n" for line in lines))
