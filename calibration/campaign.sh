@@ -21,12 +21,10 @@ carried=${CARRIED:-build/campaign}
 mkdir -p "$carried"
 failed=0
 
-# What the runtime costs without a framework; CUPTI lies beside it, in a folder of its own or in torch's packages.
+# What the runtime costs without a framework.
 build_probe() {
-    cuda=$(dirname "$(dirname "$(command -v nvcc)")") &&
-        nvcc -std=c++20 -gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=sm_90 -I. -I"$cuda/extras/CUPTI/include" \
-             calibration/bench/cuda/*.cu calibration/bench/cuda/*.cpp calibration/bench/nvml.cpp -L"$cuda/extras/CUPTI/lib64" \
-             -lcupti -o "$carried/probe"
+    nvcc -std=c++20 -gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=sm_90 -I. calibration/bench/cuda/probe.cu \
+         -o "$carried/probe"
 }
 # LibTorch's dispatch as C++ programs see it.
 build_libtorch() {
@@ -47,10 +45,8 @@ for file in "${RESUME:-$carried/rows}"/*.csv "${RESUME:-$carried/rows}"/environm
     [ ! -e "$file" ] || [ -e "$OUT/${file##*/}" ] || cp "$file" "$OUT/"
 done
 if [ "${DEVICE:-cuda}" = cuda ] && [ ! -e "$OUT/probe.csv" ]; then
-    libraries=$(for folder in /usr/local/cuda/lib64 /usr/local/cuda/extras/CUPTI/lib64 \
-        "$("$python" -c "import sysconfig; print(sysconfig.get_paths()['purelib'])")"/nvidia/*/lib; do printf '%s:' "$folder"; done)
     if { [ -e "$carried/probe" ] || build_probe; } >"$carried/log" 2>&1 &&
-       LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:-}" timeout 60 "$carried/probe" >"$carried/probe.csv" 2>>"$carried/log"; then
+       timeout 60 "$carried/probe" >"$carried/probe.csv" 2>>"$carried/log"; then
         mv "$carried/probe.csv" "$OUT/"
     else
         echo "campaign: no probe of the CUDA runtime:" >&2

@@ -152,21 +152,14 @@ endif()
 ftax_sources(bench_sources
     calibration/bench/
         bench_device.cpp machine.cpp operator_cases.cpp python_device.cpp)
-ftax_sources(cupti_sources
-    calibration/bench/
-        nvml.cpp
-    calibration/bench/cuda/
-        cupti_trace.cpp)
 ftax_layer(ftax_bench SOURCES ${bench_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 if(FTAX_BUILD_CUDA)
-    ftax_layer(ftax_cupti SOURCES ${cupti_sources} LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
     add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu)
     set_target_properties(ftax_cuda_probe PROPERTIES CUDA_ARCHITECTURES "75;80;90")
-    # CMake 3.25 does not know that nvcc 13 has C++20: neither the target's property nor a library's may ask for it.
+    # CMake 3.25 does not know that nvcc 13 has C++20.
     set_property(TARGET ftax_cuda_probe PROPERTY CXX_STANDARD)
     target_include_directories(ftax_cuda_probe PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_cuda_probe PRIVATE $<LINK_ONLY:ftax_cupti> CUDA::cupti CUDA::cudart)
 endif()
 ftax_sources(libtorch_sources # calibration/campaign.sh compiles them, too, where there is no CMake
     calibration/bench/libtorch/

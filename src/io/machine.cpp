@@ -74,7 +74,7 @@ Finding shared_library(std::string what, std::initializer_list<const char*> name
 /// Source: https://developer.nvidia.com/ERR_NVGPUCTRPERM
 Finding cupti() {
     Finding finding = shared_library("cupti", {"libcupti.so", "libcupti.so.13", "libcupti.so.12"},
-                                     "install the CUDA toolkit; without it kernels are timed with CUDA events");
+                                     "install the CUDA toolkit: profilers record kernels with it");
     const auto admin_only = value_in("/proc/driver/nvidia/params", "RmProfilingAdminOnly");
     if (finding.state == FindingState::present && admin_only == "1" && ::geteuid() != 0) {
         finding.state = FindingState::limited;

@@ -1,8 +1,7 @@
 // ftax_cuda_probe: what the CUDA runtime itself costs on this machine, without any framework, as CSV on standard output:
 //     quantity,value,unit,samples,source
 // Launch cost on the host, launch latency, gap between kernels of a stream and of a CUDA graph, what a graph and a node of it
-// cost the host, and the bandwidth of copies from L2 to memory. CUDA events first, CUPTI where it is permitted. Builds with nvcc
-// alone:  nvcc -std=c++17 … (calibration/campaign.sh); it has not yet run on a GPU.
+// cost the host, the bandwidth of copies from L2 to memory, and the SM clock. nvcc alone builds it (calibration/campaign.sh).
 
 #include <cuda_runtime.h>
 
@@ -15,14 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "calibration/bench/cuda/cupti_trace.hpp"
 #include "calibration/bench/cuda/spin_gap.hpp"
-#include "calibration/bench/nvml.hpp"
 
 namespace {
-
-using ftax::bench::CuptiTrace;
-using ftax::bench::Nvml;
 
 constexpr int refused = 5;
 constexpr int repetitions = 21;
@@ -43,6 +37,9 @@ __global__ void sleep_cycles(long long cycles) {
     }
 }
 
+/// Tells the host that it runs.
+__global__ void raise_flag(volatile int* flag) { *flag = 1; }
+
 __global__ void copy_words(const float4* from, float4* to, std::size_t count) {
     const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
     for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) to[i] = from[i];
@@ -57,27 +54,6 @@ void check(cudaError_t code, const char* what) {
 double now_s() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-/// Clock and power state beside the samples; a sample under 60 % of the largest clock does not count.
-class Samples {
-  public:
-    explicit Samples(const Nvml& nvml) : nvml_(nvml) {}
-
-    void print(const char* quantity, const char* unit, const char* source, const std::function<double()>& sample) const {
-        std::vector<double> values;
-        for (int i = 0; i < 4 * repetitions && values.size() < repetitions; ++i) {
-            const double value = sample();
-            const auto clock = nvml_.clock_hz(), largest = nvml_.largest_clock_hz();
-            if (((clock && largest && *clock < 0.6 * *largest) || ftax::bench::is_fault(nvml_.slowdown())) && i < 3 * repetitions) continue;
-            values.push_back(value);
-        }
-        std::sort(values.begin(), values.end());
-        if (!values.empty()) std::printf("%s,%.6g,%s,%zu,%s\n", quantity, values[values.size() / 2], unit, values.size(), source);
-    }
-
-  private:
-    const Nvml& nvml_;
-};
 
 class Timer {
   public:
@@ -99,6 +75,34 @@ class Timer {
 
   private:
     cudaEvent_t begin_{}, end_{};
+};
+
+/// Prints the median of samples; those taken under 60 % of the largest SM clock do not count.
+class Samples {
+  public:
+    explicit Samples(Timer& timer) : timer_(timer) {
+        int largest_khz = 0;
+        check(cudaDeviceGetAttribute(&largest_khz, cudaDevAttrClockRate, 0), "clock");
+        least_clock_hz_ = 0.6e3 * largest_khz;
+    }
+
+    [[nodiscard]] double clock_hz() const {
+        return sleep_while_queueing / timer_.device_s([] { sleep_cycles<<<1, 1>>>(sleep_while_queueing); });
+    }
+
+    void print(const char* quantity, const char* unit, const char* source, const std::function<double()>& sample) const {
+        std::vector<double> values;
+        for (int i = 0; i < 4 * repetitions && values.size() < repetitions; ++i) {
+            const double value = sample();
+            if (clock_hz() >= least_clock_hz_ || i >= 3 * repetitions) values.push_back(value);
+        }
+        std::sort(values.begin(), values.end());
+        std::printf("%s,%.6g,%s,%zu,%s\n", quantity, values[values.size() / 2], unit, values.size(), source);
+    }
+
+  private:
+    Timer& timer_;
+    double least_clock_hz_ = 0;
 };
 
 /// Host time of asynchronous calls; the device is idle before and waited for outside.
@@ -124,22 +128,16 @@ cudaGraphExec_t graph_of(int nodes, long long cycles) {
     return executable;
 }
 
-/// Last of all: records slow down every launch of the process.
-void print_cupti() {
-    CuptiTrace trace(true);
-    if (!trace.problem().empty()) {
-        std::fprintf(stderr, "warning: no CUPTI: %s\n", trace.problem().c_str());
-        return;
+/// From the return of a launch to the kernel's first write into host memory, on an idle device.
+double launch_latency_s(volatile int* flag) {
+    *flag = 0;
+    check(cudaDeviceSynchronize(), "run");
+    raise_flag<<<1, 1>>>(flag);
+    check(cudaGetLastError(), "launch");
+    const double begin = now_s();
+    while (*flag == 0) {
     }
-    for (int i = 0; i < launches; ++i) {
-        empty<<<1, 32>>>();
-        check(cudaDeviceSynchronize(), "run");
-    }
-    const auto kernels = trace.take();
-    std::vector<double> latencies = ftax::bench::launch_latencies_s(kernels, trace.take_calls());
-    std::sort(latencies.begin(), latencies.end());
-    if (!latencies.empty()) std::printf("launch_latency,%.6g,s,%zu,cupti\n", latencies[latencies.size() / 2], latencies.size());
-    if (CuptiTrace::dropped() > 0) std::fprintf(stderr, "warning: CUPTI dropped %zu records\n", CuptiTrace::dropped());
+    return now_s() - begin;
 }
 
 }  // namespace
@@ -155,13 +153,9 @@ int main() {
         std::fprintf(stderr, "ftax_cuda_probe: no GPU: %s\n", code == cudaSuccess ? "none found" : cudaGetErrorString(code));
         return refused;
     }
-    const Nvml nvml;
-    if (nvml.mig().value_or(false)) std::fprintf(stderr, "warning: MIG is on: this is a slice of a GPU, datasheet rates do not hold\n");
-    if (nvml.other_processes().value_or(0) > 0) std::fprintf(stderr, "warning: another process uses this GPU\n");
-
     std::printf("quantity,value,unit,samples,source\n");
-    const Samples samples(nvml);
     Timer timer;
+    const Samples samples(timer);
     empty<<<1, 32>>>();
     check(cudaDeviceSynchronize(), "first kernel");
     // An idle card needs a while to raise its clocks.
@@ -172,6 +166,9 @@ int main() {
     samples.print("launch_and_wait", "s", "host clock", [] {
         return host_s([] { empty<<<1, 32>>>(); cudaDeviceSynchronize(); }, 16);
     });
+    int* flag = nullptr;
+    check(cudaHostAlloc(&flag, sizeof *flag, cudaHostAllocMapped), "flag");
+    samples.print("launch_latency", "s", "host memory", [&] { return launch_latency_s(flag); });
     /// `queue(i)` queues `spins` kernels of the i-th duration.
     const auto gap_s = [&](const std::function<void(std::size_t)>& queue) {
         std::vector<std::pair<double, double>> periods;
@@ -214,7 +211,6 @@ int main() {
         cudaFree(from);
         cudaFree(to);
     }
-    print_cupti();
-    if (const auto clock = nvml.clock_hz()) std::printf("clock,%.6g,Hz,1,nvml\n", *clock);
+    samples.print("clock", "Hz", "events", [&] { return samples.clock_hz(); });
     return 0;
 }
