@@ -161,7 +161,7 @@ if(FTAX_BUILD_CUDA)
     set_property(TARGET ftax_cuda_probe PROPERTY CXX_STANDARD)
     target_include_directories(ftax_cuda_probe PRIVATE ${PROJECT_SOURCE_DIR})
 endif()
-ftax_sources(libtorch_sources # calibration/campaign.sh compiles them, too, where there is no CMake
+ftax_sources(libtorch_sources
     calibration/bench/libtorch/
         libtorch_device.cpp network.cpp)
 if(FTAX_BUILD_TORCH)

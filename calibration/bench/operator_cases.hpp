@@ -24,7 +24,6 @@ struct OperatorCase {
 /// Prints the shape as operator files write it: "b=1 cin=64 …".
 [[nodiscard]] std::string shape_text(const OperatorCase& operator_case);
 
-/// Bytes of the weights that a call reads.
 [[nodiscard]] std::int64_t weight_bytes(const Graph& graph);
 
 /// Copies of an operator's weights that calls rotate through: at least two, together twice the last cache in the

@@ -104,6 +104,7 @@ class PythonDevice : public BenchDevice {
                         {"framework", options_.framework},
                         {"precision", name_of(options_.precision)},
                         {"threads", options_.threads},
+                        {"channels_last", options_.channels_last},
                         {"library", library_}});
         const std::string job = scripts_.folder + "/job.json", script = scripts_.folder + "/job.py";
         write_file(job, request.dump());

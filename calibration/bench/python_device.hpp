@@ -13,6 +13,7 @@ struct PythonOptions {
     std::string framework = "pytorch-eager";
     Precision precision = Precision::fp32;
     int threads = 1;
+    bool channels_last = false;
 };
 
 /// Measures through a Python process, since that is what users run: calibration/bench/python/job.py, written out from

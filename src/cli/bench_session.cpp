@@ -71,7 +71,8 @@ std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments)
                                .device = arguments.device,
                                .framework = arguments.framework,
                                .precision = precision,
-                               .threads = arguments.threads});
+                               .threads = arguments.threads,
+                               .channels_last = arguments.channels_last});
 }
 
 std::string value_of(const bench::Environment& environment, std::string_view key) {
@@ -80,11 +81,11 @@ std::string value_of(const bench::Environment& environment, std::string_view key
     return found == environment.end() ? std::string() : found->second;
 }
 
-/// Rows of two machines or frameworks in one file would be fitted as one.
+/// Rows of two machines in one file would be fitted as one.
 void refuse_other_machine(const std::string& file, const bench::Environment& now) {
     if (!std::filesystem::exists(file)) return;
     const nlohmann::json before = parse_json(read_file(file), file);
-    for (const char* key : {"device", "cpu", "framework"}) {
+    for (const char* key : {"device", "cpu"}) {
         const auto was = before.value("environment", nlohmann::json::object()).value(key, ""), is = value_of(now, key);
         if (was != is && !was.empty())
             throw Error(ErrorCode::refused,
@@ -190,7 +191,8 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
         const auto graph = std::make_shared<const Graph>(bench::operator_graph(c));
         const std::string shape = bench::shape_text(c);
         job.cases.push_back(
-            {.id = fmt::format("{} {} {} {}", c.op, shape, arguments_.precision, name_of(mode)),
+            {.id =
+                 fmt::format("{} {} {} {} {}", arguments_.framework, c.op, shape, arguments_.precision, name_of(mode)),
              .labels = {spec_.slug, arguments_.framework, arguments_.precision, c.op, shape},
              .graph = graph,
              .mode = mode,
@@ -207,7 +209,8 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
 bool BenchSession::measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                   const ShapeBindings& dims, std::span<const bench::Mode> modes,
                                   const std::string& file) {
-    bench::BenchJob job{.columns = {"gpu", "framework", "version", "precision", "model", "batch", "seq"}};
+    bench::BenchJob job{.columns = {"gpu", "framework", "version", "precision", "model", "layout", "batch", "seq"}};
+    const std::string layout = arguments_.channels_last ? "nhwc" : "";
     for (const std::string& model : models) {
         const auto graph = std::make_shared<const Graph>(ftax::load_graph(model));
         for (const std::int64_t batch : batches) {
@@ -220,10 +223,10 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
             const auto seq = bindings.find("seq");
             const std::string seq_text = seq == bindings.end() ? "" : fmt::format("{}", seq->second);
             for (const bench::Mode mode : modes) {
-                job.cases.push_back({.id = fmt::format("{} batch={} seq={} {} {}", model, batch, seq_text,
-                                                       arguments_.precision, name_of(mode)),
+                job.cases.push_back({.id = fmt::format("{} {} {} batch={} seq={} {} {}", arguments_.framework, model,
+                                                       layout, batch, seq_text, arguments_.precision, name_of(mode)),
                                      .labels = {spec_.slug, arguments_.framework, version_, arguments_.precision, model,
-                                                fmt::format("{}", batch), seq_text},
+                                                layout, fmt::format("{}", batch), seq_text},
                                      .model = model,
                                      .graph = graph,
                                      .bindings = bindings,

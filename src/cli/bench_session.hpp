@@ -24,6 +24,7 @@ struct BenchArguments {
     int threads = 1;
     bool quick = false;
     bool resume = false;
+    bool channels_last = false;
     int dispatch_processes = 9;  ///< repetitions of dispatch, whose cost varies more between processes than within one
     double budget_s = 0;         ///< time limit; 0: none
 };

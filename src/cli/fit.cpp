@@ -96,7 +96,7 @@ void refuse_unread(const FitArguments& arguments, unsigned rows) {
     }
 }
 
-/// Rows that `ftax measure` or calibration/campaign.sh wrote: the profiles of that machine.
+/// Rows that `ftax measure` wrote: the profiles of that machine.
 int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
     const std::vector<std::string>& frameworks = arguments.selection.frameworks;
     if (frameworks.size() > 1) throw Error(ErrorCode::usage, "--framework: a host is fitted to the rows of one");
@@ -225,8 +225,8 @@ void setup_fit(Verb app, Action& action) {
         .required();
     verb.add_option("-o,--output", arguments->output, "device profile to write", "FILE");
     verb.add_option("--host-output", arguments->host_output,
-                    "host's profile to write: of a framework, from the host_dispatch rows of `ftax measure` or "
-                    "calibration/campaign.sh; of single calls, from operator files",
+                    "host's profile to write: of a framework, from the host_dispatch rows of `ftax measure`; of single "
+                    "calls, from operator files",
                     "FILE");
     verb.add_option("--start", arguments->start, "profile to start from instead of fitting operators", "FILE");
     verb.add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo",

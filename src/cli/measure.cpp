@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/text_graph.hpp"
-#include "ftax/work.hpp"
 #include "src/cli/bench_session.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/scenario/scenario.hpp"
@@ -25,18 +24,12 @@ std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, 
     return arguments.device == "cpu" ? bench::cpu_operators(arguments.quick) : bench::gpu_operators(sms);
 }
 
-/// Prints one JSON object per line for calibration/campaign.sh, which measures machines without ftax.
 int list_operators(const BenchArguments& arguments, bench::Mode mode) {
     constexpr int hopper_sms = 132;  // H100 and H200; the list contains their wave boundaries
     std::string text;
     for (const bench::OperatorCase& c : operators_for(arguments, mode, hopper_sms)) {
-        const Graph graph = bench::operator_graph(c);
-        const Work work = total_work(graph, bind(graph, {}));
-        const nlohmann::ordered_json line{{"op", c.op},
-                                          {"shape", bench::shape_text(c)},
-                                          {"bytes", work.read_bytes + work.write_bytes},
-                                          {"weight_bytes", bench::weight_bytes(graph)},
-                                          {"graph", to_text(graph)}};
+        const nlohmann::ordered_json line{
+            {"op", c.op}, {"shape", bench::shape_text(c)}, {"graph", to_text(bench::operator_graph(c))}};
         text += line.dump() + "\n";
     }
     write_standard_output(text);
@@ -45,9 +38,11 @@ int list_operators(const BenchArguments& arguments, bench::Mode mode) {
 
 int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
     if (arguments.list) return list_operators(arguments.bench, mode);
-    BenchSession session(arguments.bench);
+    BenchArguments bench = arguments.bench;
+    if (bench.quick) bench.dispatch_processes = 3;
+    BenchSession session(bench);
     session.measure_runtime();
-    return session.measure_operators(operators_for(arguments.bench, mode, session.spec().sms), mode) ? 0 : interrupted;
+    return session.measure_operators(operators_for(bench, mode, session.spec().sms), mode) ? 0 : interrupted;
 }
 
 int measure_models(const MeasureArguments& arguments) {
@@ -86,6 +81,7 @@ void setup_measure(Verb app, Action& action) {
     model.add_option("MODEL", arguments->models, "zoo names or files (.onnx .pt2 .txt)").required();
     model.add_option("--batch", arguments->batches, "batch sizes: 1,2,4:128:x2").capture_default_str();
     model.add_option("--dim", arguments->dims, "value of a dynamic dimension, e.g. seq=128");
+    model.add_flag("--channels-last", arguments->bench.channels_last, "run convolutions on NHWC activations");
     add_bench_options(model, arguments->bench);
     model.callback([arguments, &action] { action = [arguments] { return measure_models(*arguments); }; });
 }

@@ -9,7 +9,7 @@
 #include "src/io/csv.hpp"
 #include "src/scenario/usable_rows.hpp"
 
-/// Rows that `ftax measure` or calibration/campaign.sh wrote on one machine with a GPU, prepared for fitting.
+/// Rows that `ftax measure` wrote on one machine with a GPU, prepared for fitting.
 namespace ftax::scenario {
 
 struct MachineRows {

@@ -1,7 +1,7 @@
 // ftax_cuda_probe: what the CUDA runtime itself costs on this machine, without any framework, as CSV on standard output:
 //     quantity,value,unit,samples,source
 // Launch cost on the host, launch latency, gap between kernels of a stream and of a CUDA graph, what a graph and a node of it
-// cost the host, the bandwidth of copies from L2 to memory, and the SM clock. nvcc alone builds it (calibration/campaign.sh).
+// cost the host, the bandwidth of copies from L2 to memory, and the SM clock. Builds with nvcc alone.
 
 #include <cuda_runtime.h>
 

@@ -163,7 +163,7 @@ const char* reason_why_not(Action action) {
 }  // namespace ftax::bench
 
 // What calibration/bench/python/libtorch.py calls, one network at a time; a function that can fail returns why, or
-// nullptr. campaign.sh builds this library with LibTorch's headers (fmt among them) where ftax is not.
+// nullptr.
 
 using namespace ftax;
 using namespace ftax::bench;

@@ -1,11 +1,12 @@
 """Measures for `ftax measure` and `ftax calibrate`, which name a job's JSON file (calibration/bench/python_device.cpp): without
-cases it says what the machine is, with cases it appends a row for each that the job's file lacks. What it has to say stands on
-standard output, a JSON object a line: {"environment", "warnings"}, {"done", "total"}, {"warning"}, {"error", "message"}."""
+cases it describes the machine, with cases it appends a row for each that the job's file lacks. It answers on standard output
+with a JSON object a line: {"environment", "warnings"}, {"done", "total"}, {"warning"}, {"error", "message"}."""
 
 import ctypes
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -13,15 +14,59 @@ import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from campaign import CALL_IS_OVER, MOST_FAULTS, START_LIMIT_S, supervise  # noqa: E402
 from measuring import TIMES, Limits, attempt, measure, reason  # noqa: E402
 from nvml import Nvml  # noqa: E402
 from recording import GRAPH_SOURCE, Rows  # noqa: E402
-from stages import LOST, Reporter  # noqa: E402
 
+START_LIMIT_S = 120  # until a process begins its first case: opening the GPU
 CASE_LIMIT_S = 300  # a case that takes longer is taken for stalled
-OWN_COLUMNS = ["mode", "case", "repetition", *TIMES, "source", "samples_ms"]
-DONE, STOPPED = 0, 1  # exit codes
+MOST_FAULTS = 5  # ended processes of a repetition: then no single case is at fault
+OWN_COLUMNS = ["mode", "case", "repetition", *TIMES, "source", "waits", "samples_ms"]
+DONE, STOPPED, LOST = 0, 1, 3  # exit codes; LOST: no kernel runs any more in this process, another one continues
+
+
+def supervise(work, end):
+    """Forks a process that runs `work(report_to)`, which writes a line with the name of each case that it begins. Ends it, with all
+    that it started, where a case takes too long or at `end` (of time.monotonic). Returns its exit code, the case that it had
+    begun ("": none) and why it failed (None: it did not, or `end` came)."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process == 0:
+        os.setsid()
+        code = STOPPED
+        try:
+            code = work(writing)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writing)
+    begun, text, status, limit_s, since = "", b"", None, START_LIMIT_S, time.monotonic()
+    try:
+        while status is None and time.monotonic() < min(since + limit_s, end):
+            part = os.read(reading, 65536) if select.select([reading], [], [], 0.05)[0] else b""
+            if part:
+                *lines, text = (text + part).split(b"\n")
+                begun, limit_s, since = lines[-1].decode() if lines else begun, CASE_LIMIT_S, time.monotonic()
+                continue
+            time.sleep(0.01)
+            ended, code = os.waitpid(process, os.WNOHANG)
+            status = code if ended else None
+    finally:
+        os.close(reading)
+        try:
+            os.killpg(process, signal.SIGKILL)  # Inductor's compilers, too
+        except ProcessLookupError:
+            pass
+    if status is None:
+        os.waitpid(process, 0)
+        stalled = f"stalled: no answer within {limit_s:.0f} s; its process was ended"
+        return STOPPED, begun, stalled if time.monotonic() < end else None
+    code = os.waitstatus_to_exitcode(status)
+    return code, begun, None if code == DONE else (
+        f"its process was ended by signal {-code}" if code < 0 else f"its process ended with {code}")
 
 
 class Bench:
@@ -67,24 +112,29 @@ class Bench:
             yield "another process uses this GPU"
 
     def ready(self, case):
-        """Returns what runs a case once, and where its network comes from."""
-        precision = self.job["precision"]
-        if self.job["framework"] == "libtorch":
+        """Returns what runs a case once, and the cells that say where its network comes from and how often it waits for the device."""
+        framework, precision, device = self.job["framework"], self.job["precision"], self.job["device"]
+        if framework == "libtorch":
             self.timer.prepare(case["graph"], precision, case["mode"], case["bindings"], case["weight_sets"], bool(case["model"]))
-            return self.timer.run, GRAPH_SOURCE
+            return self.timer.run, {"source": GRAPH_SOURCE}
         import frameworks
         import networks
         if case["model"]:
-            networks.free(self.job["device"])
+            networks.free(device)
         network, inputs, source = networks.build(case, self.job)
-        return frameworks.wrap(self.job["framework"], network, inputs, precision, self.job["device"]), source
+        if self.job["channels_last"]:
+            network, inputs = frameworks.channels_last(network, inputs)
+        if not networks.finite(network(*inputs)):
+            raise RuntimeError("an output is infinite or not a number: such a network draws another power")
+        waits = networks.waits(networks.operators(network, inputs)) if case["mode"] == "host_dispatch" else ""
+        return frameworks.wrap(framework, network, inputs, precision, device), {"source": source, "waits": waits}
 
     def times(self, case):
-        run, source = self.ready(case)
+        run, about = self.ready(case)
         for _ in range(case["warm_ups"]):
             run()
         operators = sum(line.startswith("%") for line in case["graph"].splitlines())
-        return {"source": source, **measure(self.timer, run, case["mode"], self.power, Limits(*self.job["limits"]), operators)}
+        return {**about, **measure(self.timer, run, case["mode"], self.power, Limits(*self.job["limits"]), operators)}
 
 
 class Job:
@@ -117,12 +167,12 @@ class Job:
         except Exception as error:
             print(reason(error), file=sys.stderr)
             return STOPPED
-        rows, reporter = self.rows(), Reporter(report_to)
+        rows = self.rows()
         cases = self.missing(repetition)
         for at, case in enumerate(cases):
             if time.monotonic() > self.end:
                 return DONE
-            reporter.tell(begin=case["id"], limit_s=CASE_LIMIT_S)
+            os.write(report_to, case["id"].encode() + b"\n")
             result = attempt(bench.times, case)
             self.keep(rows, case, repetition, result)
             self.tell(done=(repetition + 1) * self.count - len(cases) + at + 1, total=self.job["repetitions"] * self.count)
@@ -138,16 +188,16 @@ class Job:
         for repetition in range(self.job["repetitions"]):
             faults = 0
             while (cases := self.missing(repetition)) and time.monotonic() < self.end:
-                outcome = supervise(lambda report_to: self.work(repetition, report_to), START_LIMIT_S, self.end)
-                begun = [case["id"] for case in cases].index(outcome.case) + 1 if outcome.case else 0
+                code, case, problem = supervise(lambda report_to: self.work(repetition, report_to), self.end)
+                begun = [case["id"] for case in cases].index(case) + 1 if case else 0
                 self.earlier -= {(case["id"], str(repetition)) for case in cases[:begun]}
-                if outcome.code == DONE or outcome.killed == CALL_IS_OVER:
+                if not problem:
                     break
                 faults += 1
-                if begun and outcome.code != LOST:
-                    self.keep(self.rows(), cases[begun - 1], repetition, {"problem": outcome.problem()})
+                if begun and code != LOST:
+                    self.keep(self.rows(), cases[begun - 1], repetition, {"problem": problem})
                 if not begun or faults == MOST_FAULTS:
-                    raise RuntimeError(f"{self.job['framework']}: {outcome.problem()}")
+                    raise RuntimeError(f"{self.job['framework']}: {problem}")
             if self.missing(repetition):
                 return STOPPED
         return DONE

@@ -1,6 +1,5 @@
-"""LibTorch's own dispatch, without Python around each operator: a library built with ftax (ftax_libtorch.so) or by
-calibration/campaign.sh (calibration/bench/libtorch/build.sh). Neither needs a torch of this Python; a carried one finds the
-libraries of one that was imported before."""
+"""LibTorch's own dispatch, without Python around each operator: ftax_libtorch.so. It needs no torch of this Python, except on a
+machine that it was carried to without LibTorch."""
 
 import ctypes
 import time
@@ -15,7 +14,11 @@ class LibtorchTimer:
     clock_mhz = 0
 
     def __init__(self, path, device, threads=1):
-        self.library = ctypes.CDLL(path)
+        try:
+            self.library = ctypes.CDLL(path)
+        except OSError:
+            import torch  # noqa: F401  loads LibTorch's libraries
+            self.library = ctypes.CDLL(path)
         self.clock = time.process_time if device == "cpu" and threads == 1 else time.monotonic
         for name in ("ftax_version", "ftax_open", "ftax_prepare", "ftax_sample"):
             getattr(self.library, name).restype = ctypes.c_char_p

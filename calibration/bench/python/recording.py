@@ -1,4 +1,4 @@
-"""Files of a campaign that are only appended to: what a killed process had completed stays and is not repeated."""
+"""Files that are only appended to: what a killed process had completed stays and is not repeated."""
 
 import csv
 import fcntl
@@ -6,9 +6,8 @@ import io
 import os
 
 DISTURBED = "another process uses the GPU"
-NO_LIBRARY = "no LibTorch library"
 SLOWED = "the GPU slows itself down"
-PASSING = (DISTURBED, NO_LIBRARY, SLOWED)  # problems that the next call may not have
+PASSING = (DISTURBED, SLOWED)  # problems that the next call may not have
 # What a row says of a network that was run from ftax's own graph: it makes no module calls (src/scenario/machine_rows.cpp).
 GRAPH_SOURCE = "ftax graph"
 
@@ -29,7 +28,7 @@ class Rows:
             with open(path, newline="") as file:
                 reader = csv.DictReader(file)
                 if reader.fieldnames and reader.fieldnames != columns:
-                    raise RuntimeError(f"{path}: other columns than this campaign writes")
+                    raise RuntimeError(f"{path}: other columns than this program writes")
                 for row in reader:
                     self._remember(row)
         self.path, self.file = path, None
@@ -44,14 +43,7 @@ class Rows:
         if row["problem"]:
             self.failed.add(self._key(row))
 
-    def has(self, **row):
-        return self._key(row) in self.done
-
-    def has_failed(self, **row):
-        return self._key(row) in self.failed
-
-    def add(self, *rows, **row):
-        """Rows that belong together are written as one piece."""
+    def add(self, **row):
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         if not self.file:
@@ -62,9 +54,8 @@ class Rows:
                 raise OSError(f"{self.path}: another process is writing to it") from None
         if self.file.tell() == 0:
             writer.writeheader()
-        for row in rows or [row]:
-            row = {name: row.get(name, "") for name in self.columns}
-            writer.writerow(row)
-            self._remember(row)
+        row = {name: row.get(name, "") for name in self.columns}
+        writer.writerow(row)
+        self._remember(row)
         self.file.write(text.getvalue())
         self.file.flush()

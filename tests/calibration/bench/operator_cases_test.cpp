@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "ftax/error.hpp"
+#include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "tests/cli/command.hpp"
 
@@ -62,13 +65,33 @@ TEST_CASE("the design for a GPU has every class of operator, and both sides of t
     }));
 }
 
-TEST_CASE("the campaign's operators are the design for a GPU") {
-    const auto listed = ftax::test::run_ftax({"measure", "kernels", "--device", "cuda", "--list"});
-    REQUIRE(listed.exit_code == 0);
-    CHECK(listed.output == ftax::test::read_text(FTAX_SOURCE_DIR "/calibration/campaign_operators.jsonl"));
-    const auto dispatch = ftax::test::run_ftax({"measure", "dispatch", "--device", "cuda", "--list"});
-    REQUIRE(dispatch.exit_code == 0);
-    CHECK(dispatch.output == ftax::test::read_text(FTAX_SOURCE_DIR "/calibration/campaign_dispatch.jsonl"));
+TEST_CASE("--list prints the design for a GPU, a JSON object a line") {
+    for (const auto& [kind, cases] : {std::pair{"kernels", gpu_operators(132)}, {"dispatch", dispatch_operators()}}) {
+        const auto listed = ftax::test::run_ftax({"measure", kind, "--device", "cuda", "--list"});
+        REQUIRE(listed.exit_code == 0);
+        std::istringstream lines(listed.output);
+        std::string line;
+        for (const OperatorCase& c : cases) {
+            REQUIRE(std::getline(lines, line));
+            const auto json = nlohmann::json::parse(line);
+            CHECK(json["op"] == c.op);
+            CHECK(json["shape"] == shape_text(c));
+            CHECK(json["graph"] == to_text(operator_graph(c)));
+        }
+        CHECK_FALSE(std::getline(lines, line));
+    }
+}
+
+TEST_CASE("dispatch has dense, depthwise and grouped convolutions, and products too short to hide it") {
+    std::set<std::string> groups, products;
+    for (const OperatorCase& c : dispatch_operators()) {
+        if (c.op == "linear") products.insert(shape_text(c));
+        if (c.op != "conv") continue;
+        const auto count = c.shape.find("groups");
+        groups.insert(count == c.shape.end() ? "1" : std::to_string(count->second));
+    }
+    CHECK(groups == std::set<std::string>{"1", "32", "64"});
+    CHECK(products.contains("k=64 m=8 n=64"));
 }
 
 TEST_CASE("an operator's work is that of its shape") {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
@@ -75,7 +76,7 @@ TEST_CASE("BAD_INPUTS 46: a GPU without a name is refused before anything is mea
                          Error);
 }
 
-TEST_CASE("rows of one card are not continued on another, nor under another framework") {
+TEST_CASE("rows of one card are not continued on another") {
     const TemporaryFolder folder;
     auto here = arguments(folder);
     const std::vector<std::string> models{"alexnet"};
@@ -91,9 +92,29 @@ TEST_CASE("rows of one card are not continued on another, nor under another fram
     other->about = {{"device", "NVIDIA L4"}};
     CHECK_THROWS_WITH_AS(cli::BenchSession(here, std::move(other)),
                          doctest::Contains("device is Tesla T4, now NVIDIA L4"), Error);
-    here.framework = "torchscript";
-    CHECK_THROWS_WITH_AS(cli::BenchSession(here, std::make_unique<Gpu>()),
-                         doctest::Contains("framework is pytorch-eager"), Error);
+}
+
+TEST_CASE("rows of several frameworks and layouts share a file, each a case of its own") {
+    const TemporaryFolder folder;
+    auto here = arguments(folder);
+    here.resume = true;
+    std::set<std::string> ids;
+    for (const char* framework : {"pytorch-eager", "torchscript"}) {
+        for (const bool channels_last : {false, true}) {
+            here.framework = framework, here.channels_last = channels_last;
+            auto device = std::make_unique<Gpu>();
+            Gpu& measured = *device;
+            cli::BenchSession session(here, std::move(device));
+            CHECK(session.measure_models({"alexnet"}, {1}, {}, {{Mode::end_to_end}}));
+            ids.insert(measured.jobs.at(0).cases.at(0).id);
+        }
+    }
+    CHECK(ids.size() == 4);
+    const CsvTable rows = read_csv(folder.file("measured/models.csv"));
+    REQUIRE(rows.rows() == 4 * 3);
+    CHECK(row_of(rows, 0)["layout"].empty());
+    CHECK(row_of(rows, 3)["layout"] == "nhwc");
+    CHECK(row_of(rows, 11)["framework"] == "torchscript");
 }
 
 TEST_CASE("BAD_INPUTS 46: a file with other columns is not continued") {

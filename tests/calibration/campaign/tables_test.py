@@ -11,11 +11,11 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-SCRIPT = os.path.join(ROOT, "calibration", "campaign_tables.py")
+SCRIPT = os.path.join(ROOT, "calibration", "campaign.py")
 DEVICE = "quadro-rtx-8000"
 MODELS = ("resnet18", "mobilenet_v2", "squeezenet", "distilbert")
 sys.path.insert(0, os.path.dirname(SCRIPT))
-import campaign_tables  # noqa: E402
+import campaign  # noqa: E402
 
 
 def altered_profiles(folder):
@@ -48,7 +48,7 @@ def simulate(ftax, folder):
         writer.writeheader()
         for model in MODELS:
             for precision in ("fp32", "fp16"):
-                for row in campaign_tables.predict(ftax, DEVICE, "pytorch-eager", precision, model, campaign_tables.BATCHES,
+                for row in campaign.predict(ftax, DEVICE, "pytorch-eager", precision, model, campaign.BATCHES,
                                                    ("--profile", device, "--framework-profile", host)):
                     # Calls back to back have a gap after each kernel, of one microsecond.
                     seconds = {"end_to_end": row["latency_s"], "device_hot": row["device_s"] + 1e-6 * row["kernels"]}

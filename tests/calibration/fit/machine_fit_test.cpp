@@ -109,7 +109,7 @@ namespace {
 
 const std::string hopper = "h200-sxm-141gb";
 
-/// Rows in the format of calibration/campaign.sh, of an H200 and a host without a profile.
+/// Rows in the format of `ftax measure`, of an H200 and a host without a profile.
 class SyntheticCampaign {
   public:
     static constexpr double gap_s = 1.7e-6, launch_latency_s = 6e-6;

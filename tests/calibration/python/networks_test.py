@@ -1,22 +1,35 @@
-"""The campaign's networks and frameworks on this machine's CPU. Needs a Python with torch; reports if there is
-none."""
+"""Networks and frameworks as they are measured, on this machine's CPU. Needs a Python with torch; reports if there is none.
+FTAX_PROGRAM and FTAX_LIBTORCH name the program and its library of LibTorch's dispatch."""
 
 import importlib.util
+import json
 import os
+import subprocess
 import sys
 import types
 import unittest
 from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-sys.path.insert(0, os.path.join(ROOT, "calibration", "bench", "python"))
-import design  # noqa: E402
+sys.path[:0] = [os.path.join(ROOT, "calibration", "bench", "python"), os.path.join(ROOT, "calibration")]
+import campaign  # noqa: E402
 
 HALF_LIMIT = 65504 / 16  # what a larger batch or another seed may add
 
 
 def parsed(*lines):
     return "graph g\n" + "\n".join(lines) + "\n"
+
+
+def designed(kind):
+    """The smallest operators of a design, one of each kind."""
+    listed = subprocess.run([os.environ["FTAX_PROGRAM"], "measure", kind, "--device", "cuda", "--list"], capture_output=True,
+                            text=True, check=True).stdout
+    kept = {}
+    for case in map(json.loads, listed.splitlines()):
+        numbers = [int(part.split("=")[1]) for part in case["shape"].split()]
+        kept.setdefault((case["op"], "kv_heads" in case["shape"]), []).append((sum(numbers), case["graph"]))
+    return {op: min(cases)[1] for op, cases in kept.items()}
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "needs a Python with torch")
@@ -33,7 +46,7 @@ class Networks(unittest.TestCase):
 
     def test_every_network_of_the_campaign_runs_without_overflow_in_half_precision(self):
         import networks
-        for model in design.MODELS:
+        for model in campaign.MODELS:
             with self.subTest(model):
                 with open(os.path.join(ROOT, "graphs", "zoo", model + ".txt")) as file:
                     network = self.network(file.read())
@@ -76,17 +89,26 @@ class Networks(unittest.TestCase):
         self.assertEqual(networks.waits(networks.operators(lambda x: (x * bool(x.all())).masked_select(x > 0), (torch.ones(3),))), 2)
         self.assertEqual(networks.waits(networks.operators(lambda x: x.relu().view(3, 1), (torch.ones(3),))), 0)
 
+    @unittest.skipUnless("FTAX_PROGRAM" in os.environ, "needs the program")
     def test_every_kind_of_designed_operator_runs(self):
         import networks
-        import quantised
-        for case in [*design.operator_cases(design.Options("cpu", smoke=True)),
-                     *design.dispatch_cases(design.Options("cpu", smoke=True))]:
-            with self.subTest(case["op"] + " " + case["shape"] + " " + case["precision"]):
-                if "graph" in case:
-                    network = self.network(case["graph"], "bf16")
+        for kind in ("kernels", "dispatch"):
+            for op, graph in designed(kind).items():
+                with self.subTest(op):
+                    network = self.network(graph, "bf16")
                     self.assertTrue(networks.finite(network(*network.inputs())))
-                else:
-                    self.assertTrue(networks.finite(quantised.build(case, "cpu", 2)()))
+
+    def test_a_network_that_overflows_is_refused_and_rows_of_the_host_count_waits(self):
+        import job
+        bench = job.Bench({"framework": "pytorch-eager", "device": "cpu", "threads": 1, "precision": "fp16", "channels_last": False})
+        text = parsed("input %x f32[8,64]", "weight %w f32[64,64]", '%y f32[8,64] = linear(%x, %w) "aten::linear"',
+                      *(f'%{c} f32[8,64] = pointwise(%{b}) {{function="exp"}} "aten::exp"' for b, c in zip("yabc", "abcd")), "output %d")
+        case = {"graph": text, "model": "", "bindings": {}, "weight_sets": 1, "mode": "host_dispatch"}
+        with self.assertRaisesRegex(RuntimeError, "infinite or not a number"):
+            bench.ready(case)
+        finite = {**case, "graph": text.replace('"exp"', '"tanh"')}
+        self.assertEqual(bench.ready(finite)[1], {"source": job.GRAPH_SOURCE, "waits": 0})
+        self.assertEqual(bench.ready({**finite, "mode": "device_hot"})[1]["waits"], "")
 
     def test_large_divisions_stay_finite_in_half_precision(self):
         import networks
@@ -213,25 +235,15 @@ class Frameworks(unittest.TestCase):
         self.assertEqual(happened[:2], [("waits", True), "runs"])
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch"), "needs a Python with torch")
+@unittest.skipUnless(os.environ.get("FTAX_LIBTORCH"), "needs the library of a build with LibTorch")
 class Libtorch(unittest.TestCase):
-    """The library that campaign.sh carries or builds."""
-
-    def test_it_is_linked_with_all_it_calls_and_measures_every_designed_operator(self):
-        import subprocess
-        import tempfile
-        import torch
-        with tempfile.TemporaryDirectory() as folder:
-            library = os.path.join(os.environ.get("FTAX_CARRIED", folder), "libtorch_dispatch.so")
-            if not os.path.exists(library):
-                subprocess.run([os.path.join(ROOT, "calibration", "bench", "libtorch", "build.sh"),
-                                os.path.dirname(torch.__file__), library], check=True)
-            import libtorch
-            timer = libtorch.LibtorchTimer(library, "cpu")
-            for case in design.read_list("campaign_dispatch.jsonl"):
-                with self.subTest(case["op"] + " " + case["shape"]):
-                    timer.prepare(case["graph"], "fp32", "host_dispatch")
-                    self.assertGreater(timer.sample(None, "host_dispatch", 2), 0)
+    def test_it_measures_every_kind_of_designed_operator(self):
+        import libtorch
+        timer = libtorch.LibtorchTimer(os.environ["FTAX_LIBTORCH"], "cpu")
+        for op, graph in designed("dispatch").items():
+            with self.subTest(op):
+                timer.prepare(graph, "fp32", "host_dispatch")
+                self.assertGreater(timer.sample(None, "host_dispatch", 2), 0)
 
 
 if __name__ == "__main__":

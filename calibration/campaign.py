@@ -1,11 +1,13 @@
-"""What a campaign (calibration/campaign.sh) says about ftax, in three steps that keep their order provable:
+#!/usr/bin/env python3
+"""Measures a machine with an NVIDIA GPU by `ftax measure` and says how well ftax predicts it, in an order that can be proved:
 
-  campaign_tables.py predict -o FOLDER --device SLUG      before measuring: FOLDER/predictions.csv, from the datasheet
-  calibration/campaign.sh, three times                    on the machine; its files go into FOLDER
-  campaign_tables.py tables FOLDER                        FOLDER/tables.md: error before calibration, after calibration
-                                                          with the model itself left out, and of the crossover
+  campaign.py predict -o FOLDER --device SLUG    before measuring: FOLDER/predictions.csv, from the datasheet
+  campaign.py carry BUILD                        the program of a build folder and its libraries, into build/campaign
+  campaign.py measure -o FOLDER                  on the machine, in a Python with torch; continues the rows of earlier calls
+  campaign.py tables FOLDER                      FOLDER/tables.md: error before calibration, after calibration with the
+                                                 model itself left out, and of the crossover
 
-Needs the program ftax (--ftax, or on the PATH) and Python's own library."""
+docs/calibrating-a-gpu.md has the steps. Needs the program ftax (--ftax, or on the PATH) and Python's own library."""
 
 import argparse
 import concurrent.futures
@@ -14,18 +16,84 @@ import io
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "bench", "python"))
-from design import BATCHES, FRAMEWORKS, FRAMEWORK_MODELS, LARGEST_HOST_BATCH, MODELS, PRECISIONS  # noqa: E402
-
-EAGER = FRAMEWORKS[0]
+PRECISIONS = ("fp16", "bf16", "fp32", "tf32")
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+LARGEST_HOST_BATCH = 8  # beyond it the launch queue may be full (src/scenario/machine_rows.hpp)
+# Networks whose text graph can be run, most informative first.
+MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "vit32", "distilbert", "densenet", "gpt2_forward", "vgg16",
+          "efficientnet", "squeezenet", "alexnet", "googlenet", "resnext50_32x4d", "albert", "mnasnet", "shufflenet",
+          "wide_resnet50_2", "resnet101", "squeeze_bert", "gernet", "inception", "efficientnet_lite", "resnet152",
+          "roberta")
+EAGER = "pytorch-eager"
+FRAMEWORKS = (EAGER, "torch-cuda-graph", "torch-compile")
+# The host costs of a framework are fitted to eight rows or more (calibration/fit/machine_fit.cpp): two batches of these leave
+# enough with a network left out and another that did not compile.
+FRAMEWORK_MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "distilbert", "vit32", "densenet", "squeezenet")
+CONVOLUTIONAL = [model for model in FRAMEWORK_MODELS if "bert" not in model and model != "vit32"]
 FOLDS = 5  # networks left out together: a fit without each of 25 would take an hour
 KEY = ("framework", "precision", "model", "batch")
+
+
+def networks(framework, precision, models, batches, *options):
+    return ("model", framework, precision, *models, "--batch", ",".join(map(str, batches)), "--dim", "seq=128", *options)
+
+
+# Calls of `ftax measure`, those first that public tables lack: a budget that ends early leaves useful rows.
+CALLS = [*(networks(framework, precision, FRAMEWORK_MODELS, (1, 8)) for framework in FRAMEWORKS
+           for precision in (("fp16",) if framework == "torch-compile" else ("fp16", "fp32"))),
+         *(("dispatch", framework, precision) for framework in (EAGER, "torchscript", "libtorch", "torch-cuda-graph")
+           for precision in ("fp32", "fp16", "bf16")),
+         *(networks(EAGER, precision, MODELS, (1, 8, 64)) for precision in ("fp16", "fp32")),
+         networks(EAGER, "amp", FRAMEWORK_MODELS, (1, 8)),
+         networks(EAGER, "fp16", CONVOLUTIONAL, (1, 8), "--channels-last"),
+         *(("kernels", EAGER, precision) for precision in ("fp16", "fp32")),
+         *(networks(EAGER, precision, MODELS, (1, 8, 64)) for precision in ("bf16", "tf32")),
+         *(("kernels", EAGER, precision) for precision in ("bf16", "tf32")),
+         networks("torch-compile", "fp32", FRAMEWORK_MODELS, (1, 8)),
+         *(networks(EAGER, precision, MODELS, (2, 4, 16, 32, 128)) for precision in ("fp16", "fp32"))]
+DRY_CALLS = [networks(EAGER, "fp32", ("squeezenet", "distilbert"), (1, 2)), networks("torchscript", "fp32", ("squeezenet",), (1, 2)),
+             networks(EAGER, "amp", ("squeezenet",), (1,)), networks(EAGER, "fp32", ("squeezenet",), (1,), "--channels-last"),
+             *(("dispatch", framework, "fp32") for framework in (EAGER, "torchscript", "libtorch")), ("kernels", EAGER, "fp32")]
+
+
+def carry(arguments):
+    """Copies the program with all that it loads but the C library, LibTorch and the driver."""
+    os.makedirs(arguments.output, exist_ok=True)
+    for name in ("ftax", "ftax-fit", "ftax_cuda_probe", "ftax_libtorch.so"):
+        path = os.path.join(arguments.build, name)
+        if not os.path.exists(path):
+            print(f"warning: {path} was not built", file=sys.stderr)
+            continue
+        listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+        for library in (line.split()[2] for line in listed.splitlines() if " => /" in line):
+            if not os.path.basename(library).startswith(("libc.", "libm.", "libtorch", "libc10", "libcuda")):
+                shutil.copy(library, arguments.output)
+        shutil.copy(path, arguments.output)
+
+
+def measure(arguments):
+    """Calls `ftax measure` until the budget is spent. Exit code 1 where a call failed."""
+    end, failed = time.monotonic() + arguments.budget, False
+    libraries = os.path.dirname(os.path.realpath(shutil.which(arguments.ftax) or arguments.ftax))
+    environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, (libraries, os.environ.get("LD_LIBRARY_PATH"))))}
+    for kind, framework, precision, *options in DRY_CALLS if arguments.device == "cpu" else CALLS:
+        if (left := end - time.monotonic()) < 15:
+            print("campaign: the budget is spent; another call continues", file=sys.stderr)
+            break
+        done = subprocess.run([arguments.ftax, "measure", kind, *options, "--framework", framework, "--precision", precision, "--device",
+                               arguments.device, "--python", sys.executable, "--quick", "--resume", "--budget", f"{left:.0f}",
+                               "-o", arguments.output], env=environment)
+        if done.returncode > 1:  # 1: the budget ended it
+            print(f"campaign: {kind} under {framework} in {precision}: exit code {done.returncode}", file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
 
 
 def predict(ftax, device, framework, precision, model, batches, options=()):
@@ -69,12 +137,12 @@ def key_of(row):
 
 
 def measured_times(folder):
-    """Seconds by mode, then by framework, precision, model and batch."""
+    """Median seconds by mode, then by framework, precision, model and batch."""
     times = {"end_to_end": {}, "device_hot": {}, "host_dispatch": {}}
     for row in read(os.path.join(folder, "models.csv")):
         if not row["problem"] and not row.get("layout"):
-            times[row["mode"]][key_of(row)] = float(row["latency_ms"]) / 1e3
-    return times
+            times[row["mode"]].setdefault(key_of(row), []).append(float(row["latency_ms"]) / 1e3)
+    return {mode: {key: statistics.median(seconds) for key, seconds in rows.items()} for mode, rows in times.items()}
 
 
 def host_time(times, key):
@@ -136,7 +204,7 @@ def fit(ftax, *options):
 def fitted_predictions(arguments, device, measured):
     """Every measured network predicted by profiles that were fitted without its rows: one fit of the device for each fold of
     networks, one of the host for each of its frameworks."""
-    files = [path for name in ("operators.csv", "dispatch.csv", "models.csv", "probe.csv")
+    files = [path for name in ("operators.csv", "dispatch.csv", "models.csv", "runtime.csv", "probe.csv")
              if os.path.exists(path := os.path.join(arguments.folder, name))]
     models = sorted({key[2] for key in measured})
     graphs = {row["model"] for row in read(os.path.join(arguments.folder, "models.csv")) if row.get("source") == "ftax graph"}
@@ -178,7 +246,8 @@ def write_tables(arguments):
     def latencies(rows):
         return {key_of(row): float(row["latency_s"]) for row in rows}
 
-    probed = {row["quantity"]: float(row["value"]) for row in read(os.path.join(arguments.folder, "probe.csv"))}
+    probed = {row["quantity"]: float(row["value"]) for name in ("runtime.csv", "probe.csv")
+              for row in read(os.path.join(arguments.folder, name))}
 
     def predicted_crossovers(rows, gap_s=1e-6):
         """Measured device times are those of a stream: kernels and the gaps between them."""
@@ -202,6 +271,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ftax", default="ftax", help="the program")
     verbs = parser.add_subparsers(required=True)
+    verb = verbs.add_parser("carry")
+    verb.add_argument("build")
+    verb.add_argument("-o", "--output", default="build/campaign")
+    verb.set_defaults(run=carry)
+    verb = verbs.add_parser("measure")
+    verb.add_argument("-o", "--output", required=True, help="folder with the rows")
+    verb.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="cpu: a dry run of a few minutes")
+    verb.add_argument("--budget", type=float, default=570, help="seconds that this call may take")
+    verb.set_defaults(run=measure)
     verb = verbs.add_parser("predict")
     verb.add_argument("-o", "--output", required=True)
     verb.add_argument("--device", required=True)
@@ -211,8 +289,8 @@ def main():
     verb.add_argument("folder")
     verb.set_defaults(run=write_tables)
     arguments = parser.parse_args()
-    arguments.run(arguments)
+    return arguments.run(arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
