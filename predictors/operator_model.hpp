@@ -11,7 +11,6 @@
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/kernels/shapes.hpp"
 
-/// Predicts single operators as timed in measurement files.
 namespace ftax {
 
 using OperatorShape = KernelShape;

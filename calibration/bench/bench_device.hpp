@@ -21,7 +21,6 @@ enum class Mode : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(Mode mode) noexcept;
 
-/// One thing to measure.
 struct BenchCase {
     std::string id;                   ///< unique among the cases of a result file; stays the same from run to run
     std::vector<std::string> labels;  ///< cells of BenchJob::columns
@@ -41,7 +40,6 @@ struct StoppingLimits {
     double relative_interval = 0;    ///< half the 95 % interval of a mean that is known well enough; 0: not asked for
 };
 
-/// Cases whose rows one file gets.
 struct BenchJob {
     std::string path;
     std::vector<std::string> columns;  ///< those of the labels; what was measured follows
@@ -57,7 +55,6 @@ constexpr std::string_view graph_source = "ftax graph";
 /// What was measured with what: key and value, in the order they are written.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// What is heard of a job while it runs.
 struct BenchEvents {
     std::function<void(std::size_t done, std::size_t total)> progress;
     std::function<void(const std::string&)> warn;

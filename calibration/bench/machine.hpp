@@ -12,7 +12,6 @@ namespace ftax::bench {
 
 /// Processes that ran or waited for a CPU over the last minute, on average.
 [[nodiscard]] double load_average();
-/// What this machine's CPU calls itself.
 [[nodiscard]] std::string cpu_name();
 
 /// Prints the datasheet that device_profile() reads back (data/devices/README.md).

@@ -28,7 +28,6 @@ std::string_view section(std::string_view heading) {
     return text.substr(0, text.find("\n\n") + 1);
 }
 
-/// Returns the dimensions of a case including derived ones.
 Shape completed(Shape d) {
     for (const auto& [name, usual] : {std::pair{"groups", 1}, {"stride", 1}, {"pad", 0}, {"causal", 0}})
         d.emplace(name, usual);
@@ -43,7 +42,6 @@ Shape completed(Shape d) {
     return d;
 }
 
-/// Writes the dimensions into a text.
 std::string filled(std::string_view text, const OperatorCase& operator_case) {
     const Shape dimensions = completed(operator_case.shape);
     std::string result;

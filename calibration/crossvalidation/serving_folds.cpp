@@ -94,7 +94,6 @@ FrameworkProfile with_noise(FrameworkProfile profile, std::vector<double> left_o
     return profile;
 }
 
-/// The cheapest run of a model to measure.
 const Run& cheapest(const std::vector<Run>& runs, const std::string& model) {
     const auto cost = [&](const Run& run) {
         return std::tuple(run.row->model != model, run.row->batch, run.row->prompt + run.row->new_tokens);

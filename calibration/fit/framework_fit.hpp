@@ -86,7 +86,6 @@ struct ServingRow {
 [[nodiscard]] FrameworkProfile fit_serving(const std::string& framework, std::span<const ServingRow> rows,
                                            const std::string& source);
 
-/// The time of a row with the costs of a profile.
 [[nodiscard]] double serving_s(const ServingRow& row, const FrameworkProfile& profile);
 
 }  // namespace ftax::fit

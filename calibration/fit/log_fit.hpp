@@ -44,7 +44,6 @@ inline bool is_unseen(const Unknown& u) {
     return !moved || (!narrowed && u.log_shift < 0.25 * u.prior_log_stddev);
 }
 
-/// Declares an unknown as a model does.
 inline Unknown unknown(std::string name, const ParameterSpec& spec) {
     return {std::move(name), spec.initial, spec.lower, spec.upper, spec.prior_log_stddev};
 }
@@ -54,7 +53,6 @@ class LogFit {
   public:
     using Block = std::vector<Unknown>;
 
-    /// Returns the index of the new block.
     std::size_t add_block(Block block);
     [[nodiscard]] const Block& block(std::size_t index) const { return blocks_[index]; }
 

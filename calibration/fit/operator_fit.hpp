@@ -18,7 +18,6 @@
 /// are those of the datasheet or of a profile.
 namespace ftax::fit {
 
-/// Extent of the fit of one class of rows.
 struct ClassFitOptions {
     std::optional<FitOptions> fit{};   ///< nullopt: as usual for the class
     std::size_t rows_per_stratum = 0;  ///< spread evenly; errors are taken over all rows; 0: as usual for the class
@@ -55,7 +54,6 @@ struct ClassFitOptions {
 /// Source: the shorth, Andrews et al., "Robust Estimates of Location", Princeton 1972. Throws nothing; needs one value.
 [[nodiscard]] double shorth(std::vector<double> values);
 
-/// Origin of the rows and extent of the fit.
 struct OperatorFitOptions {
     std::string profile_version = "1";        ///< to write into the device profile
     std::string framework = "pytorch-eager";  ///< whose calls the rows timed
@@ -92,7 +90,6 @@ struct OperatorFit {
 /// Declares an unknown of calls as OperatorHostParameters does.
 [[nodiscard]] Unknown declared_call(std::string_view name);
 
-/// What a class of rows is fitted with unless a caller says otherwise.
 struct ClassFit {
     ScopedFit fit;
     std::vector<const OperatorRow*> rows;  ///< rows of the class, in the order of `fit.rows`

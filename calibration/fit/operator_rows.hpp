@@ -14,7 +14,6 @@
 #include "predictors/kernels/shapes.hpp"
 #include "src/io/measurement_file.hpp"
 
-/// Measured operators as the fits of kernels see them.
 namespace ftax::fit {
 
 /// The fit that a row belongs to. The first three are calls timed on an idle device, the host's time first and then the
@@ -37,7 +36,6 @@ enum class Conditions {
 [[nodiscard]] Conditions conditions_of(std::string_view op, std::string_view device_slug, std::string_view split,
                                        std::int64_t order);
 
-/// One measured operator.
 struct OperatorRow {
     const DeviceSpec* device = nullptr;             ///< must outlive the row
     const OperatorMeasurement* measured = nullptr;  ///< must outlive the row

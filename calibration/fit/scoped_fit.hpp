@@ -37,7 +37,6 @@ struct Fold {
     double mean = 0;                     ///< MAPE over the devices: the mean of the groups' means
 };
 
-/// What fitting one kernel class gave.
 struct FitReport {
     std::string kernel_class{};
     std::vector<ScopedParameter> parameters{};  ///< parameters of the kernel models
@@ -136,7 +135,6 @@ struct LeftOutFold {
     bool host_known = false;
 };
 
-/// What is fitted, and how.
 struct ScopedFit {
     std::string kernel_class{};
     std::string rows_name{};  ///< text in the source of each parameter: "conv rows"

@@ -167,7 +167,6 @@ Outputs recurrent(const Call& c) {
     return result;
 }
 
-/// Returns the new states.
 Outputs recurrent_cell(const Call& c) {
     Outputs result;
     for (const Tensor* state : c.tensors("hx")) result.push_back({state->dtype, state->shape});

@@ -11,7 +11,6 @@
 
 namespace ftax::config {
 
-/// Kind of the whole network.
 enum class Form : std::uint8_t { decoder, encoder, vision, text_and_vision, speech };
 
 /// A row of families.txt: what distinguishes one family from others. Fields of type string_view are names of a

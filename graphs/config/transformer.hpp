@@ -25,7 +25,6 @@ class Transformer {
     /// States of fixed size after the pass.
     [[nodiscard]] const std::vector<TensorId>& states() const { return states_; }
 
-    /// A norm of the family's kind.
     TensorId norm(std::string_view name, TensorId x);
 
   private:

@@ -59,7 +59,6 @@ enum class Routing : std::uint8_t {
 enum class Mixer : std::uint8_t { none, attention, mamba, mamba2, delta, conv, lightning, both };
 enum class FeedForward : std::uint8_t { none, dense, experts };
 
-/// One layer of the stack.
 struct Layer {
     Mixer mixer = Mixer::attention;
     FeedForward feed_forward = FeedForward::dense;

@@ -163,7 +163,6 @@ enum RowFlags : unsigned {
     reads_two = 16,
 };
 
-/// One operator of the table.
 struct OpRow {
     std::string_view name;  ///< "Conv", "com.microsoft::Gelu"
     OpKind kind;

@@ -13,7 +13,6 @@
 
 namespace ftax::onnx_import {
 
-/// Maximum nesting depth of If, Loop and Scan bodies.
 inline constexpr int max_body_depth = 64;
 
 struct NodeOrder {
@@ -29,7 +28,6 @@ struct NodeOrder {
                                     const std::unordered_map<std::string_view, TensorId>& own,
                                     const std::function<bool(std::string_view)>& is_outer);
 
-/// Bodies of a node: the graphs in its attributes.
 [[nodiscard]] bool has_body(const NodeRecord& node) noexcept;
 
 /// Returns the name of a node for messages.

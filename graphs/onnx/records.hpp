@@ -112,7 +112,6 @@ struct ModelRecord {
 /// Source: onnx.proto of ONNX 1.19 (1 to 26).
 [[nodiscard]] DType dtype_from_onnx(std::int64_t data_type) noexcept;
 
-/// One element of a decoded tensor.
 using Number = std::variant<std::int64_t, double>;
 /// Decodes the payload of a small tensor. `external_bytes` replaces the payload of an external one.
 /// Returns nullopt if the payload is absent (stripped) or holds strings. Throws Error{model} if its size contradicts

@@ -14,7 +14,6 @@ struct Bytes {
 
 enum class WireType : std::uint8_t { varint = 0, fixed64 = 1, length_delimited = 2, fixed32 = 5 };
 
-/// One field of a protobuf message.
 struct Field {
     std::uint32_t number = 0;
     WireType type = WireType::varint;

@@ -274,7 +274,6 @@ class Importer {
         for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
     }
 
-    /// Returns a description of a possibly incomplete node for messages.
     static std::string described(const Json& node) {
         const auto text = [&](const char* key) {
             const Json* held = node.is_object() ? member(node, key) : nullptr;

@@ -21,7 +21,6 @@ struct Sequence {
     std::shared_ptr<std::vector<Value>> keys;  ///< keys of a dictionary; null for lists and tuples
 };
 
-/// A tensor of the graph under construction.
 struct TensorValue {
     TensorId id = no_tensor;
 };
@@ -36,7 +35,6 @@ struct ObjectValue {
     std::uint32_t index = 0;  ///< into Program::objects
 };
 
-/// A value that is unknown before the model runs.
 struct Unknown {};
 
 /// Value of a variable: None, a number of the host (integers may be symbolic), text, or one of the above.

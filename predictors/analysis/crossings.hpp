@@ -6,7 +6,6 @@
 
 namespace ftax {
 
-/// Host and device time of one run.
 struct TwoSides {
     double host_s = 0, device_s = 0;
 };

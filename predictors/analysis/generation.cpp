@@ -29,7 +29,6 @@ PredictOptions one_by_one(PredictOptions options) {
     return options;
 }
 
-/// Times of a step, or sums of them.
 struct Step {
     double latency_s = 0, low_s = 0, high_s = 0, host_s = 0, device_s = 0;
 

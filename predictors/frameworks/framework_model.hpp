@@ -15,14 +15,12 @@ struct HostPrior {
     double value;
 };
 
-/// Where a rewrite applies.
 struct PassLimits {
     int before_torch = 0;                  ///< PyTorch versions before this one (LibraryVersions); 0: all
     int from_tensorrt = 0, from_chip = 0;  ///< TensorRT version; 10 · compute capability
     bool in_f32_only = false;
 };
 
-/// A rewrite of a framework's optimiser.
 struct Pass {
     constexpr Pass() = default;
     constexpr Pass(void (*pass)(Graph&), PassLimits where = {}) : rewrite(pass), limits(where) {}

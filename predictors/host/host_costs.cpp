@@ -20,7 +20,6 @@ constexpr ParameterSpec cost(double seconds, std::string_view source = study) {
     return {seconds, seconds / 10, seconds * 10, source == guess ? 0.5 : 0.2, ParameterScope::shared, source};
 }
 
-/// Parameters of the host model with their initial values and meanings.
 struct HostParameterSpec {
     std::string_view name;
     ParameterSpec spec;

@@ -18,14 +18,12 @@ inline constexpr std::array<std::string_view, 16> operator_names = {"add",  "mul
                                                                     "divu", "powu",   "relu", "tanh", "gelu", "softmax",
                                                                     "ln",   "linear", "bmm",  "conv"};
 
-/// Returns the index of a name in operator_names.
 [[nodiscard]] inline std::optional<std::size_t> operator_index(std::string_view name) noexcept {
     const auto at = std::find(operator_names.begin(), operator_names.end(), name);
     if (at == operator_names.end()) return std::nullopt;
     return static_cast<std::size_t>(at - operator_names.begin());
 }
 
-/// Host side of an operator row.
 struct OperatorHostParameters {
     std::array<double, operator_names.size()> dispatch_s{};  ///< by operator, on a host of scale 1
     double scale{};                                          ///< scale of the host that a GPU was measured in
@@ -37,7 +35,6 @@ struct OperatorHostParameters {
     double spread{}, product_spread{}, conv_spread{};  ///< half-width of the 90 % interval of log(latency)
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter.
 template <class Visit>
 void visit_parameters(OperatorHostParameters& p, Visit&& visit) {
     using enum ParameterScope;
@@ -97,7 +94,6 @@ inline double conv_host_s(double order, double start_s, double slope_s, double c
     return start_s + slope_s * thousands + curvature_s * (thousands * thousands);
 }
 
-/// Returns true for matrix products.
 inline bool is_product(std::string_view name) {
     return name == "linear" || name == "bmm";
 }

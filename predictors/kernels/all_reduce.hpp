@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-/// All-reduce over the GPUs of one machine.
 namespace ftax::kernels {
 
 /// Returns the seconds of NCCL's ring all-reduce of `bytes` over `cards` with `peer_bandwidth_bytes_per_s` in one

@@ -11,7 +11,6 @@
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 
-/// Scaled dot-product attention.
 namespace ftax::kernels {
 
 struct AttentionParameters {

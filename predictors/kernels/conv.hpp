@@ -423,7 +423,6 @@ inline double direct_seconds(const ConvCounts& c, const ConvShape& s, double cor
     return 2 * c.rows * c.columns * c.reduction / (core_flops_per_s * core_efficiency(s, p));
 }
 
-/// Returns the CUDA-core rates of a device with tensor cores.
 inline DeviceRates core_rates(const DeviceRates& rates) {
     DeviceRates cores = rates;
     cores.path = MathPath::fp32;

@@ -3,7 +3,6 @@
 #include "ftax/parameter.hpp"
 #include "predictors/kernels/residency.hpp"
 
-/// Fitted parameters of convolutions.
 namespace ftax::kernels {
 
 /// Ratios of the convolution kernels. Efficiencies are shares of the sustained rate in DeviceRates.
@@ -32,7 +31,6 @@ struct ConvParameters {
     ResidencyParameters residency;  ///< shared with memory-bound kernels; unset in fits of CUDA-core kernels
 };
 
-/// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
 template <class F>
 void visit_parameters(ConvParameters& p, F&& f) {
     using enum ParameterScope;

@@ -68,7 +68,6 @@ void visit_parameters(CpuParameters& p, const DeviceSpec& device, Visit&& visit)
     }
 }
 
-/// The model of one CPU.
 struct CpuModel {
     DeviceSpec device;
     CpuParameters parameters;

@@ -8,7 +8,6 @@
 
 namespace ftax {
 
-/// The kernel models of a GPU or CPU.
 using DeviceModel = std::variant<KernelModels, kernels::CpuModel>;
 
 /// Resolves the parameters of a profile.

@@ -19,7 +19,6 @@ struct EngineParameters {
     double score_cycles{}, score_rate{}, energy_scale{};
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter.
 template <class Visit>
 void visit_parameters(EngineParameters& p, Visit&& visit) {
     using enum ParameterScope;

@@ -55,7 +55,6 @@ inline double block_time(const GemmTile& tile, double part, const BlockRates& r)
     return (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
 }
 
-/// Returns the squared latency for wave_time.
 inline double squared_latency(const GemmTile& tile, const BlockRates& r) {
     const double memory = r.memory_latency * tile.inverse_work;
     const double issue = r.issue_latency * (tile.idle_schedulers * tile.idle_schedulers);
@@ -66,7 +65,6 @@ inline double squared_latency(const GemmTile& tile, const BlockRates& r) {
 /// five GPUs; a common value is no worse on a left-out GPU.
 inline constexpr double wave_sharpness = 0.85;
 
-/// Returns the time of equal blocks in waves.
 inline double compute_time(const GemmTile& tile, double blocks_per_sm, double block_s, const BlockRates& r) {
     return block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
                                                   squared_latency(tile, r), wave_sharpness);
@@ -91,7 +89,6 @@ inline double floor_s(const DeviceRates& rates) {
     return rates.floor_s + beyond_measured_floor_s(3, rates);
 }
 
-/// Plans one choice of tile and split-K.
 inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceRates& rates, const GemmParameters& p,
                               const BlockRates& block) {
     const GemmTile& tile = *c.tile;

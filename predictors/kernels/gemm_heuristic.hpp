@@ -12,7 +12,6 @@
 /// docs/kernel-models has the evidence.
 namespace ftax::kernels::gemm {
 
-/// Tile and split-K.
 struct Choice {
     const GemmTile* tile = nullptr;  ///< refers to a catalogue with static lifetime
     double split_k = 1;

@@ -2,7 +2,6 @@
 
 #include "ftax/parameter.hpp"
 
-/// Fitted parameters of matrix products on CUDA cores.
 namespace ftax::kernels {
 
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.

@@ -5,7 +5,6 @@
 
 namespace ftax {
 
-/// Returns the class whose factor scales a kernel's time.
 [[nodiscard]] Factor factor_of(const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

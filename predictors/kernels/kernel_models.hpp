@@ -21,7 +21,6 @@
 
 namespace ftax {
 
-/// All parameters of the device side.
 struct KernelParameters {
     kernels::SustainedParameters sustained;
     kernels::GemmParameters gemm;

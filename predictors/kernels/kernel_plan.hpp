@@ -28,7 +28,6 @@ struct Occupancy {
     double warps = 0;  ///< resident warps / maximum warps
 };
 
-/// Time of kernels on a device.
 struct KernelTime {
     double seconds{};          ///< at boost clock
     double power_limited_s{};  ///< their energy as time at arithmetic_power_w, see power.hpp

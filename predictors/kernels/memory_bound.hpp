@@ -253,7 +253,6 @@ inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
     return 1.0;
 }
 
-/// Returns the name of a class in kernel listings.
 [[nodiscard]] constexpr std::string_view name_of(MemoryClass cls) {
     constexpr std::array<std::string_view, memory_class_count> names = {
         "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer-norm",

@@ -16,7 +16,6 @@ struct MixtureParameters {
     double floor_s{}, efficiency{}, dram_share{}, fill{}, traffic{}, spread{};
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter.
 template <class Visit>
 void visit_parameters(MixtureParameters& p, Visit&& visit) {
     using enum ParameterScope;
@@ -111,7 +110,6 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
 
 }  // namespace mixture
 
-/// Plans one grouped product on tensor cores.
 inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
                        const MixtureParameters& q) {
     MixtureParameters of_texts = q;

@@ -28,7 +28,6 @@ struct QuantizedParameters {
 
 namespace quantized {
 
-/// Parameter names and initial values of one family.
 struct Start {
     std::string_view floor_s, row_cycles, rate, epilogue, efficiency, energy_scale;  // names
     double shortest_s, cycles, values_per_cycle, energy;
@@ -46,7 +45,6 @@ inline constexpr std::array<Start, quantized_kernels_count> starts{{
 
 }  // namespace quantized
 
-/// Calls visit(name, field, ParameterSpec) for each parameter.
 template <class Visit>
 void visit_parameters(QuantizedParameters& p, Visit&& visit) {
     using enum ParameterScope;
@@ -75,7 +73,6 @@ void visit_parameters(QuantizedParameters& p, Visit&& visit) {
 
 namespace quantized {
 
-/// Applies a family's ratios to the parameters of f16 products.
 inline TensorGemmParameters scaled(TensorGemmParameters p, const QuantizedRatios& r) {
     p.epilogue *= r.epilogue;
     p.efficiency *= r.efficiency;

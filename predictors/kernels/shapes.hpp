@@ -18,7 +18,6 @@ constexpr bool is_aligned(std::int64_t row_length, int element_bytes, std::int64
 /// Library that chooses the kernel of a linear layer.
 enum class BlasLibrary : std::uint8_t { cublas_lt, cublas };
 
-/// Returns true for tensor-core paths.
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||
            path == MathPath::int8_tensor || path == MathPath::fp16_tensor_fp16_accumulate ||
@@ -43,7 +42,6 @@ struct GemmShape {
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
-/// Returns the bytes of one weight.
 [[nodiscard]] inline double weight_bytes(const GemmShape& s) {
     const PrecisionSpec& operands = precision_spec(s.operands);
     return operands.quantizes_weights() ? operands.weight_bytes() : s.element_bytes;
@@ -230,7 +228,6 @@ struct RecurrentShape {
     return 4 * scores * static_cast<double>(s.heads) * static_cast<double>(s.head_dim);
 }
 
-/// Scales and conversions.
 [[nodiscard]] inline double flops(const QuantizeShape& s) {
     return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.columns);
 }
@@ -251,7 +248,6 @@ struct RecurrentShape {
 
 namespace ftax {
 
-/// Input of a kernel model.
 using KernelShape =
     std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape,
                  kernels::QuantizeShape, kernels::GroupedGemmShape, kernels::MixtureShape, kernels::RecurrentShape>;

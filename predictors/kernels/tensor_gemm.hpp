@@ -264,7 +264,6 @@ inline double overlap(double a, double b) {
     return std::cbrt(a * a * a + b * b * b);
 }
 
-/// Plans one choice.
 inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const DeviceRates& device,
                               const TensorGemmParameters& p) {
     const Rates r = rates_of(s, device, p);
@@ -324,7 +323,6 @@ inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec
     return own == QuantizedKernels::none || of_engine(s) ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
 }
 
-/// Chooses tile and split-K.
 inline gemm::Choice choose(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
     const Rates rates = rates_of(s, device, p);
     const GemmCatalogue& kernels = catalogue(s, *device.chip);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 
-/// Execution of a grid of equal thread blocks on a GPU.
 namespace ftax::kernels {
 
 /// Rounds down a quotient of counts. Counts are doubles (products of dimensions leave 64 bits), exact below 2⁵³ and

@@ -33,7 +33,6 @@ void visit_parameters(TokenParameters& p, Visit&& visit) {
     visit("token.vector_ratio", p.vector_ratio, ParameterSpec{3.75, 0.3, 50, 0.5, shared, "the same by vectors"});
 }
 
-/// Plans a row-wise kernel of a language model.
 inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, const TokenParameters& p,
                              const TensorGemmParameters& gemm) {
     using std::sqrt;

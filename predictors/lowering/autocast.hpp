@@ -5,7 +5,6 @@
 
 #include "ftax/graph.hpp"
 
-/// Effect of torch.autocast(float16) on a graph of f32 operators.
 namespace ftax::autocast {
 
 enum class Policy : std::uint8_t {

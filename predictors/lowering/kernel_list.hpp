@@ -20,7 +20,6 @@ struct CountedKernel {
 [[nodiscard]] std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule,
                                                       const BoundShapes& bound, bool engine_is_channels_last = false);
 
-/// Returns the total time of listed kernels.
 [[nodiscard]] inline kernels::KernelTime sum_time(const std::vector<CountedKernel>& kernels,
                                                   const KernelModels& models) {
     kernels::KernelTime total;

@@ -169,7 +169,6 @@ kernels::AttentionShape attention_dimensions(const Graph& graph, const Schedule&
 /// fp16.
 constexpr int least_score_bytes = 2;
 
-/// Returns the shape of one product of an unfused attention.
 kernels::GemmShape product_of_attention(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                         const BoundShapes& bound) {
     const kernels::AttentionShape whole = attention_dimensions(graph, schedule, graph.ops[kernel.op], bound);
@@ -359,7 +358,6 @@ std::int64_t gathered_elements(const Graph& graph, const Schedule& schedule, con
     return elements;
 }
 
-/// Returns the class of a kernel that depends on the layout of its tensors.
 kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
     using kernels::MemoryClass;
     const Tensor& out = graph.tensors[kernel.writes[0]];

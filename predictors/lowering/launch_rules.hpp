@@ -8,7 +8,6 @@
 
 namespace ftax {
 
-/// Launches of an eager framework per kind of operator.
 struct LaunchRule {
     OpKind kind;
     enum class Action : std::uint8_t { contract, move, view, wait, nothing } action;

@@ -406,7 +406,6 @@ class Lowering {
         add_bias(id, convolution);
     }
 
-    /// Returns true for operators that multiply by weights.
     bool is_layer(const Op& op) const {
         return (op.kind == OpKind::linear || op.kind == OpKind::matmul) && op.inputs.size() > 1 &&
                graph_.tensors[op.inputs[1]].role == TensorRole::weight;

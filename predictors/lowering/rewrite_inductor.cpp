@@ -255,7 +255,6 @@ class Grouping {
         }
     }
 
-    /// Returns the number of elements in the operator's iteration space.
     double domain_of(const Op& op) const {
         const std::int64_t what = op.integer(statistics, joined);
         if (what != joined) return elements_of(graph_, graph_.tensors[op.inputs[0]].shape);
@@ -384,7 +383,6 @@ class Grouping {
         return outside;
     }
 
-    /// Returns true if only generated kernels read the tensor.
     bool is_read_by_generated(TensorId tensor) const {
         bool by_generated = !is_output_[tensor];
         each_reader(tensor, [&](OpId reader) { by_generated = by_generated && may_be_generated(graph_.ops[reader]); });

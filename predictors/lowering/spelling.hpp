@@ -33,7 +33,6 @@ struct Spelling {
     }
 };
 
-/// Rewrites every operator that `matches`.
 template <class Matches, class Append>
 void write_out(Graph& graph, const Matches& matches, const Append& append) {
     std::vector<Op> ops;

@@ -16,7 +16,6 @@ class TypeAssignment {
     TypeAssignment(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                    const LoweringTraits& traits);
 
-    /// Type of each tensor.
     [[nodiscard]] const std::vector<DType>& storage() const { return storage_; }
     /// Autocast policy of each operator; empty without autocast.
     [[nodiscard]] const std::vector<autocast::Policy>& autocast_policies() const { return autocast_policies_; }

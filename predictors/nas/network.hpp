@@ -85,7 +85,6 @@ struct SegmentMaker {
         const Segment segment = run(operations, slowdown);
         return waits ? segment.then(Segment::wait(wait_s * host_scale)) : segment;
     }
-    /// Returns the latency of a whole network, composed of its blocks.
     [[nodiscard]] double latency_s(const Segment& network) const {
         return synchronized ? network.latency_s() : network.period_s();
     }

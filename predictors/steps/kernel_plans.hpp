@@ -10,7 +10,6 @@
 
 namespace ftax {
 
-/// Summary of a kernel's plan.
 struct PlannedKernel : kernels::KernelTime {
     Factor factor = Factor::elementwise;
     Bound bound = Bound::latency_floor;

@@ -8,7 +8,6 @@
 
 namespace ftax {
 
-/// One launch with its times, ready for simulation.
 struct TimedLaunch {
     double host_s = 0;
     double device_s = 0;        ///< sum of its kernels

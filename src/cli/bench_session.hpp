@@ -36,7 +36,6 @@ class BenchSession {
   public:
     /// Creates the folder. Throws what opening the device throws.
     explicit BenchSession(const BenchArguments& arguments);
-    /// Uses an already open device.
     BenchSession(const BenchArguments& arguments, std::unique_ptr<bench::BenchDevice> device);
 
     /// Returns the datasheet of the measured device; GPUs are identified by name.

@@ -61,7 +61,6 @@ std::vector<fit::CpuRow> cpu_rows(const std::string& path, const DeviceSpec& dev
     return rows;
 }
 
-/// Profiles of a device and of a framework's host.
 struct Profiles {
     DeviceProfile device;
     FrameworkProfile framework;

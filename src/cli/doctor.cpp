@@ -13,7 +13,6 @@
 namespace ftax::cli {
 namespace {
 
-/// An optional part of the program and the CMake option that builds it.
 struct Part {
     std::string_view name;
     bool built;

@@ -15,7 +15,6 @@ struct Result {
     std::string table, json, page;
 };
 
-/// Names of these commands.
 [[nodiscard]] std::vector<std::string> commands_in_process();
 
 /// Runs one of them with the words of a command line; `graph`, if given, replaces the model that they name. Calls are

@@ -8,7 +8,6 @@
 namespace ftax::cli {
 using namespace scenario;
 
-/// A model, device and framework, and the trace of a run.
 struct KinetoArguments {
     std::string trace;
     ModelArguments model;

@@ -20,7 +20,6 @@ constexpr std::string_view versions[] = {"2024-11-05", "2025-03-26", "2025-06-18
 constexpr std::size_t longest_line = std::size_t{1} << 20;
 enum Fault { not_json = -32700, no_request = -32600, no_method = -32601, bad_parameters = -32602 };  // JSON-RPC 2.0
 
-/// Protocol-level error of a request.
 struct Refusal {
     Fault code;
     std::string message;

@@ -154,7 +154,6 @@ void append_rows(std::string& text, const Architectures& archs, std::size_t i, s
     }
 }
 
-/// Returns the selected architectures in output order.
 std::vector<std::size_t> select(const NasArguments& arguments, const Architectures& archs,
                                 std::span<const double> latency_s, std::size_t batches) {
     std::vector<std::size_t> selected(archs.rows.size());

@@ -15,7 +15,6 @@
 namespace ftax::cli {
 namespace {
 
-/// Returns the innermost recognised command.
 const CLI::App& innermost(const CLI::App& app) {
     const std::vector<CLI::App*> parsed = app.get_subcommands();
     const auto named =

@@ -16,7 +16,6 @@ class Option;
 /// command_tree.cpp. Names and semantics are CLI11's.
 namespace ftax::cli {
 
-/// Handle of an option.
 class Option {
   public:
     explicit Option(CLI::Option* option) : option_(option) {}
@@ -44,7 +43,6 @@ class Option {
     CLI::Option* option_;
 };
 
-/// Handle of the program, a verb or an option group.
 class Verb {
   public:
     explicit Verb(CLI::App* app) : app_(app) {}
@@ -64,14 +62,12 @@ class Verb {
     void remove_option(Option option) const;
     void require_subcommand(int count) const;
     void set_version_flag(const std::string& name, const std::string& version) const;
-    /// Returns how often an option was given.
     [[nodiscard]] std::size_t count(const std::string& name) const;
     [[nodiscard]] std::vector<Verb> subcommands() const;
     [[nodiscard]] std::string description() const;
     void description(const std::string& text) const;
     [[nodiscard]] std::string footer() const;
     void footer(const std::string& text) const;
-    /// Sets a function to run after the verb is parsed.
     void callback(const std::function<void()>& run) const;
     /// Accepts any words; runs `run` as soon as the verb is recognised.
     void take_all(const std::function<void()>& run) const;

@@ -5,7 +5,6 @@
 
 namespace ftax {
 
-/// A data file embedded in the program.
 struct EmbeddedFile {
     std::string_view path;  ///< relative to the repository: "data/devices/tesla-t4.json"
     std::string_view content;

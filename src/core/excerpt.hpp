@@ -20,7 +20,6 @@ namespace ftax {
     return std::string(text.substr(0, left)) + "…" + std::string(text.substr(right));
 }
 
-/// Splits text at single spaces.
 [[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view text) {
     std::vector<std::string_view> words;
     while (!text.empty()) {

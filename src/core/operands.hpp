@@ -55,7 +55,6 @@ struct AttentionWidths {
 /// Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.2 ("absorbed"); vLLM, MLACommonImpl: prompts are expanded.
 [[nodiscard]] AttentionWidths attention_widths(const Graph& graph, const Op& attention, const BoundShapes& bound);
 
-/// Sizes of a recurrent operator.
 struct RecurrentDimensions {
     std::int64_t steps = 1, batch = 1;
     std::int64_t input = 1;   ///< input values per step and sequence; `hidden * directions` from the second layer on

@@ -47,7 +47,6 @@ class DimensionMath {
     Expression add(Expression a, std::int64_t b) const { return add(a, constant(b)); }
     Expression multiply(Expression a, std::int64_t b) const { return multiply(a, constant(b)); }
     Expression floor_divide(Expression a, std::int64_t b) const { return floor_divide(a, constant(b)); }
-    /// Product of dims[begin, end).
     Expression product(const Dims& dims, std::size_t begin, std::size_t end) const {
         Expression result = constant(1);
         for (std::size_t i = begin; i < end; ++i) result = multiply(result, dims[i]);
@@ -172,7 +171,6 @@ class ShapeRules {
         return math().add(math().multiply(math().add(out, -1), w.stride), unpadded_reach(w));
     }
 
-    /// The axes of a permutation, counted from the front.
     [[nodiscard]] std::vector<std::int64_t> permutation(std::span<const std::int64_t> given, std::size_t rank) const {
         std::vector<std::int64_t> perm(given.begin(), given.end()), sorted, axes(rank);
         for (std::int64_t& at : perm) sorted.push_back(at += at < 0 ? static_cast<std::int64_t>(rank) : 0);
@@ -202,7 +200,6 @@ class ShapeRules {
         return result;
     }
 
-    /// Concatenation along an axis.
     [[nodiscard]] Dims joined(const std::vector<const Dims*>& parts, std::size_t along) const {
         Dims result = *parts.front();
         for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
@@ -228,7 +225,6 @@ class ShapeRules {
         return dims;
     }
 
-    /// dims[begin, end) merged into one.
     [[nodiscard]] Dims flattened(const Dims& dims, std::size_t begin, std::size_t end) const {
         Dims result(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(begin));
         result.push_back(math().product(dims, begin, end));

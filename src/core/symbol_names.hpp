@@ -25,7 +25,6 @@ class SymbolNames {
     /// Keeps a name from being given to a symbol.
     void reserve(const std::string& name) { taken_.insert(name); }
 
-    /// Replaces the symbols in an expression.
     [[nodiscard]] std::string rename(std::string_view expression) const;
 
     [[nodiscard]] const std::map<std::string, std::string, std::less<>>& names() const noexcept { return names_; }

@@ -25,7 +25,6 @@ class CsvTable {
     }
     /// Returns the first line of a row, counted from 1.
     [[nodiscard]] std::size_t line(std::size_t row) const { return lines_[row]; }
-    /// Finds a column by name; nullopt if there is none.
     [[nodiscard]] std::optional<std::size_t> column(std::string_view name) const;
     /// Returns a cell of a row by its column's name; empty if there is no such column.
     [[nodiscard]] std::string_view cell(std::size_t row, std::string_view column) const;

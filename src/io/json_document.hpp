@@ -14,7 +14,6 @@
 
 namespace ftax {
 
-/// Requirements of a JSON reader.
 struct JsonRules {
     ErrorCode malformed = ErrorCode::profile;  ///< error for text that is not strict JSON
     std::size_t deepest_level = 64;

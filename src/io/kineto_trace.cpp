@@ -25,7 +25,6 @@ constexpr double least_usable_share = 0.8;
 constexpr std::size_t longest_name = 512;
 constexpr std::size_t longest_header = 1 << 20;
 
-/// Fields of one event as the file states them.
 struct RawEvent {
     std::string phase, category, name, thread;
     std::optional<double> start_us, duration_us;

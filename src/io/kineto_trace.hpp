@@ -8,7 +8,6 @@
 
 namespace ftax {
 
-/// Kind of an event of a PyTorch trace.
 enum class TraceEventKind : std::uint8_t {
     operation,  ///< a dispatched operator, on the host
     runtime,    ///< a call of the CUDA runtime or driver, on the host
@@ -24,7 +23,6 @@ struct TraceEvent {
     std::uint64_t external_id = 0;  ///< operator within which it was recorded; 0: none
 };
 
-/// Unusable parts of a trace.
 struct TraceDamage {
     std::size_t unreadable = 0;    ///< events that are not JSON
     std::size_t untimed = 0;       ///< events without a valid time (torch writes ts 0 for lost events)

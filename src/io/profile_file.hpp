@@ -10,14 +10,12 @@
 
 namespace ftax {
 
-/// A parameter of the kernel models and the scope of its value.
 struct ScopedParameter {
     Parameter parameter;
     ParameterScope scope = ParameterScope::shared;
     std::string key;  ///< architecture or device slug; empty if shared; for a host, the card in its machine
 };
 
-/// A device with measurements of some kernel classes only.
 struct PartlyFittedDevice {
     std::string slug;
     FactorSet kernels{};

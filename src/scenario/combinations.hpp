@@ -21,7 +21,6 @@ struct ChoiceArguments {
     std::int64_t top = 0;               ///< rows to keep; 0: all
 };
 
-/// One element of each list.
 struct Combination {
     RunArguments run;
     std::int64_t cards = 1;

@@ -12,7 +12,6 @@
 namespace ftax::scenario {
 namespace {
 
-/// Predicts one combination for all batches.
 std::vector<report::ComparisonRow> compare_one(const Graph& graph, const ComparisonArguments& arguments,
                                                Combination one, const std::vector<std::optional<std::int64_t>>& batches,
                                                const ServiceLevel& level) {

@@ -135,7 +135,6 @@ double exchange_share(const Predictor& predictor, const Explanation& pass) {
     return exchange_s / pass.prediction.device_s;
 }
 
-/// Predicts one combination for all batches.
 std::vector<report::GenerationRow> rows_of(Generator& generator, const GenerationArguments& arguments,
                                            report::GenerationRow row) {
     const ServiceLevel level = parse_level(arguments.choice.level);

@@ -8,7 +8,6 @@
 
 namespace ftax::scenario {
 
-/// Which rows of a measurement file tell about the device.
 struct ModelRowSelection {
     std::string models_folder;  ///< where models are files; other names are zoo models
     std::vector<std::string> frameworks{"pytorch-eager"};

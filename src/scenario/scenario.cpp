@@ -115,7 +115,6 @@ std::string in_folder(const fs::path& folder, const std::string& name) {
     return {};
 }
 
-/// Returns the sorted subfolders of `folder`.
 std::vector<fs::path> owners(const fs::path& folder) {
     std::vector<fs::path> result;
     std::error_code failed;

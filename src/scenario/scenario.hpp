@@ -65,7 +65,6 @@ class GivenGraph {
     GivenGraph(const GivenGraph&) = delete;
     GivenGraph& operator=(const GivenGraph&) = delete;
 };
-/// Bindings given by --dim.
 [[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
 [[nodiscard]] bool has_batch(const Graph& graph);
 /// Returns the leading dimension of the first input if it is a number.
@@ -90,7 +89,6 @@ void require_batch(const Graph& graph);
 /// and position tables folded by torch.onnx.export but computed in each pass by eager PyTorch.
 [[nodiscard]] std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view framework,
                                                      bool framework_given);
-/// A framework as specified by users.
 struct FrameworkChoice {
     std::string name;
     std::optional<int> version;  ///< requested version of the host costs, see at_version()
@@ -109,12 +107,10 @@ struct FrameworkChoice {
 /// Returns TensorRT's version in the form of LibraryVersions ("8.6.1" is 806); nullopt if invalid or older than 7.
 [[nodiscard]] std::optional<int> tensorrt_version(std::string_view version);
 
-/// What a predictor is built from.
 using Profiles = std::tuple<DeviceProfile, FrameworkProfile, PredictOptions>;
 /// Returns the profiles of a run, anchored on rows if given. Warns if a profile was fitted for another GPU, framework
 /// or host; throws Error{profile} instead if the model's arguments are strict.
 [[nodiscard]] Profiles profiles_of(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
-/// Builds the predictor of a loaded graph with these.
 [[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
 
 /// Returns a report without rows, with the common data of this predictor's results.
@@ -136,7 +132,6 @@ void limit_notices(Notices notices);
 void print_warnings(const std::vector<std::string>& warnings);
 /// The same for warnings about the provenance of a profile, which --quiet suppresses.
 void print_provenance(const std::vector<std::string>& warnings);
-/// Prints the deferred warnings of another thread.
 void release(const HeldWarnings& held);
 
 /// Returns the warnings printed so far that are not in `reported`, in order; results include them in addition to the
@@ -157,7 +152,6 @@ void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 ///  3. a zoo model, also by the names that public measurements give it.
 [[nodiscard]] std::string locate_model(const std::string& folder, const std::string& model);
 
-/// Returns true if two model names denote the same model.
 [[nodiscard]] bool is_same_model(const std::string& folder, const std::string& a, const std::string& b);
 
 /// Parses "if_3=then" or "if_3=else": true for then. Throws Error{usage}.

@@ -154,7 +154,6 @@ void check_context(const Graph& graph, const std::vector<ServingRequest>& reques
     }
 }
 
-/// The cards of a server.
 struct Layout {
     std::int64_t servers = 1, tensor = 1, data = 1, experts = 1, stages = 1;
 
@@ -352,7 +351,6 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     };
 }
 
-/// A server that runs whole batches.
 Server batch_server(const ServingArguments& arguments, RunArguments& run, const Graph& graph, report::ServingRow& row) {
     run.precision = name_of(precision_of(graph, run));
     run.options.synchronized = true;

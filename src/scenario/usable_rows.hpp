@@ -10,7 +10,6 @@
 
 namespace ftax::scenario {
 
-/// Receiver of warnings.
 using Warn = std::function<void(const std::vector<std::string>&)>;
 
 /// Returns the usable rows of a file; warns of the others, if told whom.

@@ -143,7 +143,6 @@ class LibtorchDevice {
 std::unique_ptr<LibtorchDevice> opened;
 std::string problem;
 
-/// Returns why an action failed, or nullptr.
 template <class Action>
 const char* reason_why_not(Action action) {
     problem.clear();

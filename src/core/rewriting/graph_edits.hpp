@@ -8,7 +8,6 @@
 /// Edits for passes that process a graph in execution order; passes that match patterns use rewriter.hpp.
 namespace ftax {
 
-/// Updates Tensor::producer of every tensor after operators have moved.
 void assign_producers(Graph& graph);
 /// Returns the number of readers of each tensor; graph outputs have an additional reader.
 [[nodiscard]] std::vector<int> count_readers(const Graph& graph);

@@ -28,7 +28,6 @@ class Rewriter {
     [[nodiscard]] OpId sole_reader(TensorId tensor) const;
     [[nodiscard]] const std::vector<OpId>& readers(TensorId tensor) const { return readers_[tensor]; }
 
-    /// Returns true for an elementwise operator with that function.
     [[nodiscard]] bool is(OpId op, std::string_view function) const;
     [[nodiscard]] bool is(OpId op, OpKind kind) const {
         return op != no_op && !removed_[op] && graph_.ops[op].kind == kind;
