@@ -125,6 +125,7 @@ struct ArchitectureSpec {
     /// Without a value the gap is that of the framework's profile, and the floor fitted to whole models contains the
     /// rest.
     std::optional<double> stream_gap_s, graph_gap_s;
+    [[nodiscard]] bool has_measured_gaps() const { return stream_gap_s.has_value(); }
     double dram_share = 0.9;              ///< sustained share of the datasheet's memory bandwidth, without inline ECC
     double scalar_access_ratio = 1;       ///< rate of single elements' accesses to the L2 relative to other chips'
     double conv_share = 1;                ///< rate of cuDNN's 2-D convolutions on tensor cores relative to other chips'

@@ -62,7 +62,6 @@ inline double winograd_patches(const ConvShape& s) {
            tiles_over(static_cast<double>(s.out_width), 4);
 }
 
-/// Returns the tiles that the library chooses from.
 inline std::span<const Tile> available(std::span<const Tile> tiles, const ConvShape& s) {
     return is_timed(s) ? tiles : tiles.first(3);
 }
@@ -340,7 +339,7 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     }
     layout_s = layout_s / p.layout_bandwidth + copies * beyond_measured_floor_s(2, rates);
     KernelPlan laid_out = finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, rates, p);
-    if (rates.chip->stream_gap_s) laid_out.helpers = copies;
+    if (rates.chip->has_measured_gaps()) laid_out.helpers = copies;
     return laid_out;
 }
 
@@ -402,7 +401,6 @@ inline KernelPlan plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, c
     return plan_depthwise(c, s, rates, p);
 }
 
-/// Returns true if the workspace limit allows `bytes`.
 inline bool fits_workspace(const ConvShape& s, double bytes) {
     return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
 }
@@ -417,7 +415,6 @@ inline bool is_named_for_few_channels(const ConvShape& s) {
     return s.library == ConvLibrary::cudnn7_heuristic && s.in_channels <= few_channels;
 }
 
-/// Returns the time of a direct convolution at the CUDA cores' full rate.
 inline double direct_seconds(const ConvCounts& c, const ConvShape& s, double core_flops_per_s,
                              const ConvParameters& p) {
     return 2 * c.rows * c.columns * c.reduction / (core_flops_per_s * core_efficiency(s, p));

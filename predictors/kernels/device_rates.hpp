@@ -49,7 +49,7 @@ inline double beyond_floor_s(double waits, const DeviceRates& device) {
 
 /// The same for kernels that whole models consist of: nothing unless the floor was measured apart from the gap.
 inline double beyond_measured_floor_s(double waits, const DeviceRates& device) {
-    return device.chip->stream_gap_s ? beyond_floor_s(waits, device) : 0;
+    return device.chip->has_measured_gaps() ? beyond_floor_s(waits, device) : 0;
 }
 
 }  // namespace ftax::kernels

@@ -106,7 +106,8 @@ inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, dou
 /// Returns the kernels for a shape. Source: PyTorch builds FlashAttention 2 for Ampere and later and prefers it to
 /// cuDNN's, except 2.5.0 on Hopper (pytorch pull request 138522); serving engines ship kernels for the generation.
 inline const AttentionKernels& kernels_of(const AttentionShape& s, const DeviceCounts& device) {
-    return s.flash2 ? device.chip->flash2 : device.chip->attention;
+    const bool is_portable = s.library == FlashLibrary::flash1 || s.library == FlashLibrary::flash2;
+    return is_portable ? device.chip->flash2 : device.chip->attention;
 }
 
 /// Returns the resident blocks per SM: two if shared memory holds the queries, keys and values of both.
@@ -126,7 +127,6 @@ inline double kv_heads(const AttentionShape& s) {
     return static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
 }
 
-/// Work of the SMs.
 struct Compute {
     double seconds{};
     double flops{};  ///< including tile padding
@@ -236,7 +236,8 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     const double head = s.latent_width > 0 ? static_cast<double>(s.head_dim) : flash::padded_head(s.head_dim);
     // cuDNN: sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1 in a block of three warpgroups, two of which
     // compute.
-    const AttentionTile& tile = flash::tile_of(s.paged || s.cudnn || decodes ? kernels.paged : kernels.dense, head);
+    const bool narrow_tiles = s.paged || s.library == FlashLibrary::cudnn || decodes;
+    const AttentionTile& tile = flash::tile_of(narrow_tiles ? kernels.paged : kernels.dense, head);
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 
@@ -247,7 +248,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     if (!kernels.hides_exponentials) score_s += kind.score_cycles * cycle_s;
     const double block_scale = rates.cycle_scale / plan.blocks_per_sm;
     if (decodes) score_s *= kind.decode_step;
-    if (s.flash1) score_s *= flash::flash1_step;
+    if (s.library == FlashLibrary::flash1) score_s *= flash::flash1_step;
     const auto compute = decodes ? flash::decode(s, tile, score_s, kind.decode_fill_s * block_scale,
                                                  p.split_s * rates.cycle_scale, device)
                                  : flash::prefill(s, tile, head, score_s, p.fill_s * block_scale, device);

@@ -124,7 +124,8 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     // A second kernel adds the parts. Source: splitKreduce_kernel takes 1.4 to 2.7 µs on an H100 and an H200
     // (data/measurements); before, fitted floors contain it.
     plan.floor_s = gemm::floor_s(rates);
-    if (c.split_k > 1 && rates.chip->stream_gap_s) plan.floor_s += rates.floor_s + beyond_measured_floor_s(3, rates);
+    if (c.split_k > 1 && rates.chip->has_measured_gaps())
+        plan.floor_s += rates.floor_s + beyond_measured_floor_s(3, rates);
     const double bias_copy_s = bias_bytes * per_byte_s;
     plan.seconds = plan.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + bias_copy_s;
     const double busy_s = block_s * blocks_per_sm;

@@ -22,7 +22,6 @@ inline bool is_batched(const GemmShape& s) {
     return s.batch > 1 && !s.linear;
 }
 
-/// Return the number of blocks along n and m.
 inline double block_columns(const GemmShape& s, const GemmTile& tile) {
     return tiles_over_log2(s.n, tile.columns_log2);
 }
@@ -30,7 +29,6 @@ inline double block_rows(const GemmShape& s, const GemmTile& tile) {
     return tiles_over_log2(s.m, tile.rows_log2);
 }
 
-/// Returns the blocks of all products of a batch without split-K.
 inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
     return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
 }

@@ -183,7 +183,7 @@ inline constexpr double cycles_per_block = 1.2;
 /// aten/src/ATen/native/cuda/Normalization.cuh (batch_norm_elemt: one per plane) and Shape.cu (getCatGridContig: one
 /// per 128 vectors of 16 bytes of the largest part, for each part, up to two waves each).
 inline double launched_blocks(const MemoryShape& shape, const DeviceRates& device) {
-    if (shape.engine || !device.chip->stream_gap_s) return 0;  // without measured gaps, rates contain it
+    if (shape.engine || !device.chip->has_measured_gaps()) return 0;  // without measured gaps, rates contain it
     const auto rows = static_cast<double>(shape.rows);
     if (shape.cls != MemoryClass::concat || !shape.vectorized) return shape.cls == MemoryClass::batch_norm ? rows : 0;
     const double bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
@@ -212,7 +212,7 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
             return shape.elements_per_wait > 0 ? 0 : 2 + std::min(length, 4096.0) / 384;
         case MemoryClass::batch_norm:
             // Statistics, then values; in half precision another kernel and its gap, where gaps are not apart.
-            return shape.element_bytes == 2 && !device.chip->stream_gap_s ? 14 : 3;
+            return shape.element_bytes == 2 && !device.chip->has_measured_gaps() ? 14 : 3;
         case MemoryClass::pool:
             return 2;
         case MemoryClass::gather:

@@ -119,6 +119,9 @@ struct MemoryShape {
 /// Implementation of attention. `products`: llama.cpp without --flash-attn, two products and a softmax of f32 scores.
 enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine, products };
 
+/// Kernels of path flash: those written for the generation (serving engines), FlashAttention's or cuDNN's.
+enum class FlashLibrary : std::uint8_t { generation, flash1, flash2, cudnn };
+
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;
     int element_bytes = 2;
@@ -130,10 +133,8 @@ struct AttentionShape {
     std::int64_t decode_length = 0;  ///< keys of each such sequence
     bool whole_heads = false;        ///< path engine: one block per head, regardless of its length
     std::int64_t latent_width = 0;   ///< width of the latent vector that is a token's key and part of its value (MLA)
-    bool flash2 = false;             ///< path flash: FlashAttention 2 instead of the generation's own kernels
-    bool cudnn = false;              ///< path flash: cuDNN's kernels, whose tiles are those for keys in pages
-    bool flash1 = false;             ///< path flash: FlashAttention 1
-    std::int64_t window = 0;         ///< causal: sliding window in keys; 0: none
+    FlashLibrary library = FlashLibrary::generation;
+    std::int64_t window = 0;  ///< causal: sliding window in keys; 0: none
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -205,7 +206,6 @@ struct RecurrentShape {
             : static_cast<double>(s.out_depth) * static_cast<double>(s.out_height) * static_cast<double>(s.out_width);
     return 2.0 * static_cast<double>(s.batch) * pixels * filters;
 }
-/// Returns one operation per element of an elementwise kernel or a reduction.
 [[nodiscard]] inline double flops(const MemoryShape& s) {
     return static_cast<double>(s.elements);
 }

@@ -136,7 +136,6 @@ bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
     return true;
 }
 
-/// Returns the sizes of an attention, independent of its kernels.
 kernels::AttentionShape attention_dimensions(const Graph& graph, const Schedule& schedule, const Op& op,
                                              const BoundShapes& bound) {
     const Tensor& q = graph.tensors[op.inputs[0]];
@@ -568,10 +567,12 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     }
     shape.paged = op.integer(rewrites::paged, 0) != 0;
     if (shape.paged && shape.causal) shape.window = op.integer(window_attribute, 0);
-    shape.flash2 = !shape.paged && !kernel.cudnn_attention;
-    shape.cudnn = !shape.paged && kernel.cudnn_attention;
     constexpr int first_with_flash2 = 202;  // Source: PyTorch 2.2's release notes
-    shape.flash1 = kernel.torch > 0 && kernel.torch < first_with_flash2;
+    using enum kernels::FlashLibrary;
+    shape.library = shape.paged                                            ? generation
+                    : kernel.cudnn_attention                               ? cudnn
+                    : kernel.torch > 0 && kernel.torch < first_with_flash2 ? flash1
+                                                                           : flash2;
     // 8-bit keys and values are most of the traffic of a decoding step.
     if (shape.path == kernels::AttentionPath::flash) {
         shape.element_bytes = std::min(shape.element_bytes, element_bytes(schedule, op.inputs[1]));
@@ -585,7 +586,6 @@ kernels::QuantizeShape quantize_shape(const Graph& graph, const Kernel& kernel, 
     return {std::max<std::int64_t>(1, element_count(x, bound) / columns), columns, kernel.operands};
 }
 
-/// Returns the rows of x, before the view as equal groups if the graph has one.
 kernels::GroupedGemmShape grouped_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                         const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];

@@ -102,7 +102,7 @@ class Lowering {
     void add_kernel(Kernel kernel) {
         kernel.engine = traits_.engine;
         kernel.torch = options_.libraries.torch;
-        kernel.gathers = kernel.torch > 0 && device_.chip().stream_gap_s;
+        kernel.gathers = kernel.torch > 0 && device_.chip().has_measured_gaps();
         schedule_.kernels.push_back(std::move(kernel));
         ++schedule_.launches.back().kernel_count;
     }
@@ -134,8 +134,8 @@ class Lowering {
         // Where weights are narrow, too, ATen's kernel replaces cuDNN's and reads the inverse deviations that another
         // computes. Source: aten/src/ATen/native/Normalization.cpp (_select_batch_norm_backend), Normalization.cu
         // (batch_norm_calc_invstd).
-        if (device_.chip().stream_gap_s && scales_channels(op) && !traits_.views_move_data && op.inputs.size() > 4 &&
-            op.inputs[1] != no_tensor && bits_of(schedule_.storage[op.inputs[1]]) == 16)
+        if (device_.chip().has_measured_gaps() && scales_channels(op) && !traits_.views_move_data &&
+            op.inputs.size() > 4 && op.inputs[1] != no_tensor && bits_of(schedule_.storage[op.inputs[1]]) == 16)
             add_kernel({.op = id, .reads = {op.inputs[4]}, .writes = {op.inputs[4]}});
         if (op.kind == OpKind::concat && !traits_.host_kind)
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());

@@ -197,7 +197,7 @@ TEST_CASE(
     "FlashAttention 2 is what Ampere has, half as fast as the kernels made for Hopper and a third of Blackwell's") {
     AttentionShape shape{1, 24, 4608, 4608, 128, 2, false, AttentionPath::flash};  // a layer of FLUX.1
     AttentionShape portable = shape;
-    portable.flash2 = true;
+    portable.library = FlashLibrary::flash2;
     for (const char* device : {"a100-sxm4-80gb", "rtx-4090", "rtx-pro-6000-blackwell"}) {
         const auto models = unfitted(device);
         CHECK(seconds(models, portable) == seconds(models, shape));
@@ -208,10 +208,11 @@ TEST_CASE(
     CHECK(flops(shape) / seconds(hopper, shape) == Measured("attention of cuDNN, h100-sxm5-80gb"));
     // Source: flash-attention issue 1589, 379 TFLOP/s; tritonbench pull request 171, 354.
     const auto blackwell = fitted("b200");
-    const AttentionShape wide{8, 16, 4096, 4096, 128, 2, false, AttentionPath::flash, 0, false, 0, 0, false, 0, true};
+    const AttentionShape wide{
+        8, 16, 4096, 4096, 128, 2, false, AttentionPath::flash, 0, false, 0, 0, false, 0, FlashLibrary::flash2};
     CHECK(flops(wide) / seconds(blackwell, wide) == Measured("FlashAttention 2, heads of 128, b200"));
-    const AttentionShape narrow{1, 32,    16384, 16384, 64,    2, false, AttentionPath::flash,
-                                0, false, 0,     0,     false, 0, true};
+    const AttentionShape narrow{
+        1, 32, 16384, 16384, 64, 2, false, AttentionPath::flash, 0, false, 0, 0, false, 0, FlashLibrary::flash2};
     CHECK(flops(narrow) / seconds(blackwell, narrow) == Measured("FlashAttention 2, b200"));
 }
 
@@ -247,9 +248,9 @@ TEST_CASE("cuDNN's attention has tiles of 128 queries for every head") {
     for (const std::int64_t head : {64, 96, 128}) {
         AttentionShape s = prefill(1, 1500, 12, 12, head);
         s.paged = false;
-        s.cudnn = true;
+        s.library = FlashLibrary::cudnn;
         CHECK(models.plan(s, MathPath::bf16_tensor).tile.rows == 128);
-        s.cudnn = false;
+        s.library = FlashLibrary::generation;
         CHECK(models.plan(s, MathPath::bf16_tensor).tile.rows == (head <= 96 ? 192 : 128));
     }
 }

@@ -121,14 +121,13 @@ output %b
     const auto attention = [&](std::string_view device, int torch, std::size_t i) {
         return std::get<kernels::AttentionShape>(shapes(device, torch)[i]);
     };
-    CHECK(attention("h100-sxm5-80gb", 210, 2).flash2);
-    CHECK_FALSE(attention("h100-sxm5-80gb", 210, 2).cudnn);
-    CHECK_FALSE(attention("h100-sxm5-80gb", 211, 2).flash2);
-    CHECK(attention("h100-sxm5-80gb", 211, 2).cudnn);
+    CHECK(attention("h100-sxm5-80gb", 201, 2).library == kernels::FlashLibrary::flash1);
+    CHECK(attention("h100-sxm5-80gb", 210, 2).library == kernels::FlashLibrary::flash2);
+    CHECK(attention("h100-sxm5-80gb", 211, 2).library == kernels::FlashLibrary::cudnn);
     const auto joined = std::get<kernels::MemoryShape>(shapes("h100-sxm5-80gb", 211)[1]);
     CHECK(joined.rows == 2);
     CHECK(joined.row_length == 8 * 64);
-    CHECK(attention("l40s", 211, 2).flash2);
+    CHECK(attention("l40s", 211, 2).library == kernels::FlashLibrary::flash2);
     CHECK(attention("h100-sxm5-80gb", 210, 3).path == kernels::AttentionPath::memory_efficient);
     CHECK(attention("h100-sxm5-80gb", 211, 3).path == kernels::AttentionPath::flash);
     CHECK(attention("b200", 211, 3).path == kernels::AttentionPath::flash);
@@ -217,7 +216,7 @@ output %y
                                            .head_dim = 128,
                                            .causal = true,
                                            .kv_heads = 8,
-                                           .flash2 = true});
+                                           .library = kernels::FlashLibrary::flash2});
     CHECK(models.plan(chunk, MathPath::fp16_tensor).algorithm == "attention, flash");
     const auto token = shape(1, 4096);
     CHECK_FALSE(token.causal);  // it sees every key
