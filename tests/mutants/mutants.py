@@ -33,6 +33,7 @@ SWITCH = """#ifndef FTAX_MUTANT
 #include <cstdio>
 #include <cstdlib>
 #include <type_traits>
+#include <utility>
 inline std::atomic<bool> ftax_seen[100000];
 inline int ftax_planted() { static const int planted = std::getenv("FTAX_MUTANT") ? std::atoi(std::getenv("FTAX_MUTANT")) : 0; return planted; }
 inline bool ftax_reached(int number) {
@@ -45,6 +46,13 @@ inline bool ftax_reached(int number) {
     return number == ftax_planted();
 }
 constexpr bool ftax_mutant(int number) { return !std::is_constant_evaluated() && ftax_reached(number); }
+template <class Old, class New>  // a number of the type of what it replaces, which would else change its type
+constexpr decltype(auto) ftax_like(New&& value) {
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<Old>> && !std::is_same_v<std::remove_cvref_t<Old>, std::remove_cvref_t<New>>)
+        return static_cast<std::remove_cvref_t<Old>>(value);
+    else
+        return std::forward<New>(value);
+}
 #endif
 """
 
@@ -61,7 +69,9 @@ def switched(number, old, new):
     depths = list(accumulate((c == "(") - (c == ")") for c in old))
     if old.startswith("(") and 0 not in depths[:-1]:  # the condition of an if
         old, new = f"bool{old}", f"bool{new}" if new.startswith("(") else f"bool({new})"
-    return f"(ftax_mutant({number}) ? ({new}) : ({old}))"
+    if "[&" in old or "[=" in old or "[this" in old or "{" in old:
+        return f"(ftax_mutant({number}) ? ({new}) : ({old}))"
+    return f"(ftax_mutant({number}) ? ftax_like<decltype({old})>({new}) : ({old}))"
 
 
 def compiled(command, build, planted, directory):

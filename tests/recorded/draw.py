@@ -359,3 +359,20 @@ if __name__ == "__main__":
     write("expressions.tsv", ["seed", "simplified"], map(str, range(1, 31)))
     write("text_graphs.tsv", ["file", "whole", "left_out", "doubled", "changed"], ["tests/recorded/files/two_symbols.txt", "tests/recorded/files/every_statement.txt", "graphs/zoo/alexnet.txt"])
     write("architectures.tsv", ["space", "flops", "graphs", "texts"], "nasbench201 fbnet ofa ofa-resnet transformer".split())
+
+    draw = random.Random(8)
+    device, framework, precision = Deck(draw, DEVICES), Deck(draw, FRAMEWORKS[:16]), Deck(draw, PRECISIONS + USUAL_PRECISIONS)
+    lines = []
+    for name in [*graphs, *[g for g in graphs if g.startswith(("conv", "linear", "attention", "matmul", "softmax", "layer"))]]:
+        d, f = device(), framework()
+        while not runs(d, p := precision()):
+            pass
+        lines.append(["batch", name, "", d, f, " ".join(options(draw, f, p))])
+    for network, others in (("bert", "batch=2"), ("distilbert", "batch=1"), ("gpt2_forward", "batch=3"), ("llama-3-8b", "batch=1 past=0"), ("qwen3-8b", "batch=4 past=0"), ("mixtral-8x7b", "batch=1 past=0")):
+        for _ in range(3):
+            d, f = device(), framework() if "past" not in others else draw.choice(SERVING)
+            lines.append(["seq", network, others, d, f, "precision=fp16" + (" last=2" if "past" in others else "")])
+    for network in ("llama-3-8b", "gpt-oss-20b", "deepseek-v3", "qwen3-30b-a3b"):
+        for f in SERVING:
+            lines.append(["batch", network, "seq=1 past=300", draw.choice(["h100-sxm5-80gb", "a100-sxm4-80gb", "rtx-4090", "b200"]), f, "precision=fp16 last=2" + (f" engine={draw.choice([2, 8, 11, 14])}" if draw.random() < 0.7 else "") + (" tp=4" if draw.random() < 0.4 else "")])
+    write("sweeps.tsv", ["symbol", "model", "others", "device", "framework", "options", "1-40", "41-136", "256", "512", "1024", "2048", "4096", "65535"], ["\t".join(line) for line in lines])

@@ -220,3 +220,31 @@ TEST_CASE("operators and networks cost what is recorded under every framework") 
         return cells;
     });
 }
+
+TEST_CASE("sweeps over a size cost what is recorded, also where kernels and limits change") {
+    check_recorded("sweeps.tsv", 6, [](std::span<const std::string> row) {
+        std::vector<std::string> cells;
+        for (const auto& [from, to, step] : {std::tuple{1, 40, 1},
+                                             {41, 136, 5},
+                                             {255, 257, 1},
+                                             {511, 513, 1},
+                                             {1020, 1030, 2},
+                                             {2047, 2049, 1},
+                                             {4095, 4098, 1},
+                                             {65534, 65537, 1}}) {
+            Last last;
+            Digest digest;
+            for (int size = from; size <= to; size += step) {
+                if (row[0] == "batch" ? size > 65537 : size > 2049) break;
+                const std::string sizes = fmt::format("{}={} {}", row[0], size, row[2]);
+                try {
+                    digest.add(run({row[1], sizes, row[3], row[4], row[5]}, last).digest.text());
+                } catch (const Error& error) {
+                    digest.add(error.what());
+                }
+            }
+            cells.push_back(digest.text(4));
+        }
+        return cells;
+    });
+}
