@@ -5,10 +5,10 @@ RUN_CMAKE = cmake -S . -G Ninja
 
 .PHONY: demo test wheel web site sanitized asan tsan fuzz mutants instructions golden gallery bench format coverage clean
 
-# The program alone with all verbs but those of LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
+# The program alone without what fits, LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
 demo:
-	@cmake/packages.sh program fit
-	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_UNITY=ON \
+	@cmake/packages.sh program
+	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DFTAX_UNITY=ON \
 	            -DCMAKE_CXX_FLAGS_RELEASE='-O1 -DNDEBUG' --log-level=WARNING
 	@cmake --build $(BUILD)/demo -j $(JOBS) --target ftax_program
 	@cmake/demo.sh $(BUILD)/demo/ftax
