@@ -376,3 +376,5 @@ if __name__ == "__main__":
         for f in SERVING:
             lines.append(["batch", network, "seq=1 past=300", draw.choice(["h100-sxm5-80gb", "a100-sxm4-80gb", "rtx-4090", "b200"]), f, "precision=fp16 last=2" + (f" engine={draw.choice([2, 8, 11, 14])}" if draw.random() < 0.7 else "") + (" tp=4" if draw.random() < 0.4 else "")])
     write("sweeps.tsv", ["symbol", "model", "others", "device", "framework", "options", "1-40", "41-136", "256", "512", "1024", "2048", "4096", "65535"], ["\t".join(line) for line in lines])
+    families = dict.fromkeys(line.split()[0] for line in (root / "graphs/config/families.txt").read_text().splitlines() if line.strip() and not line.startswith("#"))
+    write("families.tsv", ["family", "whole", "without", "tp2_paged", "static"], families)

@@ -426,3 +426,27 @@ TEST_CASE("random architectures of each search space are the graphs that are rec
         return std::vector<std::string>{figure(flops), graphs.text(6), texts.text(6)};
     });
 }
+
+TEST_CASE("a configuration of each family gives the graph that is recorded, whole and with each field left out") {
+    check_recorded("families.tsv", 1, [](std::span<const std::string> row) {
+        ordered_json config = ordered_json::parse(read("tests/recorded/files/family.json"));
+        config["model_type"] = row[0];
+        std::vector<std::string> cells;
+        for (const char* options : {"", "tp2 paged", "static"}) {
+            const auto import = [&](const ordered_json& document) {
+                return digest(
+                    [&] { return described(import_config(document.dump(), "f.json", "f", options_of(options))); });
+            };
+            cells.push_back(import(config));
+            if (*options != 0) continue;
+            Digest without;
+            for (const auto& field : config.items()) {
+                ordered_json copy = config;
+                copy.erase(field.key());
+                without.add(import(copy));
+            }
+            cells.push_back(without.text(4));
+        }
+        return cells;
+    });
+}
