@@ -30,7 +30,7 @@ int getloadavg(double* averages, int count);
 int kill(pid_t process, int signal);
 int sigaction(int signal, const struct sigaction* wanted, struct sigaction* before);
 int pclose(FILE* stream);
-int socketpair(int domain, int type, int protocol, int* ends);
+int pipe2(int* ends, int flags);
 uid_t geteuid(void);
 #ifdef __cplusplus
 }
