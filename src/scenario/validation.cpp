@@ -103,6 +103,18 @@ std::optional<FrameworkProfile> given_host(const ValidationArguments& arguments)
     return parse_framework_profile(read_file(path), escape_terminal(path));
 }
 
+/// Warns of files with host costs that no row uses.
+void warn_of_unused_hosts(const ValidationArguments& arguments, bool operators,
+                          const std::set<report::UsedProfile>& profiles, const Warn& warn) {
+    if (!operators && !arguments.host_profile.empty())
+        warn({"--host-profile is ignored: it applies to rows of operators (rows of models: --framework-profile)"});
+    const auto host = given_host(arguments);
+    if (host && operators)
+        warn({"--framework-profile is ignored: it applies to rows of models (rows of operators: --host-profile)"});
+    else if (host && !std::ranges::count(profiles, host->framework, &report::UsedProfile::name))
+        warn({fmt::format("--framework-profile is ignored: no predicted row is of {}", host->framework)});
+}
+
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
                                                   const ValidationArguments& arguments, const Warn& warn,
                                                   const Watch& watch, std::set<report::UsedProfile>& profiles) {
@@ -200,6 +212,7 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
         result.rows = validate_models(file, arguments, warn, watch, profiles);
         result.table = std::move(file.table);
     }
+    warn_of_unused_hosts(arguments, operators, profiles, warn);
     warn_of_units(result.rows, warn);
     const std::string by = !arguments.by.empty() ? arguments.by
                            : operators           ? "gpu,op,precision"

@@ -343,3 +343,43 @@ TEST_CASE("--framework-profile: the host costs of its framework's rows, at the v
     CHECK(validated("pytorch-eager", {}) < 0.8 * *parse_number(expected));
     CHECK(validated("torchscript", {"--framework-profile", profile}) == approx(validated("torchscript", {})));
 }
+
+TEST_CASE("host costs that no row uses are reported in every form") {
+    const TemporaryFolder folder;
+    const std::string profile = folder.write("framework.json", to_text(framework_profile("pytorch-eager")));
+    const std::string models = "gpu,framework,model,batch,latency_ms\nt4,FRAMEWORK,resnet18,1,5\n";
+    const std::string operators = "gpu,op,precision,shape,latency_ms\nT4,linear,fp32,b=64 m=512 n=512 k=512,0.5\n";
+    const std::string tokens =
+        "gpu,framework,model,precision,batch,prompt,new_tokens,latency_ms\na100-sxm4-40gb,vllm,llama-2-7b,fp16,1,32,"
+        "32,900\n";
+    const auto of = [&](const char* framework) {
+        std::string rows = models;
+        return rows.replace(rows.find("FRAMEWORK"), 9, framework);
+    };
+    const struct {
+        std::string rows, option;
+        const char* warning;
+    } cases[] = {
+        {of("torchscript"), "--framework-profile",
+         "--framework-profile is ignored: no predicted row is of pytorch-eager"},
+        {tokens, "--framework-profile", "--framework-profile is ignored: no predicted row is of pytorch-eager"},
+        {operators, "--framework-profile",
+         "--framework-profile is ignored: it applies to rows of models (rows of operators: --host-profile)"},
+        {of("torchscript"), "--host-profile",
+         "--host-profile is ignored: it applies to rows of operators (rows of models: --framework-profile)"},
+        {of("pytorch-eager"), "--framework-profile", nullptr}};
+    for (const auto& one : cases) {
+        const ProgramRun run = run_ftax({"validate", folder.write("rows.csv", one.rows), one.option, profile, "--json",
+                                         "-", "--html", folder.file("page.html")});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        const std::string page = read_text(folder.file("page.html"));
+        const auto warnings = nlohmann::json::parse(run.output)["warnings"];
+        if (one.warning) {
+            CHECK_MESSAGE(run.errors.find(one.warning) != std::string::npos, run.errors);
+            CHECK_MESSAGE(std::ranges::count(warnings, one.warning) == 1, warnings.dump());
+            CHECK(page.find(one.warning) != std::string::npos);
+        } else {
+            CHECK_MESSAGE((run.errors + page + warnings.dump()).find("ignored") == std::string::npos, run.errors);
+        }
+    }
+}
