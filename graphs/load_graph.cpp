@@ -78,9 +78,11 @@ Graph load_config(std::string_view text, const std::string& path, const ImportOp
     const bool is_path = std::ranges::any_of(suffixes, [&](auto suffix) { return name.ends_with(suffix); });
     throw Error(
         ErrorCode::usage,
-        fmt::format("no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
-                    near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
-                    is_path ? "" : "; of a model on Hugging Face, give its config.json or the folder that has it"));
+        fmt::format(
+            "no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
+            near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
+            is_path ? ""
+                    : "; give the config.json of a model on Hugging Face, or export the model (docs/exporting.md)"));
 }
 
 Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {

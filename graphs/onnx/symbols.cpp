@@ -10,6 +10,7 @@
 
 #include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/symbol_names.hpp"
 
 namespace ftax::onnx_import {
@@ -26,10 +27,7 @@ constexpr std::array<std::string_view, 4> past_names{"past_sequence_length", "pa
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
-    std::string lower(name);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return std::ranges::find(names, lower) != names.end();
+    return std::ranges::count(names, lower_case(name)) > 0;
 }
 
 /// Exporters' placeholders for unnamed dimensions: '?', '-1', 'None'. Each denotes a size of its own.

@@ -58,21 +58,14 @@ int diff_devices(const DevicesOptions& options) {
 void setup_devices(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("devices", "GPUs with a built-in datasheet");
     const auto options = std::make_shared<DevicesOptions>();
-    const auto add_action = [&](Verb sub, int (*run)(const DevicesOptions&)) {
-        add_json_option(sub, options->output);
-        sub.callback([options, run, &action] { action = [options, run] { return run(*options); }; });
-    };
-    add_action(verb.add_subcommand("list", "all devices (default)"), list_devices);
-    const Verb show = verb.add_subcommand("show", "one datasheet, each number with its source");
+    const Verb list = add_part(verb, action, options, "list", "all devices (default)", list_devices);
+    const Verb show =
+        add_part(verb, action, options, "show", "one datasheet, each number with its source", show_device);
     show.add_option("DEVICE", options->devices, "name or datasheet file").required().expected(1);
-    add_action(show, show_device);
-    const Verb diff = verb.add_subcommand("diff", "compare devices with the first one");
+    const Verb diff = add_part(verb, action, options, "diff", "compare devices with the first one", diff_devices);
     diff.add_option("DEVICE", options->devices, "names or datasheet files").required().expected(2, 16);
-    add_action(diff, diff_devices);
-    add_json_option(verb, options->output);
-    verb.callback([options, &action] {
-        if (!action) action = [options] { return list_devices(*options); };
-    });
+    for (const Verb part : {list, show, diff, add_part(verb, action, options, "", "", list_devices)})
+        add_json_option(part, options->output);
 }
 
 }  // namespace ftax::cli

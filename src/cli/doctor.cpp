@@ -8,9 +8,10 @@
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/machine.hpp"
-#include "src/report/table.hpp"
 
 namespace ftax::cli {
+using report::Align;
+using report::Tone;
 namespace {
 
 struct Part {
@@ -42,10 +43,8 @@ constexpr std::array parts{
     Part{"cuda", with_cuda, "FTAX_BUILD_CUDA", "measure kernels and dispatch"},
 };
 
-std::string doctor_table(const std::vector<Finding>& findings) {
+std::string doctor_table(const report::Grid& findings) {
     const report::Style style = report::standard_output_style();
-    using report::Align;
-    using report::Tone;
     report::Table built({{"built in", Align::left}, {"", Align::left}, {"for", Align::left}, {"", Align::left}});
     for (const Part& part : parts) {
         built.add({{std::string(part.name), Tone::strong},
@@ -53,32 +52,27 @@ std::string doctor_table(const std::vector<Finding>& findings) {
                    {std::string(part.purpose)},
                    {part.built ? "" : fmt::format("cmake -D{}=ON", part.option), Tone::quiet}});
     }
-    report::Table found({{"this machine", Align::left}, {"", Align::left}, {"found", Align::left}, {"", Align::left}});
-    for (const Finding& finding : findings) {
-        found.add({{finding.what, Tone::strong},
-                   {std::string(name_of(finding.state)),
-                    finding.state == FindingState::present ? Tone::plain : Tone::warning},
-                   {finding.detail},
-                   {finding.advice, Tone::quiet}});
-    }
-    return fmt::format("ftax {}\n\n{}\n{}", FTAX_VERSION, built.print(style), found.print(style));
+    return fmt::format("ftax {}\n\n{}\n{}", FTAX_VERSION, built.print(style), findings.print(style));
 }
 
-std::string doctor_json(const std::vector<Finding>& findings) {
+std::string doctor_json(const report::Grid& findings) {
     nlohmann::ordered_json json{{"schema_version", 1}, {"version", FTAX_VERSION}};
     for (const Part& part : parts) json["built_in"][std::string(part.name)] = part.built;
-    json["machine"] = nlohmann::ordered_json::array();
-    for (const Finding& finding : findings) {
-        json["machine"].push_back({{"what", finding.what},
-                                   {"state", name_of(finding.state)},
-                                   {"detail", finding.detail},
-                                   {"advice", finding.advice}});
-    }
+    json["machine"] = findings.json();
     return to_text(json);
 }
 
 int run_doctor(const OutputArguments& output) {
-    const std::vector<Finding> findings = examine_machine();
+    using report::Unit, report::Value;
+    const auto state = [](const Finding& finding) {
+        return Value(finding.state, finding.state == FindingState::present ? Tone::plain : Tone::warning);
+    };
+    const report::Columns<Finding> columns{
+        {"what", "this machine", Unit::text, [](const Finding& finding) { return Value(finding.what, Tone::strong); }},
+        {"state", "", Unit::text, state},
+        {"detail", "found", Unit::text, &Finding::detail},
+        {"advice", "", Unit::text, [](const Finding& finding) { return Value(finding.advice, Tone::quiet); }}};
+    const report::Grid findings = columns.select(examine_machine());
     write_result(
         output,
         {.table = [&] { return doctor_table(findings); }, .json = [&] { return doctor_json(findings); }, .csv = {}});

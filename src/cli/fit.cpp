@@ -85,8 +85,7 @@ void refuse_unread(const FitArguments& arguments, unsigned rows) {
                                 : rows == models    ? "rows of whole models"
                                                     : "rows of operators and whole models";
     for (const Reader& reader : readers) {
-        const bool given =
-            std::find(arguments.given.begin(), arguments.given.end(), reader.option) != arguments.given.end();
+        const bool given = std::ranges::count(arguments.given, reader.option) > 0;
         if (given && (reader.rows & rows) == 0) {
             throw Error(ErrorCode::usage, fmt::format("{} does not apply to {}", reader.option, of));
         }

@@ -6,8 +6,6 @@
 #include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/json_document.hpp"
-#include "src/report/columns.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -39,8 +37,9 @@ const report::Columns<const FrameworkModel*>& framework_columns() {
     return columns;
 }
 
-std::string frameworks_table() {
-    std::vector<HostFrameworks> hosts;  // in the order of their first framework
+/// Hosts with the frameworks that are calibrated on them, in the order of their first framework.
+std::vector<HostFrameworks> calibrated_hosts() {
+    std::vector<HostFrameworks> hosts;
     for (const FrameworkModel* model : framework_models()) {
         for (const std::string& host : host_names(std::string(model->name))) {
             const auto known = std::ranges::find(hosts, host, &HostFrameworks::host);
@@ -51,21 +50,21 @@ std::string frameworks_table() {
             }
         }
     }
-    const report::Columns<HostFrameworks> calibrated{
-        {"", "host", report::Unit::text, &HostFrameworks::host},
-        {"", "frameworks", report::Unit::text, &HostFrameworks::frameworks}};
-    const report::Style style = report::standard_output_style();
-    return framework_columns().select(framework_models(), "name version description").print(style) + "\n" +
-           calibrated.select(hosts).print(style);
-}
-
-std::string frameworks_json() {
-    return to_text(
-        report::Json{{"schema_version", 1}, {"frameworks", framework_columns().select(framework_models()).json()}});
+    return hosts;
 }
 
 int run_frameworks(const OutputArguments& output) {
-    write_result(output, {.table = frameworks_table, .json = frameworks_json, .csv = {}});
+    const report::Columns<HostFrameworks> calibrated{
+        {"", "host", report::Unit::text, &HostFrameworks::host},
+        {"", "frameworks", report::Unit::text, &HostFrameworks::frameworks}};
+    const report::Grid all = framework_columns().select(framework_models());
+    Forms forms = forms_of(all, "frameworks", "");
+    forms.table = [&] {
+        const report::Style style = report::standard_output_style();
+        return framework_columns().select(framework_models(), "name version description").print(style) + "\n" +
+               calibrated.select(calibrated_hosts()).print(style);
+    };
+    write_result(output, forms);
     return 0;
 }
 

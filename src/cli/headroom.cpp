@@ -51,8 +51,7 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
         const Prediction prediction = other.predict(bindings);
         result.push_back({name, prediction.latency_s, prediction.bound, !host_names(name).empty()});
     }
-    std::stable_sort(result.begin(), result.end(),
-                     [](const auto& a, const auto& b) { return a.latency_s < b.latency_s; });
+    std::ranges::stable_sort(result, {}, &report::FrameworkSwitch::latency_s);
     return result;
 }
 

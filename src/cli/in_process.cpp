@@ -12,6 +12,7 @@
 #include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/near_names.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -40,10 +41,7 @@ Command described(const std::string& command) {
 
 /// "--device" → "device"; "MODEL" → "model".
 std::string argument_name(const OptionOfCommand& option) {
-    if (!option.names.empty()) return option.names.back().substr(2);
-    std::string name = option.value;
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return name;
+    return option.names.empty() ? lower_case(option.value) : option.names.back().substr(2);
 }
 
 /// Name and description of each argument of a command, positionals first.

@@ -15,16 +15,10 @@ namespace {
 std::string roff(std::string_view text) {
     std::string result;
     bool line_begins = true;
-    for (const char c : text) {
+    for (const char& c : text) {
         if (line_begins && (c == '.' || c == '\'')) result += "\\&";
         line_begins = c == '\n';
-        if (c == '\\') {
-            result += "\\e";
-        } else if (c == '-') {
-            result += "\\-";
-        } else {
-            result.push_back(c);
-        }
+        result += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string_view(&c, 1);
     }
     return result;
 }

@@ -2,8 +2,6 @@
 
 #include "ftax/import.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/json_document.hpp"
-#include "src/report/columns.hpp"
 #include "src/report/model_report.hpp"
 
 namespace ftax::cli {
@@ -17,10 +15,8 @@ struct SizedModel : ZooModel {
 SizedModel sized(const ZooModel& model) {
     const Graph graph = load_graph("zoo:" + model.name);
     ShapeBindings sizes{{"batch", 1}, {"seq", 128}, {"past", 0}};
-    std::erase_if(sizes, [&](const auto& size) {
-        const auto& symbols = graph.expressions.symbols();
-        return std::find(symbols.begin(), symbols.end(), size.first) == symbols.end();
-    });
+    const auto& symbols = graph.expressions.symbols();
+    std::erase_if(sizes, [&](const auto& size) { return std::ranges::count(symbols, size.first) == 0; });
     return {model, report::model_report(graph, sizes, 1)};
 }
 
@@ -36,16 +32,8 @@ int run_models(const OutputArguments& output) {
     std::vector<SizedModel> models;
     for (const ZooModel& model : zoo_models()) models.push_back(sized(model));
     const report::Grid grid = columns.select(models);
-    write_result(output, {.table =
-                              [&] {
-                                  return grid.print(report::standard_output_style()) +
-                                         "\nFLOPs: of one item, of 128 tokens where there are tokens\n";
-                              },
-                          .json =
-                              [&] {
-                                  return to_text(report::Json{{"schema_version", 1}, {"models", grid.json()}});
-                              },
-                          .csv = [&] { return grid.csv(); }});
+    const std::string below = "\nFLOPs: of one item, of 128 tokens where there are tokens\n";
+    write_result(output, forms_of(grid, "models", below));
     return 0;
 }
 

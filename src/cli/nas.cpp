@@ -177,9 +177,7 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
         }
     }
     if (arguments.pareto) {  // fastest first, each with a higher score than every faster one
-        std::stable_sort(selected.begin(), selected.end(), [&](auto a, auto b) {
-            return first_s(a) != first_s(b) ? first_s(a) < first_s(b) : score[a] > score[b];
-        });
+        std::ranges::stable_sort(selected, {}, [&](auto i) { return std::pair(first_s(i), -score[i]); });
         std::optional<double> best;
         std::erase_if(selected, [&](std::size_t i) {
             if (best && score[i] <= *best) return true;
@@ -187,9 +185,7 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
             return false;
         });
     } else {
-        std::stable_sort(selected.begin(), selected.end(), [&](auto a, auto b) {
-            return score[a] != score[b] ? score[a] > score[b] : first_s(a) < first_s(b);
-        });
+        std::ranges::stable_sort(selected, {}, [&](auto i) { return std::pair(-score[i], first_s(i)); });
     }
     if (arguments.top > 0 && selected.size() > arguments.top) selected.resize(arguments.top);
     return selected;

@@ -17,8 +17,7 @@ namespace {
 
 const CLI::App& innermost(const CLI::App& app) {
     const std::vector<CLI::App*> parsed = app.get_subcommands();
-    const auto named =
-        std::find_if(parsed.begin(), parsed.end(), [](const auto* sub) { return !sub->get_name().empty(); });
+    const auto named = std::ranges::find_if(parsed, [](const auto* sub) { return !sub->get_name().empty(); });
     return named == parsed.end() ? app : innermost(**named);
 }
 
@@ -39,15 +38,13 @@ std::string describe_misuse(CLI::App& app, const CLI::ParseError& error) {
     const CLI::App& parsed = innermost(app);
     const std::string words = words_of(parsed);
     const std::vector<Command> commands = command_tree(Verb(&app));
-    const Command& command =
-        *std::find_if(commands.begin(), commands.end(), [&](const Command& c) { return c.words == words; });
+    const Command& command = *std::ranges::find(commands, words, &Command::words);
     const std::string where = words.empty() ? "" : words + ": ";
     const std::string all = fmt::format(" (`ftax{} --help` lists all)", words.empty() ? "" : " " + words);
 
     std::vector<std::string> unknown = parsed.remaining();
     std::erase(unknown, "--");
-    const auto option =
-        std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) { return word.starts_with('-'); });
+    const auto option = std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-'); });
     if (!command.subcommands.empty() && option != unknown.begin()) {
         return fmt::format("{}unknown command '{}'{}{}", where, unknown.front(),
                            did_you_mean(unknown.front(), command.subcommands), all);
@@ -59,11 +56,16 @@ std::string describe_misuse(CLI::App& app, const CLI::ParseError& error) {
         }
         return fmt::format("{}unknown option {}{}{}", where, *option, did_you_mean(*option, names), all);
     }
-    if (!unknown.empty()) return fmt::format("{}unexpected argument '{}'", where, unknown.front());
+    if (!unknown.empty()) {
+        const auto is_value = [&](const auto& known) { return std::ranges::count(known.values, unknown.front()) > 0; };
+        return fmt::format("{}unexpected argument '{}'{}", where, unknown.front(),
+                           std::ranges::any_of(command.options, is_value) ? "; lists have commas: A,B" : "");
+    }
     if (!command.subcommands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
         return fmt::format("{}missing command: {}", where, fmt::join(command.subcommands, ", "));
     }
-    return error.what();
+    const std::string text = error.what();  // CLI11: "Could not convert: --rate = 1,2"
+    return text.starts_with("Could not convert: ") ? text.substr(19) + " is not a number" : text;
 }
 
 /// Parses the command line. CLI11 passes the word after a bare `--json` or `--csv` to that option, even if it is the
@@ -73,8 +75,8 @@ void parse_words(CLI::App& app, std::vector<std::string> words) {
     try {
         return app.parse(std::move(reversed));
     } catch (const CLI::RequiredError&) {
-        const auto bare = std::find_if(words.begin(), words.end(),
-                                       [](const std::string& word) { return word == "--json" || word == "--csv"; });
+        const auto bare =
+            std::ranges::find_if(words, [](const auto& word) { return word == "--json" || word == "--csv"; });
         if (bare == words.end()) throw;
         words.insert(bare + 1, "-");
     }
@@ -210,6 +212,10 @@ CommandLine::CommandLine(const std::string& program) : app_(std::make_unique<CLI
 CommandLine::~CommandLine() = default;
 
 bool CommandLine::parse(std::vector<std::string> words) const {
+    if (!words.empty() && words.front() == "help") {
+        words.erase(words.begin());
+        words.emplace_back("--help");
+    }
     try {
         parse_words(*app_, std::move(words));
         return true;

@@ -12,6 +12,7 @@
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
+#include "src/io/json_document.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -27,7 +28,7 @@ struct Form {
 
 void refuse_one_place_for_two(std::span<const Form> forms) {
     for (const Form& form : forms) {
-        const auto other = std::find_if(forms.begin(), forms.end(), [&](const Form& f) { return f.path == form.path; });
+        const auto other = std::ranges::find_if(forms, [&](const Form& f) { return f.path == form.path; });
         if (form.path.empty() || other->option == form.option) continue;
         throw Error(ErrorCode::usage,
                     fmt::format("{} and {} cannot both go to {}", other->option, form.option,
@@ -85,12 +86,17 @@ void write_result(const OutputArguments& arguments, const Forms& forms) {
     if (table) write_standard_output(forms.table());
 }
 
+Forms forms_of(const report::Grid& list, const char* name, const std::string& below) {
+    return {.table = [&] { return list.print(report::standard_output_style()) + below; },
+            .json =
+                [&, name] {
+                    return to_text(report::Json{{"schema_version", 1}, {name, list.json()}});
+                },
+            .csv = [&] { return list.csv(); }};
+}
+
 void write_output(const std::string& path, std::string_view text) {
-    if (path == standard_output) {
-        write_standard_output(text);
-    } else {
-        write_file(path, text);
-    }
+    path == standard_output ? write_standard_output(text) : write_file(path, text);
 }
 
 void write_standard_output(std::string_view text) {

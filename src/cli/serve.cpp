@@ -17,17 +17,19 @@ void setup_serve(Verb app, Action& action) {
     add_model_options(verb, arguments->model);
     add_run_options(verb, arguments->run, ", or a list");
     add_choice_options(verb, arguments->choice);
+    const auto with_default = [&](const char* name, auto& value, const char* description, const char* type) {
+        verb.add_option(name, value, description, type).capture_default_str();
+    };
     verb.add_option("--rate", arguments->rate, "requests per second (Poisson arrivals)", "R");
     verb.add_option("--concurrency", arguments->concurrency, "outstanding requests (closed loop)", "N");
     verb.add_option("--requests", arguments->requests, "requests with arrival_s, prompt and output", "FILE.csv");
-    verb.add_option("--count", arguments->count, "number of generated requests", "N").capture_default_str();
+    with_default("--count", arguments->count, "number of generated requests", "N");
     verb.add_option("--prompt", arguments->prompt, "mean tokens per prompt", "N");
     verb.add_option("--new-tokens", arguments->new_tokens, "mean new tokens per prompt", "M");
     verb.add_option("--spread", arguments->spread,
                     "coefficient of variation of both lengths (default: 0; see docs/serving.md)", "SHARE");
-    verb.add_option("--seed", arguments->seed, "random seed of generated requests", "N").capture_default_str();
-    verb.add_option("--slo-share", arguments->kept_share, "share of requests that must meet the --slo", "SHARE")
-        .capture_default_str();
+    with_default("--seed", arguments->seed, "random seed of generated requests", "N");
+    with_default("--slo-share", arguments->kept_share, "share of requests that must meet the --slo", "SHARE");
     verb.add_flag("--find-rate", arguments->find_rate, "also find the highest rate that meets the --slo");
     verb.add_option("--max-num-seqs", arguments->max_sequences, "maximum concurrent sequences (default: the engine's)",
                     "N");
@@ -35,19 +37,14 @@ void setup_serve(Verb app, Action& action) {
                     "maximum tokens per step (default: the engine's)", "N");
     verb.add_option("--gpu-memory-utilization", arguments->memory_share,
                     "share of a card's memory used by the engine (default: 0.9)", "SHARE");
-    verb.add_option("--scheduler-recv-interval", arguments->poll_steps,
-                    "decoding steps between SGLang's checks for new requests", "N")
-        .capture_default_str();
-    verb.add_option("--dp", arguments->data_parallel,
-                    "data parallelism: groups of --tp cards with separate requests and shared experts", "N")
-        .capture_default_str();
-    verb.add_option("--ep", arguments->expert_parallel,
-                    "expert parallelism: parts into which the experts are split over all these cards", "N")
-        .capture_default_str();
-    verb.add_option("--pp", arguments->stages, "pipeline stages, each with --tp times --dp cards", "N")
-        .capture_default_str();
-    verb.add_option("--replicas", arguments->replicas, "identical servers that share the load", "N")
-        .capture_default_str();
+    with_default("--scheduler-recv-interval", arguments->poll_steps,
+                 "decoding steps between SGLang's checks for new requests", "N");
+    with_default("--dp", arguments->data_parallel,
+                 "data parallelism: groups of --tp cards with separate requests and shared experts", "N");
+    with_default("--ep", arguments->expert_parallel,
+                 "expert parallelism: parts into which the experts are split over all these cards", "N");
+    with_default("--pp", arguments->stages, "pipeline stages, each with --tp times --dp cards", "N");
+    with_default("--replicas", arguments->replicas, "identical servers that share the load", "N");
     verb.add_option("--prefill", arguments->prefill,
                     "prefill servers, which send keys and values to the others: servers=2,tp=4,dp=1,ep=1", "LAYOUT");
     verb.add_option(
@@ -55,15 +52,13 @@ void setup_serve(Verb app, Action& action) {
         "bandwidth from each of their cards in bytes per second (default: the link's up to 8 cards, else 50e9)", "B");
     verb.add_option("--draft-tokens", arguments->draft_tokens,
                     "draft tokens verified per step and sequence (speculative decoding)", "N");
-    verb.add_option("--acceptance", arguments->acceptance,
-                    "probability that a draft token is accepted if the previous ones are", "SHARE")
-        .capture_default_str();
+    with_default("--acceptance", arguments->acceptance,
+                 "probability that a draft token is accepted if the previous ones are", "SHARE");
     verb.add_option("--draft", arguments->draft,
                     "draft model: head (MTP, EAGLE: one more layer; the default), ngram (no cost) or a model", "DRAFT");
     verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is already cached",
                     "SHARE");
-    verb.add_option("--max-batch", arguments->max_batch, "maximum batch of models that do not generate tokens", "N")
-        .capture_default_str();
+    with_default("--max-batch", arguments->max_batch, "maximum batch of models that do not generate tokens", "N");
     verb.add_option("--max-delay", arguments->max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms")
         .with_unit({{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}})
         .type_name("TIME");

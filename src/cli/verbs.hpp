@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "src/cli/options.hpp"
-#include "src/report/table.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::cli {
 
@@ -37,6 +37,17 @@ Arguments& run_with(Verb verb, Action& action, int (*run)(const Arguments&)) {
     const auto arguments = std::make_shared<Arguments>();
     verb.callback([arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
     return *arguments;
+}
+
+/// Adds a part of a verb whose parts share their arguments; the part without a name is what the verb does alone.
+template <class Arguments>
+Verb add_part(Verb verb, Action& action, const std::shared_ptr<Arguments>& arguments, const std::string& name,
+              const std::string& description, int (*run)(const Arguments&)) {
+    const Verb part = name.empty() ? verb : verb.add_subcommand(name, description);
+    part.callback([arguments, run, &action] {
+        if (!action) action = [arguments, run] { return run(*arguments); };
+    });
+    return part;
 }
 
 /// Returns true for verbs that do not describe others (as `manual` does).
@@ -69,6 +80,9 @@ template <class Report>
     if constexpr (requires { to_csv(report); }) forms.csv = [&] { return to_csv(report); };
     return forms;
 }
+
+/// Returns the forms of a list, called `name` in JSON; `below` follows the table. They keep references to both.
+[[nodiscard]] Forms forms_of(const report::Grid& list, const char* name, const std::string& below);
 
 /// Writes the requested forms; the table goes to standard output unless another form does. Throws Error{usage} if a
 /// file cannot be written or two forms have the same destination.

@@ -94,7 +94,8 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
     }
     if (!unbound.empty()) {
         throw Error(ErrorCode::usage,
-                    fmt::format("{}: give a value to the dynamic dimension {}{}{}", graph.name, unbound,
+                    fmt::format("{}: give a value to the dynamic dimension {}{}{}{}", graph.name, unbound,
+                                unbound.find(cached_tokens) == std::string::npos ? "" : "; `ftax generate` sets both",
                                 unknown.empty() ? "" : "; unknown: ", fmt::join(unknown, ", ")));
     }
     if (!unknown.empty()) {

@@ -116,7 +116,9 @@ std::string_view name_of(Precision precision) noexcept {
 }
 std::optional<Precision> precision_from_name(std::string_view name) {
     // Names in measurement files and on command lines are compared without case and punctuation.
-    const std::string wanted = normalized_name(name);
+    const std::string given = normalized_name(name);
+    const bool half = given == "float16" || given == "half";  // names of PyTorch
+    const std::string wanted = half ? "fp16" : given == "float32" ? "fp32" : given == "bfloat16" ? "bf16" : given;
     const auto found = std::ranges::find_if(specs, [&](const auto& s) { return normalized_name(s.name) == wanted; });
     if (found == specs.end()) return std::nullopt;
     return found->precision;

@@ -39,7 +39,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 std::string in_python_terms(std::string text) {
     static const std::array<std::pair<std::regex, const char*>, 4> terms{
         {{std::regex("`ftax (devices|frameworks|profiles)( list)?`"), "ftax.$1()"},
-         {std::regex("`ftax compare`"), "ftax.compare"},
+         {std::regex("`ftax (compare|generate)`"), "ftax.$1"},
          {std::regex("--dim "), ""},
          {std::regex("--batch N"), "batch=N"}}};
     for (const auto& [of_program, of_python] : terms) text = std::regex_replace(text, of_program, of_python);

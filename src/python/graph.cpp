@@ -40,16 +40,11 @@ nb::list tensors(const Graph& graph, const std::vector<TensorId>& ids) {
     return list;
 }
 
-nb::list operators(const Graph& graph) {
-    nb::list list;
-    for (const Op& op : graph.ops) {
-        nb::dict row;
-        row["name"] = op.name;
-        row["kind"] = std::string(name_of(op.kind));
-        row["source"] = op.source;
-        row["module"] = op.module;
-        list.append(row);
-    }
+std::vector<std::map<std::string, std::string>> operators(const Graph& graph) {
+    std::vector<std::map<std::string, std::string>> list;
+    for (const Op& op : graph.ops)
+        list.push_back(
+            {{"name", op.name}, {"kind", std::string(name_of(op.kind))}, {"source", op.source}, {"module", op.module}});
     return list;
 }
 
@@ -89,8 +84,9 @@ void bind_graph(nb::module_& module) {
                "unsupported_is_error"_a = false, "max_bytes"_a = defaults.max_bytes, "max_nodes"_a = defaults.max_nodes,
                Release(),
                "Loads a model: a file (.onnx, .pt2, .pt, .txt; detected by content) or a zoo name.\n\n"
-               "shapes: 'INPUT:4x3x224x224' or 'INPUT:batchx3x224x224'; trips: trip counts of loops by name.");
-    module.def("zoo", &zoo_names, "Names of the built-in models.");
+               "shapes: 'INPUT:4x3x224x224' or 'INPUT:batchx3x224x224'; trips: trip counts of loops by name.\n\n"
+               ">>> ftax.load_graph('resnet50').symbols\n['batch']");
+    module.def("zoo", &zoo_names, "Names of the built-in models.\n\n>>> 'resnet50' in ftax.zoo()\nTrue");
 
     nb::class_<GraphBuilder>(module, "GraphBuilder",
                              "Builds a Graph operator by operator, as a model's forward function would. Tensors are "

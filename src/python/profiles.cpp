@@ -69,13 +69,16 @@ void bind_profiles(nb::module_& module) {
             for (const DeviceSpec& spec : device_specs()) slugs.push_back(spec.slug);
             return slugs;
         },
-        "Slugs of the GPUs that ftax has the datasheet of.");
-    module.def("frameworks", &framework_names, "Names of the frameworks.");
-    module.def("hosts", &host_names, "framework"_a, "Hosts that a framework has been calibrated on.");
+        "Slugs of the GPUs that ftax has the datasheet of.\n\n>>> 'l4' in ftax.devices()\nTrue");
+    module.def("frameworks", &framework_names, "Names of the frameworks.\n\n>>> ftax.frameworks()[0]\n'pytorch-eager'");
+    module.def("hosts", &host_names, "framework"_a,
+               "Hosts that a framework has been calibrated on.\n\n>>> ftax.hosts('tensorrt')\n['reference']");
     module.def("device", device, "name"_a, "profile"_a = "",
-               "Datasheet of a GPU with the parameters of the kernel models that hold for it.");
-    module.def("framework", framework, "name"_a, "host"_a = "", "profile"_a = "",
-               "Host costs of a framework, with their provenance.");
+               "Datasheet of a GPU (SI units) with the parameters of the kernel models that hold for it.\n\n"
+               ">>> ftax.device('t4')['memory_bandwidth_bytes_per_s']\n320000000000.0");
+    module.def(
+        "framework", framework, "name"_a, "host"_a = "", "profile"_a = "",
+        "Host costs of a framework, with their provenance.\n\n>>> ftax.framework('tensorrt')['host']\n'reference'");
 }
 
 }  // namespace ftax::python

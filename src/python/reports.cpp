@@ -6,7 +6,9 @@ namespace ftax::python {
 namespace {
 
 std::string inspect(const Graph& graph, const std::map<std::string, std::int64_t>& dims, int depth) {
-    return to_json(report::model_report(graph, {dims.begin(), dims.end()}, depth));
+    const ShapeBindings bindings(dims.begin(), dims.end());
+    return report::is_bound(graph, bindings) ? to_json(report::model_report(graph, bindings, depth))
+                                             : to_json(report::open_model_report(graph, bindings));
 }
 
 /// JSON, table and page.

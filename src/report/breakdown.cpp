@@ -41,9 +41,7 @@ std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>
     auto shares = sum_by_name(launches, [&](std::size_t i) {
         return std::string(launches[i].op == no_op ? "forward" : name_of(graph.ops[launches[i].op].kind));
     });
-    std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
-        return std::max(a.host_s, a.device_s) > std::max(b.host_s, b.device_s);
-    });
+    std::ranges::stable_sort(shares, std::greater<>(), [](const Share& s) { return std::max(s.host_s, s.device_s); });
     return shares;
 }
 

@@ -266,8 +266,7 @@ std::string draw_reference_names(const Chart& chart, const Axes& axes) {
     for (const Series& series : chart.series) {
         if (series.look == SeriesLook::reference) references.push_back(&series);
     }
-    std::stable_sort(references.begin(), references.end(),
-                     [](const Series* a, const Series* b) { return a->points.back().y > b->points.back().y; });
+    std::ranges::stable_sort(references, std::greater<>(), [](const Series* s) { return s->points.back().y; });
     std::string text;
     double last_y = -line_height;
     for (const Series* series : references) {
@@ -334,8 +333,7 @@ void label_batches(Chart& chart, std::vector<double> batches) {
     std::sort(batches.begin(), batches.end());
     batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
     if (batches.size() <= few) chart.x_ticks = std::move(batches);
-    const auto by_x = [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; };
-    for (Series& series : chart.series) std::stable_sort(series.points.begin(), series.points.end(), by_x);
+    for (Series& series : chart.series) std::ranges::stable_sort(series.points, {}, &ChartPoint::x);
 }
 
 std::string to_svg(const Chart& chart) {

@@ -22,9 +22,8 @@ namespace {
 std::vector<std::string> colour_values(const CsvTable& table) {
     for (const std::string_view column : {"framework", "gpu", "precision", "op"}) {
         auto values = column_values(table, column);
-        if (values && std::adjacent_find(values->begin(), values->end(), std::not_equal_to<>()) != values->end()) {
+        if (values && std::ranges::adjacent_find(*values, std::not_equal_to<>()) != values->end())
             return *std::move(values);
-        }
     }
     return std::vector<std::string>(table.rows());
 }
@@ -64,9 +63,8 @@ std::string note_of(const RooflineKernel& kernel, double device_s) {
 
 /// Returns the index of a name among those seen so far; adds new names.
 std::size_t index_of(const std::string& name, std::vector<std::string>& seen) {
-    const auto found = std::find(seen.begin(), seen.end(), name);
-    const auto index = static_cast<std::size_t>(found - seen.begin());
-    if (found == seen.end()) seen.push_back(name);
+    const auto index = static_cast<std::size_t>(std::ranges::find(seen, name) - seen.begin());
+    if (index == seen.size()) seen.push_back(name);
     return index;
 }
 
@@ -86,7 +84,7 @@ void mark_crossovers(Chart& chart, const std::vector<Crossover>& crossovers, std
     }
 }
 
-std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view y_label) {
+std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view latency) {
     Differences differences(choices);
     differences.batch = false;
     Differences others = differences;
@@ -96,25 +94,26 @@ std::string choice_figures(const std::vector<const Choice*>& choices, std::strin
     std::vector<Chart> charts;
     std::vector<ChartPoint> extent;
     std::vector<double> batches;
+    const bool in_seconds =
+        std::ranges::all_of(choices, [](const Choice* c) { return c->latency_s.value_or(1) >= 0.1; });
+    const std::string y_label = fmt::format("{}, {}", latency, in_seconds ? "s" : "ms");
     for (const Choice* choice : choices) {
         if (!choice->runs() || !choice->latency_s) continue;
         if (choice->batch) batches.push_back(static_cast<double>(*choice->batch));
-        const std::string title = by_device ? choice->device : "latency over batch";
+        const std::string title = by_device ? choice->device : "Latency over batch";
         const std::string name = (by_device ? others : differences).name(*choice);
         const std::size_t look = std::min(index_of(name, names), category_count - 1);
-        auto chart = std::find_if(charts.begin(), charts.end(), [&](const Chart& c) { return c.title == title; });
-        if (chart == charts.end())
-            chart = charts.insert(chart, {.title = title, .y_label = std::string(y_label), .series = {}});
-        auto line =
-            std::find_if(chart->series.begin(), chart->series.end(), [&](const Series& s) { return s.label == name; });
+        auto chart = std::ranges::find(charts, title, &Chart::title);
+        if (chart == charts.end()) chart = charts.insert(chart, {.title = title, .y_label = y_label, .series = {}});
+        auto line = std::ranges::find(chart->series, name, &Series::label);
         if (line == chart->series.end())
             line = chart->series.insert(
                 line, {.label = name, .look = SeriesLook::line, .points = {}, .category = look, .dash = look});
-        const double ms = *choice->latency_s * 1e3;
+        const double time = *choice->latency_s * (in_seconds ? 1 : 1e3);
         extent.push_back({.x = static_cast<double>(choice->batch.value_or(1)),
-                          .y = ms,
-                          .low = ms * choice->low,
-                          .high = ms * choice->high});
+                          .y = time,
+                          .low = time * choice->low,
+                          .high = time * choice->high});
         line->points.push_back(extent.back());
     }
     std::string html;
@@ -122,10 +121,9 @@ std::string choice_figures(const std::vector<const Choice*>& choices, std::strin
         label_batches(chart, batches);
         chart.extent = extent;
         if (choices.size() > 1) chart.picked = 0;  // the best comes first
-        const std::string figure = to_figure(chart, "");
-        html += by_device ? section(chart.title, figure) : figure;
+        html += section(chart.title, to_figure(chart, ""));
     }
-    return html;
+    return charts.size() > 1 ? fmt::format("<div class=\"panels spans\">\n{}</div>\n", html) : html;
 }
 
 Chart latency_chart(const PredictionReport& report) {
@@ -224,9 +222,7 @@ std::vector<RooflineKernel> roofline_kernels(const DeviceSpec& device, const Gra
     }
     std::vector<RooflineKernel> kernels;
     for (auto& [key, kernel] : groups) kernels.push_back(std::move(kernel));
-    std::stable_sort(kernels.begin(), kernels.end(), [](const RooflineKernel& a, const RooflineKernel& b) {
-        return a.launches * a.seconds > b.launches * b.seconds;
-    });
+    std::ranges::stable_sort(kernels, std::greater<>(), [](const RooflineKernel& k) { return k.launches * k.seconds; });
     return kernels;
 }
 

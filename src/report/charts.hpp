@@ -52,6 +52,6 @@ struct RooflineKernel : KernelDetail {
 
 /// Draws the latency of choices over the batch, a line per combination and, where cards differ and something else does
 /// too, a chart per card with the same axes. The first line of each stands out with its interval.
-[[nodiscard]] std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view y_label);
+[[nodiscard]] std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view latency);
 
 }  // namespace ftax::report

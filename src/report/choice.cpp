@@ -215,7 +215,7 @@ const std::vector<std::string>& criterion_names() {
 }
 
 std::optional<Criterion> criterion_from_name(std::string_view name) {
-    const auto found = std::find(criterion_names().begin(), criterion_names().end(), name);
+    const auto found = std::ranges::find(criterion_names(), name);
     if (found == criterion_names().end()) return std::nullopt;
     return static_cast<Criterion>(found - criterion_names().begin());
 }
@@ -228,8 +228,8 @@ std::optional<double> Choice::dollars_per_million() const {
 
 Columns<Choice> choice_columns(const Ranking& ranking) {
     const std::string item = ranking.items.substr(0, ranking.items.size() - 1);
-    const auto figure = [](std::optional<double> Choice::*member) {
-        return [member](const Choice& choice) { return choice.*member ? Value(*(choice.*member)) : Value(); };
+    const auto figure = [](auto of) {
+        return [of](const Choice& choice) { return value_if(std::invoke(of, choice)); };
     };
     return {{"device", "device", Unit::text, &Choice::device},
             {"framework", "framework", Unit::text, &Choice::framework},
@@ -245,11 +245,7 @@ Columns<Choice> choice_columns(const Ranking& ranking) {
              }},
             {"items_per_s", ranking.items + "/s", Unit::significant, figure(&Choice::items_per_s)},
             {"energy_per_item_j", "J/" + item, Unit::significant, figure(&Choice::energy_per_item_j)},
-            {"dollars_per_million", "$/M " + ranking.items, Unit::significant,
-             [](const Choice& choice) {
-                 const auto dollars = choice.dollars_per_million();
-                 return dollars ? Value(*dollars) : Value();
-             }},
+            {"dollars_per_million", "$/M " + ranking.items, Unit::significant, figure(&Choice::dollars_per_million)},
             {"skipped", "skipped", Unit::text,
              [](const Choice& choice) { return choice.runs() ? Value() : Value(choice.skipped); }}};
 }
@@ -311,14 +307,14 @@ std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, con
         throw Error(ErrorCode::usage, fmt::format("--sort {}: not available for these rows{}",
                                                   criterion_names()[static_cast<std::size_t>(by)],
                                                   by == Criterion::cost ? "; give --price" : ""));
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    std::ranges::stable_sort(order, {}, key);
     return order;
 }
 
 std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking& ranking) {
-    const bool several = Differences(choices).batch;
-    return !ranking.by && several ? verdict_by_batch(choices)
-                                  : verdict_over_all(choices, ranking.by.value_or(Criterion::latency), ranking);
+    return !ranking.by && Differences(choices).batch
+               ? verdict_by_batch(choices)
+               : verdict_over_all(choices, ranking.by.value_or(Criterion::latency), ranking);
 }
 
 std::string print_verdict(const Ranking& ranking, Style style) {

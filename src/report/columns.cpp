@@ -99,10 +99,12 @@ std::string page_cell(const Value& value, Unit unit) {
 
 std::string Grid::print(Style style) const {
     std::vector<Table::Column> columns;
-    for (const Head& head : heads)
-        columns.push_back({title_with_unit(head),
-                           head.unit == Unit::text || head.unit == Unit::bars ? Align::left : Align::right,
-                           head.unit == Unit::bars});
+    for (const Head& head : heads) {
+        const bool is_text = head.unit == Unit::text, is_number = head.key == "batch" || head.key == "cards";
+        columns.push_back({title_with_unit(head), is_text || head.unit == Unit::bars ? Align::left : Align::right,
+                           head.unit == Unit::bars,
+                           (is_text || is_number) && (columns.empty() || columns.back().is_name)});
+    }
     Table table(std::move(columns));
     for (const std::vector<Value>& row : rows) {
         std::vector<Cell> cells;

@@ -61,6 +61,12 @@ struct Value {
     }
 };
 
+/// What an optional holds; absent if it is empty.
+template <class T>
+[[nodiscard]] Value value_if(const std::optional<T>& value) {
+    return value ? Value(*value) : Value();
+}
+
 /// A value for tables and pages only.
 [[nodiscard]] inline Value shown(std::string text, Tone tone = Tone::plain) {
     return {Json(Json::value_t::discarded), std::optional(std::move(text)), tone};

@@ -16,8 +16,8 @@ void rank(ComparisonReport& report) {
     std::map<std::optional<std::int64_t>, double> best_s;
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction) continue;
-        const auto [best, first] = best_s.emplace(row.batch, row.prediction->latency_s);
-        if (!first) best->second = std::min(best->second, row.prediction->latency_s);
+        double& best = best_s.emplace(row.batch, row.prediction->latency_s).first->second;
+        best = std::min(best, row.prediction->latency_s);
     }
     for (ComparisonRow& row : report.rows) {
         if (row.prediction) row.ratio_to_best = row.prediction->latency_s / best_s.at(row.batch);
@@ -30,7 +30,7 @@ std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction || row.unmeasured.empty()) continue;
         std::string line = fmt::format("{}: not validated on {}s", row.framework, row.unmeasured);
-        if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+        if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
     }
     return lines;
 }

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -15,8 +14,6 @@
 
 namespace ftax::report {
 namespace {
-
-using nlohmann::ordered_json;
 
 /// Prints a quantity in the usual unit of datasheets, derived from the suffix of its name.
 std::string print_quantity(std::string_view name, double value) {
@@ -78,7 +75,7 @@ const Columns<DeviceSpec>& device_columns() {
 
 constexpr std::size_t texts = 5;  ///< columns before the quantities
 
-std::string escaped(const ordered_json& text) {
+std::string escaped(const Json& text) {
     return escape_terminal(text.get<std::string>());
 }
 
@@ -93,20 +90,20 @@ std::string device_list_table(const std::vector<DeviceSpec>& devices, Style styl
 }
 
 std::string device_list_json(const std::vector<DeviceSpec>& devices) {
-    return to_text(ordered_json{{"schema_version", 1}, {"devices", device_columns().select(devices).json()}});
+    return to_text(Json{{"schema_version", 1}, {"devices", device_columns().select(devices).json()}});
 }
 
 std::string device_table(std::string_view datasheet, Style style) {
-    const ordered_json file = ordered_json::parse(datasheet);
+    const Json file = Json::parse(datasheet);
     std::vector<std::string> aliases;
-    for (const ordered_json& alias : file["aliases"]) aliases.push_back(escaped(alias));
+    for (const Json& alias : file["aliases"]) aliases.push_back(escaped(alias));
     std::string text =
         fmt::format("{}: {}, {}, compute capability {}\n", toned(escaped(file["slug"]), Tone::strong, style),
                     escaped(file["name"]), escaped(file["architecture"]), escaped(file["compute_capability"]));
     if (!aliases.empty()) text += fmt::format("also called {}\n", fmt::join(aliases, ", "));
 
     Table table({{"quantity", Align::left}, {"value"}, {"source", Align::left}});
-    const auto add = [&](const std::string& name, const ordered_json& quantity) {
+    const auto add = [&](const std::string& name, const Json& quantity) {
         table.add({{name}, {print_quantity(name, quantity["value"])}, {quantity["source"], Tone::quiet}});
     };
     for (const auto& [name, value] : file.items()) {
@@ -117,7 +114,7 @@ std::string device_table(std::string_view datasheet, Style style) {
     for (const auto& [key, source] : file["sources"].items()) {
         text += fmt::format("{}: {}\n", escape_terminal(key), escaped(source));
     }
-    for (const ordered_json& note : file.value("notes", ordered_json::array())) {
+    for (const Json& note : file.value("notes", Json::array())) {
         text += fmt::format("note: {}\n", escaped(note));
     }
     return text;

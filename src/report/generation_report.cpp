@@ -17,9 +17,12 @@ Json phase_json(const Prediction& p) {
     return prediction_columns().json(p, "latency_s low_s high_s host_s device_s bound kernels");
 }
 
+const char* side_of(bool gpu_waits_above) {
+    return gpu_waits_above ? "above" : "below";
+}
+
 /// The first crossover of each kind, with the others in `further_batches` and `further_contexts`.
 Json crossover_json(const DecodeCrossover& crossover) {
-    const auto direction = [](bool gpu_waits_above) { return gpu_waits_above ? "above" : "below"; };
     Json json = {{"batch", nullptr}, {"context", nullptr}};
     const auto add = [&json](const char* first, const char* further, const Json& entry) {
         if (json[first].is_null()) {
@@ -33,10 +36,10 @@ Json crossover_json(const DecodeCrossover& crossover) {
             {{"batch", at.batch},
              {"batch_low", at.low},
              {"batch_high", at.high},
-             {"batch_gpu_waits", direction(at.gpu_waits_above)}});
+             {"batch_gpu_waits", side_of(at.gpu_waits_above)}});
     for (const ContextCrossover& at : crossover.contexts)
         add("context", "further_contexts",
-            {{"context", at.tokens}, {"context_gpu_waits", direction(at.gpu_waits_above)}});
+            {{"context", at.tokens}, {"context_gpu_waits", side_of(at.gpu_waits_above)}});
     if (crossover.batches.empty()) json["batch_bound"] = name_of(crossover.batch_bound);
     if (crossover.contexts.empty()) json["context_bound"] = name_of(crossover.context_bound);
     return json;
@@ -55,22 +58,17 @@ Json decode_json(const Generation& g) {
     return json;
 }
 
-std::string share_of_device(double host_s, double device_s) {
-    return fmt::format("{} host, {} device", duration(host_s), duration(device_s));
-}
-
 std::string print_decode_crossover(const DecodeCrossover& crossover, const GenerationRequest& request) {
     const auto throughout = [](Bound bound) {
         return fmt::format("{} is the bottleneck throughout", bound == Bound::host ? "the framework" : "the GPU");
     };
-    const auto side = [](bool gpu_waits_above) { return gpu_waits_above ? "above" : "below"; };
     std::vector<std::string> batches, contexts;
     for (const Crossover& at : crossover.batches) {
-        batches.push_back(fmt::format("{} batch {} (90 % interval {} to {})", side(at.gpu_waits_above),
+        batches.push_back(fmt::format("{} batch {} (90 % interval {} to {})", side_of(at.gpu_waits_above),
                                       significant(at.batch), significant(at.low), significant(at.high)));
     }
     for (const ContextCrossover& at : crossover.contexts)
-        contexts.push_back(fmt::format("{} a context of {} tokens", side(at.gpu_waits_above), at.tokens));
+        contexts.push_back(fmt::format("{} a context of {} tokens", side_of(at.gpu_waits_above), at.tokens));
     std::string text = fmt::format("decoding after {} tokens: ", request.prompt);
     text += batches.empty()
                 ? fmt::format("{} up to batch {}", throughout(crossover.batch_bound), crossover.largest_batch)
@@ -85,9 +83,8 @@ std::string print_decode_crossover(const DecodeCrossover& crossover, const Gener
 }  // namespace
 
 const GenerationRow& shown(const GenerationReport& report) {
-    const auto last =
-        std::find_if(report.rows.rbegin(), report.rows.rend(), [](const auto& row) { return row.runs(); });
-    return *std::find_if(report.rows.begin(), report.rows.end(), [&](const GenerationRow& row) {
+    const auto last = std::find_if(report.rows.rbegin(), report.rows.rend(), std::mem_fn(&GenerationRow::runs));
+    return *std::ranges::find_if(report.rows, [&](const GenerationRow& row) {
         return row.runs() && (report.ranking.by || row.batch == last->batch);
     });
 }
@@ -127,8 +124,7 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"all_warnings", "", Unit::text, [&](const G& g) { return joined(report.run.warnings, g.warnings); }}};
     return Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.run.model; }},
-        {"exchange_share", "exchange", Unit::share,
-         [](const Row& row) { return row.exchange_share ? Value(*row.exchange_share) : Value(); }},
+        {"exchange_share", "exchange", Unit::share, [](const Row& row) { return value_if(row.exchange_share); }},
         {"tokens_per_dollar", "tokens/$", Unit::amount,
          [](const Row& row) {
              if (!row.dollars_per_hour || !row.runs()) return Value();
@@ -143,8 +139,7 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
          }},
         {"crossover", "", Unit::text,
          [](const Row& row) { return row.runs() ? Value(crossover_json(row.crossover)) : Value(); }},
-        {"largest_batch", "largest batch", Unit::plain,
-         [](const Row& row) { return row.largest_batch ? Value(*row.largest_batch) : Value(); }}}
+        {"largest_batch", "largest batch", Unit::plain, [](const Row& row) { return value_if(row.largest_batch); }}}
         .including(choice_columns(report.ranking), [](const Row& row) { return &row; })
         .including(own, [](const Row& row) { return row.runs() ? &row.generation : nullptr; })
         .including(memory_columns(), [](const Row& row) { return row.runs() ? &row.generation.memory : nullptr; });
@@ -170,9 +165,9 @@ std::string to_table(const GenerationReport& report, Style style) {
     text += "first token: of the whole batch; per token, host, device and bound: a step of decoding, on average\n";
     if (row.exchange_share) text += "exchange: share of a step's device time in which the cards sum their parts\n";
     if (choices.size() > 1) text += escape_terminal(differences.name(row)) + ":\n";
-    text += fmt::format("prompts of {} tokens, {} pass{}: {}, bound by {}\n", g.request.prompt, g.prefill_passes,
-                        g.prefill_passes == 1 ? "" : "es", share_of_device(g.prefill.host_s, g.prefill.device_s),
-                        name_of(g.prefill.bound));
+    text += fmt::format("prompts of {} tokens, {} pass{}: {} host, {} device, bound by {}\n", g.request.prompt,
+                        g.prefill_passes, g.prefill_passes == 1 ? "" : "es", duration(g.prefill.host_s),
+                        duration(g.prefill.device_s), name_of(g.prefill.bound));
     text += print_decode_crossover(row.crossover, g.request);
     return text + describe(g.memory) + "\n";
 }

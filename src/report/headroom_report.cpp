@@ -65,10 +65,12 @@ Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
 std::string verdict_of(const HeadroomReport& report) {
     std::vector<std::string> growths;
     for (const Headroom& growth : report.growths) {
-        if (growth.skipped.empty())
-            growths.push_back(fmt::format("{} {} times", growth.property, significant(growth.to / growth.from)));
+        if (!growth.skipped.empty()) continue;
+        const double factor = growth.to / growth.from;
+        growths.push_back(factor < 1.005 ? "no larger " + growth.property
+                                         : fmt::format("{} times the {}", significant(factor), growth.property));
     }
-    std::string text = fmt::format("{} and bound by {}; {:.4g} % more latency: {}", duration(base(report).latency_s),
+    std::string text = fmt::format("{}, bound by {}; {:.4g} % more latency allows {}", duration(base(report).latency_s),
                                    name_of(base(report).bound), 100 * report.budget, fmt::join(growths, ", "));
     if (!report.switches.empty())
         text += fmt::format("; under {} {} times as fast{}", report.switches[0].framework,

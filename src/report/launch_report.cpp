@@ -22,8 +22,7 @@ struct Launch {
     [[nodiscard]] double longest_side_s() const { return count * std::max(prediction->host_s, prediction->device_s); }
     /// The kernel that takes longest; nullptr when none is launched.
     [[nodiscard]] const KernelDetail* longest() const {
-        const auto at = std::max_element(kernels->begin(), kernels->end(),
-                                         [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+        const auto at = std::ranges::max_element(*kernels, {}, &KernelDetail::seconds);
         return at == kernels->end() ? nullptr : &*at;
     }
 };
@@ -126,8 +125,7 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
         const KernelDetail* const kernel = launches[i].longest();
         return kernel ? kernel->name.substr(0, kernel->name.find(' ')) : "no kernel";
     });
-    std::stable_sort(classes.begin(), classes.end(),
-                     [](const Share& a, const Share& b) { return a.device_s > b.device_s; });
+    std::ranges::stable_sort(classes, std::greater<>(), &Share::device_s);
     const double device_s = explanation.prediction.device_s;
     Columns<Share> columns = share_columns("kernels", classes);
     columns.add({"kernel_s", "device", Unit::duration,
@@ -136,8 +134,7 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
                      return sum.kernels > 0 && device_s > 0 ? Value(sum.device_s / device_s) : Value();
                  }});
     std::vector<Launch> groups = equal_launches(graph, launches);
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const Launch& a, const Launch& b) { return a.longest_side_s() > b.longest_side_s(); });
+    std::ranges::stable_sort(groups, std::greater<>(), &Launch::longest_side_s);
     const std::size_t all = groups.size();
     groups.resize(std::min(shown, all));
     return fmt::format(

@@ -12,6 +12,7 @@
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/columns.hpp"
+#include "src/report/stream_report.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -59,9 +60,7 @@ WorkGroup& group_named(std::vector<WorkGroup>& groups, std::map<std::string, std
 }
 
 std::string typed_name(const Tensor& tensor, const BoundShapes& bound) {
-    if (!tensor.known_shape) return fmt::format("{} {}?", tensor.name, name_of(tensor.dtype));
-    return fmt::format("{} {}[{}]", tensor.name, name_of(tensor.dtype),
-                       fmt::join(bound_type(tensor, bound).shape, ","));
+    return fmt::format("{} {}", tensor.name, typed_shape(tensor, bound));
 }
 
 Columns<WorkGroup> work_columns(std::string_view title) {
@@ -132,9 +131,7 @@ ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int 
         add(group_named(report.by_module, modules, module_prefix(op.module, depth)), work, macs);
         if (op.kind != OpKind::custom) continue;
         ++report.unknown_operators;
-        if (std::find(report.unknown.begin(), report.unknown.end(), op.source) == report.unknown.end()) {
-            report.unknown.push_back(op.source);
-        }
+        if (std::ranges::count(report.unknown, op.source) == 0) report.unknown.push_back(op.source);
     }
     const std::vector<bool> guessed = guessed_operators(graph);
     if (const auto guesses = std::count(guessed.begin(), guessed.end(), true); guesses > 0) {
@@ -142,8 +139,7 @@ ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int 
         report.modelled_flops = modelled_flops(graph, bound, guessed);
         for (std::string& warning : warnings_of_guesses(graph, guessed)) report.warnings.push_back(std::move(warning));
     }
-    std::stable_sort(report.by_kind.begin(), report.by_kind.end(),
-                     [](const WorkGroup& a, const WorkGroup& b) { return a.flops > b.flops; });
+    std::ranges::stable_sort(report.by_kind, std::greater<>(), &WorkGroup::flops);
     if (modules.size() == 1 && modules.contains("")) report.by_module.clear();
     return report;
 }

@@ -12,8 +12,7 @@ namespace ftax::report {
 namespace {
 
 constexpr std::string_view page_style = "src/report/assets/page.css";
-/// Sorts by the exact values in data-v: numbers as numbers, the rest as text; a second click turns the order round.
-/// Filters long tables, and fades the other lines of a chart while the pointer is on one.
+/// Sorts by the exact values in data-v, filters long tables, fits wide ones, fades the lines beside the pointer's.
 constexpr std::string_view page_script = "src/report/assets/page.js";
 
 }  // namespace
@@ -48,27 +47,18 @@ std::string page(std::string_view title, std::string_view markup, std::string_vi
 
 std::string script_text(const std::string& json) {
     std::string text;
-    for (const char c : json) {
-        if (c == '<') {
-            text += "\\u003c";
-        } else {
-            text += c;
-        }
-    }
+    for (const char& c : json) text += c == '<' ? "\\u003c" : std::string_view(&c, 1);
     return text;
 }
 
 std::string escape_markup(std::string_view text) {
+    constexpr std::string_view special = "<>&\"'";
+    static constexpr std::string_view escapes[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
+    const std::string shown = escape_terminal(text);
     std::string result;
-    for (const char c : escape_terminal(text)) {
-        constexpr std::string_view special = "<>&\"'";
-        static constexpr std::string_view escapes[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
+    for (const char& c : shown) {
         const std::size_t at = special.find(c);
-        if (at == special.npos) {
-            result += c;
-        } else {
-            result += escapes[at];
-        }
+        result += at == special.npos ? std::string_view(&c, 1) : escapes[at];
     }
     return result;
 }

@@ -73,9 +73,7 @@ std::string furthest_section(const CsvTable& table, std::span<const ValidatedRow
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (rows[i].prediction) order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return std::abs(std::log1p(error(a))) > std::abs(std::log1p(error(b)));
-    });
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return std::abs(std::log1p(error(i))); });
     order.resize(std::min(shown, order.size()));
     const auto seconds = [&](double RowPrediction::*member) {
         return [&, member](std::size_t i) { return (*rows[i].prediction).*member; };
@@ -102,11 +100,6 @@ std::string skipped_section(const ValidationReport& report) {
     const auto shown = std::span(report.skipped).first(std::min<std::size_t>(100, report.skipped.size()));
     return section(fmt::format("Rows without a prediction: {} of {} reasons", shown.size(), report.skipped.size()),
                    columns.select(shown).page_table("skipped"));
-}
-
-std::string provenance_section(const ValidationReport& report) {
-    if (report.profiles.empty()) return "";
-    return section("What it rests on", profile_columns().select(report.profiles).page_table("profiles"));
 }
 
 std::string facts(const ValidationSource& source, const ValidationReport& report) {
@@ -159,9 +152,11 @@ std::string explorer_page(const ExplorerReport& report) {
 
 std::string validation_page(const ValidationSource& source, const CsvTable& table, std::span<const ValidatedRow> rows,
                             const ValidationReport& report) {
-    std::string html = facts(source, report) + warning_list(report.warnings);
+    std::string html = facts(source, report);
+    const std::string warnings = warning_list(report.warnings);
     if (report.overall) {
-        html += to_figure(validation_chart(table, rows), "") + errors_table("overall", {}, {{{}, *report.overall}});
+        html += section("Predicted against measured", to_figure(validation_chart(table, rows), "")) +
+                section("All rows", errors_table("overall", {}, {{{}, *report.overall}}) + warnings);
         if (!report.groups.empty())
             html += section(fmt::format("By {}", fmt::join(report.by, ", ")),
                             errors_table("groups", report.by, report.groups));
@@ -172,9 +167,11 @@ std::string validation_page(const ValidationSource& source, const CsvTable& tabl
         }
         html += furthest_section(table, rows);
     } else {
-        html += "<p>No row could be predicted.</p>\n";
+        html += "<p>No row could be predicted.</p>\n" + warnings;
     }
-    html += skipped_section(report) + provenance_section(report);
+    html += skipped_section(report);
+    if (!report.profiles.empty())
+        html += section("What it rests on", profile_columns().select(report.profiles).page_table("profiles"));
     return page(fmt::format("{}: predicted against measured", std::filesystem::path(source.rows).filename().string()),
                 html);
 }

@@ -88,7 +88,7 @@ std::string predictions_section(const PredictionReport& report) {
     return section("Predictions", prediction_row_columns(report)
                                       .select(report.rows,
                                               "batch latency_s low_s high_s host_s device_s bound framework_overhead "
-                                              "=items_per_s ?total_bytes ?fits ?measured_latency_s")
+                                              "=items_per_s ?total_bytes ?fits ?measured_latency_s ?=error")
                                       .page_table("predictions"));
 }
 
@@ -188,7 +188,8 @@ std::string roofline_section(const DeviceSpec& device, const Graph& graph, const
                    columns.select(std::span(kernels).first(std::min(shown, kernels.size()))).page_table("kernels"));
 }
 
-constexpr std::size_t most_launches = 2500;  ///< on a page of 300 kB
+constexpr std::size_t most_launches = 2500;     ///< on a page of 300 kB
+constexpr std::size_t launches_in_markup = 50;  ///< shown without JavaScript, too
 constexpr std::string_view launch_keys = "operator source module host_kind kernels host_s device_s bound";
 
 /// When each launch ran, which a reader can zoom, and the modules as a tree (assets/timeline.js).
@@ -198,7 +199,8 @@ std::string timeline_section(std::string_view at) {
         "<div id=\"timeline\"><p class=\"facts\">Host above device. Drag to move; <button value=\"+\">closer</button> "
         "<button value=\"-\">further</button> <button value=\"0\">all</button>, Ctrl and the wheel, or the keys + − 0 "
         "← →. "
-        "A click on a module shows when it ran and filters the launches.</p>\n<svg tabindex=\"0\" role=\"img\" "
+        "A click on a module shows when it ran and filters the launches; the redder, the longer.</p>\n<svg "
+        "tabindex=\"0\" role=\"img\" "
         "aria-label=\"when the host "
         "dispatched and the device ran\"></svg></div>\n<div id=\"tree\"></div>\n");
 }
@@ -227,11 +229,13 @@ Json timeline_data(const Graph& graph, const Explanation& explanation) {
     return {{"texts", texts}, {"launches", std::move(launches)}};
 }
 
-std::string launches_section(const Graph& graph, std::size_t count, std::string_view at) {
+std::string launches_section(const Graph& graph, const std::vector<OpPrediction>& launches, std::string_view at) {
+    const std::size_t count = launches.size();
     const std::string title = count > most_launches ? fmt::format("The first {} of {}", most_launches, count)
                                                     : fmt::format("All {}, one by one", count);
-    const Grid head = launch_columns(graph).select(std::vector<OpPrediction>{}, launch_keys);
-    return section(fmt::format("Launches{}", at), folded(title, head.page_table("launches")));
+    const Grid first = launch_columns(graph).select(
+        std::span(launches).first(std::min(launches_in_markup, launches.size())), launch_keys);
+    return section(fmt::format("Launches{}", at), folded(title, first.page_table("launches")));
 }
 
 /// What could not run, with the reason.
@@ -246,22 +250,21 @@ Chart step_chart(const GenerationReport& report) {
                                      report.run.framework.framework, name_of(report.run.precision)),
                 .y_label = "milliseconds",
                 .series = {}};
+    const std::tuple<const char*, SeriesLook, double Generation::*> lines[] = {
+        {"host, a step of decoding", SeriesLook::host, &Generation::decode_host_s},
+        {"device, a step of decoding", SeriesLook::device, &Generation::decode_device_s},
+        {"per token", SeriesLook::prediction, &Generation::tpot_s},
+        {"first token", SeriesLook::line, &Generation::ttft_s}};
     std::vector<double> batches;
-    const std::size_t model = shown(report).model;
-    Series host{.label = "host, a step of decoding", .look = SeriesLook::host, .points = {}};
-    Series device{.label = "device, a step of decoding", .look = SeriesLook::device, .points = {}};
-    Series step{.label = "per token", .look = SeriesLook::prediction, .points = {}};
-    Series first{.label = "first token", .look = SeriesLook::line, .points = {}, .category = 3};
-    for (const GenerationRow& row : report.rows) {
-        if (!row.runs() || row.model != model) continue;
-        const auto batch = static_cast<double>(row.generation.request.batch);
-        batches.push_back(batch);
-        host.points.push_back({batch, row.generation.decode_host_s * 1e3});
-        device.points.push_back({batch, row.generation.decode_device_s * 1e3});
-        step.points.push_back({batch, row.generation.tpot_s * 1e3});
-        first.points.push_back({batch, row.generation.ttft_s * 1e3});
+    for (const auto& [label, look, time_s] : lines) {
+        Series& series = chart.series.emplace_back(Series{.label = label, .look = look, .points = {}});
+        if (look == SeriesLook::line) series.category = 3;
+        for (const GenerationRow& row : report.rows) {
+            if (!row.runs() || row.model != shown(report).model) continue;
+            batches.push_back(static_cast<double>(row.generation.request.batch));
+            series.points.push_back({batches.back(), row.generation.*time_s * 1e3});
+        }
     }
-    chart.series = {std::move(host), std::move(device), std::move(step), std::move(first)};
     mark_crossovers(chart, shown(report).crossover.batches, "decoding's crossover");
     label_batches(chart, std::move(batches));
     return chart;
@@ -284,15 +287,17 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
     const Chart chart = latency_chart(report);
     const auto batch = report.rows.back().batch;
     const std::string at = batch ? fmt::format(" at batch {}", *batch) : "";
-    std::string html = facts_line(report) + to_figure(chart, "") + rests_on_section(report, graph);
-    if (report.crossover) html += crossover_paragraph(*report.crossover);
+    std::string curve = to_figure(chart, "");
+    if (report.crossover) curve += crossover_paragraph(*report.crossover);
     if (report.anchors)
-        html += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
-    html += predictions_section(report) +
-            (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
-            roofline_section(report.device.device, graph, last, chart.title, at) +
-            breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) + timeline_section(at) +
-            launches_section(graph, last.launches.size(), at) + provenance_section(report);
+        curve += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
+    const std::string html = verdict_line(report.measured) + facts_line(report) + section("Latency over batch", curve) +
+                             rests_on_section(report, graph) + predictions_section(report) +
+                             (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
+                             breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) +
+                             roofline_section(report.device.device, graph, last, chart.title, at) +
+                             timeline_section(at) + launches_section(graph, last.launches, at) +
+                             provenance_section(report);
     return page(chart.title, html,
                 fmt::format("const ran = {};\n{}", script_text(timeline_data(graph, last).dump()),
                             embedded_text("src/report/assets/timeline.js")));
@@ -300,11 +305,12 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
 
 std::string crossover_page(const PredictionReport& report, const PredictionReport& curve, const Graph& graph) {
     const Chart chart = latency_chart(curve);
-    std::string html = facts_line(report) + to_figure(chart, "") + crossover_paragraph(*report.crossover);
+    std::string found = to_figure(chart, "") + crossover_paragraph(*report.crossover);
     if (const auto& crossovers = report.crossover->crossovers; !crossovers.empty())
-        html += crossover_columns().select(crossovers, "batch low high host_s gpu_waits").page_table("interval");
-    html += predictions_section(report) + rests_on_section(report, graph) + provenance_section(report);
-    return page("Crossover of " + chart.title, html);
+        found += crossover_columns().select(crossovers, "batch low high host_s gpu_waits").page_table("interval");
+    return page("Crossover of " + chart.title, facts_line(report) + section("Latency over batch", found) +
+                                                   rests_on_section(report, graph) + predictions_section(report) +
+                                                   provenance_section(report));
 }
 
 std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
@@ -319,12 +325,13 @@ std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
         verdict_line(verdict_of(report)) + facts_line(report.run) +
         section(within, growth_columns()
                             .select(report.growths, "property =from =to =growth latency_s bound ?=skipped")
-                            .page_table("growths"));
+                            .page_table("growths")) +
+        rests_on_section(report.run, graph);
     if (!report.switches.empty())
         html += section(
             fmt::format("Instead of {}", report.run.framework.framework),
             switched.select(report.switches, "framework latency_s =speed bound =bars =note").page_table("frameworks"));
-    html += rests_on_section(report.run, graph) + provenance_section(report.run);
+    html += provenance_section(report.run);
     return page(fmt::format("Headroom of {} on {}", report.run.model, report.run.device.device.name), html);
 }
 
@@ -346,7 +353,7 @@ std::string comparison_page(const ComparisonReport& report) {
             "latency that the GPU waits. Host costs: {}.</p>\n",
             escape_markup(report.rows.front().host)) +
         warning_list(warnings);
-    return page(title_of(report), verdict_line(report.ranking.verdict) + choice_figures(choices, "latency, ms") +
+    return page(title_of(report), verdict_line(report.ranking.verdict) + choice_figures(choices, "latency") +
                                       section("Predictions", predictions) + skipped_list(choices));
 }
 
@@ -354,15 +361,18 @@ std::string generation_page(const GenerationReport& report, const ExplainedPass&
     const Chart chart = step_chart(report);
     std::vector<std::string> warnings = report.run.warnings;
     for (const GenerationRow& row : report.rows) warnings = joined(std::move(warnings), row.generation.warnings);
-    const Generation& last = shown(report).generation;
     const auto kinds = [](const ExplainedPass& pass) { return breakdown(pass.graph, pass.explanation.launches); };
     const std::vector<const Choice*> choices = choices_of(report.rows);
-    std::string html =
-        verdict_line(report.ranking.verdict) + facts_line(report.run) + to_figure(chart, "") +
-        (choices.size() > 1 ? choice_figures(choices, "prompt and all tokens, ms") : "") + generations_section(report) +
-        memory_section(last.memory) + breakdown_section("operator kind, prompt", "prefill", kinds(prefill)) +
-        breakdown_section("operator kind, a step of decoding", "decode", kinds(decode)) +
-        section("Warnings", warning_list(warnings)) + skipped_list(choices) + provenance_section(report.run);
+    Differences differences(choices);
+    differences.batch = false;
+    const std::string html = verdict_line(report.ranking.verdict) + facts_line(report.run) +
+                             (choices.size() > 1 ? choice_figures(choices, "prompt and all tokens") : "") +
+                             section("Phases: " + differences.name(shown(report)), to_figure(chart, "")) +
+                             memory_section(shown(report).generation.memory) + generations_section(report) +
+                             breakdown_section("operator kind, prompt", "prefill", kinds(prefill)) +
+                             breakdown_section("operator kind, a step of decoding", "decode", kinds(decode)) +
+                             section("Warnings", warning_list(warnings)) + skipped_list(choices) +
+                             provenance_section(report.run);
     return page(chart.title, html);
 }
 

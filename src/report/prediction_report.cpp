@@ -30,7 +30,7 @@ std::string describe(const DeviceProfile& device) {
 
 /// "+3.1 %"
 Value error_value(double predicted, double measured) {
-    return shown(fmt::format("{:+.1f} %", 100 * (predicted / measured - 1)));
+    return {predicted / measured - 1, fmt::format("{:+.1f} %", 100 * (predicted / measured - 1))};
 }
 
 /// The first crossover, with the others in `further`.

@@ -42,14 +42,17 @@ constexpr std::string_view row_keys =
     "tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s latency_p50_s "
     "latency_p90_s latency_p99_s tpot_low_s tpot_high_s latency_low_s latency_high_s";
 
-std::string level_text(const ServingReport& report) {
-    const ServiceLevel& level = report.level;
+/// Limits that a service level may have: what of, key in JSON, value.
+constexpr std::tuple<std::string_view, const char*, double ServiceLevel::*> limits[] = {
+    {"first token", "ttft_s", &ServiceLevel::ttft_s},
+    {"per token", "tpot_s", &ServiceLevel::tpot_s},
+    {"latency", "latency_s", &ServiceLevel::latency_s}};
+
+std::string level_text(const ServiceLevel& level) {
     std::string text;
-    for (const auto& limit : {std::pair<std::string_view, double>{"first token", level.ttft_s},
-                              {"per token", level.tpot_s},
-                              {"latency", level.latency_s}}) {
-        if (std::isfinite(limit.second))
-            text += fmt::format("{}{} within {}", text.empty() ? "" : ", ", limit.first, duration(limit.second));
+    for (const auto& [what, key, limit] : limits) {
+        if (std::isfinite(level.*limit))
+            text += fmt::format("{}{} within {}", text.empty() ? "" : ", ", what, duration(level.*limit));
     }
     return fmt::format("{} for {} of the requests", text, percent(level.share));
 }
@@ -58,7 +61,7 @@ std::string level_text(const ServingReport& report) {
 std::string timeline_figure(const Serving& serving) {
     Chart chart{.title = "batch, queue and cache over time",
                 .x_label = "seconds",
-                .y_label = "sequences, or % of the cache",
+                .y_label = serving.peak_cache_share > 0 ? "sequences, or % of the cache" : "requests",
                 .series = {{.label = "running", .look = SeriesLook::line},
                            {.label = "waiting", .look = SeriesLook::line, .category = 1, .dash = 1},
                            {.label = "cache, %", .look = SeriesLook::line, .category = 2, .dash = 2}},
@@ -123,7 +126,7 @@ Columns<Row> serving_columns(const ServingReport& report) {
              return report.ranking.has_level ? Value(row.kept_share * row.serving.requests_per_s) : Value();
          }},
         {"largest_rate", "rate that holds", Unit::significant,
-         [](const Row& row) { return row.largest_rate ? Value(*row.largest_rate) : Value(); }},
+         [](const Row& row) { return value_if(row.largest_rate); }},
         {"power_w", "power, W", Unit::significant,
          [](const Row& row) { return row.runs() ? Value(*row.energy_per_item_j * *row.items_per_s) : Value(); }},
         {"cache_tokens", "cache tokens", Unit::plain,
@@ -175,7 +178,7 @@ std::string to_table(const ServingReport& report, Style style) {
                            "requests_per_s bound mean_sequences utilisation power_w energy_per_item_j"))
             .print(style);
     text += "\nbatch: sequences that run, on average; busy: share of the time in which a step runs\n";
-    if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report));
+    if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report.level));
     for (const std::string& line : reasons_of(choices)) text += "not served: " + escape_terminal(line) + "\n";
     return text;
 }
@@ -184,10 +187,8 @@ std::string to_json(const ServingReport& report) {
     Json level = nullptr;
     if (report.ranking.has_level) {
         level = {{"share", report.level.share}};
-        for (const auto& limit : {std::pair<const char*, double>{"ttft_s", report.level.ttft_s},
-                                  {"tpot_s", report.level.tpot_s},
-                                  {"latency_s", report.level.latency_s}})
-            if (std::isfinite(limit.second)) level[limit.first] = limit.second;
+        for (const auto& [what, key, limit] : limits)
+            if (std::isfinite(report.level.*limit)) level[key] = report.level.*limit;
     }
     return to_text(Json{
         {"schema_version", 1},
@@ -218,8 +219,10 @@ std::string serving_page(const ServingReport& report) {
                     .select(report.rows,
                             Differences(choices_of(report.rows)).keys(true) +
                                 "?layout ?keeps_level ?kept_share ?dollars_per_million ?largest_rate requests_per_s "
-                                "?tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s latency_p50_s "
-                                "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
+                                "?tokens_per_s " +
+                                (report.generates ? "?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s " : "") +
+                                "latency_p50_s latency_p99_s utilisation energy_per_item_j =bound =total_bytes "
+                                "?skipped")
                     .page_table("combinations")) +
         rates_figure(report) + section("The best over time", timeline_figure(best.serving)) + warning_list(warnings);
     return page(fmt::format("{}: {}", report.model, report.workload), html);

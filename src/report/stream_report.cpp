@@ -8,12 +8,13 @@
 #include "src/io/json_document.hpp"
 
 namespace ftax::report {
-namespace {
 
 std::string typed_shape(const Tensor& tensor, const BoundShapes& bound) {
     if (!tensor.known_shape) return fmt::format("{}?", name_of(tensor.dtype));
     return fmt::format("{}[{}]", name_of(tensor.dtype), fmt::join(bound_type(tensor, bound).shape, ","));
 }
+
+namespace {
 
 Dispatch dispatch_of_reshape(const Graph& graph, const Op& op) {
     if (op.source == "aten::view" || op.inputs.empty() || op.outputs.empty()) return Dispatch::view;

@@ -19,6 +19,7 @@ enum class Dispatch : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view name_of(Dispatch dispatch) noexcept;
+[[nodiscard]] std::string typed_shape(const Tensor& tensor, const BoundShapes& bound);  ///< "f32[2,64,56,56]"
 
 /// One operator in the order in which eager PyTorch dispatches them.
 struct StreamRow {

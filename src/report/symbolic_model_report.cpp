@@ -10,6 +10,7 @@
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
+#include "src/report/columns.hpp"
 #include "src/report/model_report.hpp"
 
 namespace ftax::report {
@@ -52,12 +53,29 @@ nlohmann::ordered_json polynomial_json(const std::vector<std::string>& symbols,
     return list;
 }
 
+constexpr std::size_t most_listed = 4;  ///< in a list
+
+Columns<OpenDimension> dimension_columns() {
+    const auto axes = [](const OpenDimension& dimension) {
+        const std::vector<std::string>& all = dimension.axes;
+        std::string text = all.empty() ? "of none: it lies inside" : "";
+        text += fmt::format(
+            "{}",
+            fmt::join(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most_listed, all.size())), ", "));
+        if (all.size() > most_listed) text += fmt::format(" and {} more", all.size() - most_listed);
+        return Value(all, text);
+    };
+    return {{"symbol", "dimension", Unit::text, &OpenDimension::symbol},
+            {"axes", "dimensions of inputs", Unit::text, axes},
+            {"flag", "given by", Unit::text, &OpenDimension::flag}};
+}
+
 }  // namespace
 
 bool is_bound(const Graph& graph, const ShapeBindings& bindings) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
     for (const auto& [name, value] : bindings) {
-        if (std::find(symbols.begin(), symbols.end(), name) != symbols.end()) continue;
+        if (std::ranges::count(symbols, name) > 0) continue;
         throw Error(ErrorCode::usage, fmt::format("{}: unknown dynamic dimension {} (known: {})", graph.name, name,
                                                   fmt::join(symbols, ", ")));
     }
@@ -81,8 +99,8 @@ OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindi
         for (std::size_t axis = 0; axis < input.shape.size(); ++axis) {
             const std::vector<std::string> inside = graph.expressions.symbols_of(input.shape[axis]);
             for (OpenDimension& dimension : report.dimensions) {
-                if (std::find(inside.begin(), inside.end(), dimension.symbol) == inside.end()) continue;
-                dimension.axes.push_back(fmt::format("{}.{}", input.name, axis));
+                if (std::ranges::count(inside, dimension.symbol) > 0)
+                    dimension.axes.push_back(fmt::format("{}.{}", input.name, axis));
             }
         }
     }
@@ -91,7 +109,6 @@ OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindi
 }
 
 std::string to_table(const OpenModelReport& report, Style style) {
-    constexpr std::size_t shown = 4;
     std::string text = toned(escape_terminal(fmt::format("{} ({})", report.model, report.format)), Tone::strong, style);
     text +=
         fmt::format("\n{} operators; work and bytes follow from the dimensions that are open:\n\n", report.operators);
@@ -102,20 +119,12 @@ std::string to_table(const OpenModelReport& report, Style style) {
         if (!work.everywhere) text += fmt::format("(sizes that are multiples of {}; others round)\n", work.step);
         text += "\n";
     }
-    Table table({{"dimension", Align::left}, {"given by", Align::left}, {"dimensions of inputs", Align::left}});
-    for (const OpenDimension& dimension : report.dimensions) {
-        const auto& axes = dimension.axes;
-        std::string listed = axes.empty() ? "of none: it lies inside" : axes.front();
-        for (std::size_t i = 1; i < std::min(shown, axes.size()); ++i) listed += ", " + axes[i];
-        if (axes.size() > shown) listed += fmt::format(" and {} more", axes.size() - shown);
-        table.add({{dimension.symbol}, {dimension.flag}, {listed}});
-    }
-    text += table.print(style) + "\n";
+    text += dimension_columns().select(report.dimensions, "symbol flag axes").print(style) + "\n";
     const auto lines = [&](std::string_view label, const std::vector<std::string>& tensors) {
-        for (std::size_t i = 0; i < std::min(shown, tensors.size()); ++i) {
+        for (std::size_t i = 0; i < std::min(most_listed, tensors.size()); ++i) {
             text += fmt::format("{} {}\n", label, escape_terminal(tensors[i]));
         }
-        if (tensors.size() > shown) text += fmt::format("{} … {} more\n", label, tensors.size() - shown);
+        if (tensors.size() > most_listed) text += fmt::format("{} … {} more\n", label, tensors.size() - most_listed);
     };
     lines("input ", report.inputs);
     lines("output", report.outputs);
@@ -123,10 +132,6 @@ std::string to_table(const OpenModelReport& report, Style style) {
 }
 
 std::string to_json(const OpenModelReport& report) {
-    auto dimensions = nlohmann::ordered_json::array();
-    for (const OpenDimension& d : report.dimensions) {
-        dimensions.push_back({{"symbol", d.symbol}, {"axes", d.axes}, {"flag", d.flag}});
-    }
     nlohmann::ordered_json work;
     if (report.work) {
         work = {{"flops", polynomial_json(report.work->symbols, report.work->flops)},
@@ -136,7 +141,7 @@ std::string to_json(const OpenModelReport& report) {
     return to_text(nlohmann::ordered_json{{"schema_version", 1},
                                           {"model", report.model},
                                           {"format", report.format},
-                                          {"open", std::move(dimensions)},
+                                          {"open", dimension_columns().select(report.dimensions).json()},
                                           {"inputs", report.inputs},
                                           {"outputs", report.outputs},
                                           {"operators", report.operators},

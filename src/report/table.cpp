@@ -15,8 +15,7 @@ namespace {
 
 /// Columns on a terminal: code points, for UTF-8 without wide characters.
 std::size_t width_of(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    return static_cast<std::size_t>(std::ranges::count_if(text, [](unsigned char c) { return (c & 0xC0) != 0x80; }));
 }
 
 /// The first code points of a text, the last one replaced by "…" where that is not all.
@@ -57,17 +56,18 @@ void Table::add(std::vector<Cell> row) {
     rows_.push_back(std::move(row));
 }
 
-std::size_t Table::fit(std::vector<std::size_t>& widths, std::size_t width) const {
+std::size_t Table::fit(std::span<const std::size_t> columns, std::vector<std::size_t>& widths,
+                       std::size_t width) const {
     constexpr std::size_t least = 20, least_of_names = 36, gap = 2;  // the first column names the row
-    std::size_t shown = widths.size();
+    std::size_t shown = columns.size();
     const auto excess = [&] {
         std::size_t total = shown == 0 ? 0 : gap * (shown - 1);
-        for (std::size_t i = 0; i < shown; ++i) total += widths[i];
+        for (const std::size_t column : columns.first(shown)) total += widths[column];
         return width > 0 && total > width ? total - width : 0;
     };
     while (excess() > 0) {
         std::size_t most = 0, longest = 0;  // what the column with the most text to spare can spare
-        for (std::size_t i = 0; i < shown; ++i) {
+        for (const std::size_t i : columns.first(shown)) {
             const std::size_t kept = std::min(widths[i], i == 0 ? least_of_names : least);
             if (columns_[i].align == Align::left && widths[i] - kept > most) most = widths[longest = i] - kept;
         }
@@ -80,37 +80,55 @@ std::size_t Table::fit(std::vector<std::size_t>& widths, std::size_t width) cons
     return shown;
 }
 
-std::string Table::print(Style style) const {
-    std::vector<std::size_t> widths;
-    for (const Column& column : columns_) widths.push_back(width_of(column.title));
-    for (const std::vector<Cell>& row : rows_) {
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i].text));
-    }
-    const std::size_t needed = std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
-    if (columns_.back().is_picture && needed > style.width) widths.pop_back();
-    const std::size_t offered = widths.size(), shown = fit(widths, style.width);
+std::string Table::print_columns(std::span<const std::size_t> columns, const std::vector<std::size_t>& widths,
+                                 Style style) const {
     std::string text;
     const auto append = [&](std::size_t column, std::string_view cell, Tone tone) {
         const std::string cut = shortened(cell, widths[column]);
         const std::string space(widths[column] - width_of(cut), ' ');
-        if (column > 0) text += "  ";
+        if (column != columns.front()) text += "  ";
         if (columns_[column].align == Align::right) text += space;
         text += toned(cut, tone, style);
-        if (columns_[column].align == Align::left && column + 1 < shown) text += space;
+        if (columns_[column].align == Align::left && column != columns.back()) text += space;
     };
     const auto end_line = [&] {
         text.erase(text.find_last_not_of(' ') + 1);
         text += '\n';
     };
-    for (std::size_t i = 0; i < shown; ++i) append(i, columns_[i].title, Tone::quiet);
+    for (const std::size_t column : columns) append(column, columns_[column].title, Tone::quiet);
     end_line();
     for (const std::vector<Cell>& row : rows_) {
-        for (std::size_t i = 0; i < shown; ++i) append(i, row[i].text, row[i].tone);
+        for (const std::size_t column : columns) append(column, row[column].text, row[column].tone);
         end_line();
     }
-    if (const std::size_t left_out = offered - shown; left_out > 0)
-        text += fmt::format("({} more column{}: widen the terminal, or --csv)\n", left_out, left_out == 1 ? "" : "s");
     return text;
+}
+
+std::string Table::print(Style style) const {
+    constexpr std::size_t few = 10;  // rows that may continue below
+    std::vector<std::size_t> widths;
+    for (const Column& column : columns_) widths.push_back(width_of(column.title));
+    for (const std::vector<Cell>& row : rows_) {
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i].text));
+    }
+    std::vector<std::size_t> columns(widths.size());
+    std::iota(columns.begin(), columns.end(), std::size_t{0});
+    const std::size_t needed = std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
+    if (columns_.back().is_picture && needed > style.width) columns.pop_back();
+    const auto names = std::find_if(columns_.begin(), columns_.end(), [](const Column& c) { return !c.is_name; });
+    std::string text;
+    while (true) {
+        const std::size_t shown = fit(columns, widths, style.width), left_out = columns.size() - shown;
+        text += print_columns(std::span(columns).first(shown), widths, style);
+        if (left_out == 0) return text;
+        const auto continued = columns.begin() + (names - columns_.begin());
+        const auto rest = columns.begin() + static_cast<std::ptrdiff_t>(shown);
+        if (rows_.size() > few || continued == columns.begin() || continued >= rest)
+            return text + fmt::format("({} more column{}: widen the terminal, or --csv)\n", left_out,
+                                      left_out == 1 ? "" : "s");
+        columns.erase(continued, rest);
+        text += '\n';
+    }
 }
 
 }  // namespace ftax::report

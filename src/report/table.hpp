@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,14 +30,15 @@ struct Cell {
     Tone tone = Tone::plain;
 };
 
-/// A table: columns as wide as their widest cell, two spaces between them. If that is too wide, text is truncated and
-/// then the last columns are omitted, with a note. Cells are escaped.
+/// A table: columns as wide as their widest cell, two spaces between them. If that is too wide, text is truncated; the
+/// last columns then continue below or, if there are many rows, are omitted, with a note. Cells are escaped.
 class Table {
   public:
     struct Column {
         std::string title;
         Align align = Align::right;
         bool is_picture = false;  ///< last column, for terminals with room
+        bool is_name = false;     ///< leading columns, repeated where the others continue below
     };
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -44,8 +46,10 @@ class Table {
     [[nodiscard]] std::string print(Style style) const;
 
   private:
-    /// Narrows the columns to a terminal of that width; returns the number of visible columns.
-    std::size_t fit(std::vector<std::size_t>& widths, std::size_t width) const;
+    /// Narrows columns to a terminal of that width; returns how many of them fit.
+    std::size_t fit(std::span<const std::size_t> columns, std::vector<std::size_t>& widths, std::size_t width) const;
+    [[nodiscard]] std::string print_columns(std::span<const std::size_t> columns,
+                                            const std::vector<std::size_t>& widths, Style style) const;
 
     std::vector<Column> columns_;
     std::vector<std::vector<Cell>> rows_;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "src/core/near_names.hpp"
 #include "src/core/statistics.hpp"
 
 namespace ftax::report {
@@ -24,10 +25,7 @@ std::string bare_name(std::string_view name) {
     if (name.ends_with('d') && name.size() > 2 && std::isdigit(static_cast<unsigned char>(name[name.size() - 2]))) {
         name.remove_suffix(2);
     }
-    std::string result(name);
-    std::transform(result.begin(), result.end(), result.begin(),
-                   [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-    return result;
+    return lower_case(name);
 }
 
 /// Which way a cell of the table was reached.
@@ -76,15 +74,11 @@ class Calls {
             if (event.kind == TraceEventKind::operation && is_operator(event.name))
                 threads[event.thread].push_back(&event);
         }
-        const auto most = std::max_element(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
-            return a.second.size() < b.second.size();
-        });
+        const auto most = std::ranges::max_element(threads, {}, [](const auto& t) { return t.second.size(); });
         if (most == threads.end()) return;
         thread_ = most->first;
         auto& events = most->second;
-        std::stable_sort(events.begin(), events.end(), [](const TraceEvent* a, const TraceEvent* b) {
-            return a->start_s != b->start_s ? a->start_s < b->start_s : a->end_s > b->end_s;
-        });
+        std::ranges::stable_sort(events, {}, [](const TraceEvent* e) { return std::pair(e->start_s, -e->end_s); });
         for (const TraceEvent* event : events) {
             if (calls.empty() || event->start_s >= calls.back().operation->end_s) calls.push_back({.operation = event});
             if (event->external_id != 0) by_external_id_.emplace(event->external_id, calls.size() - 1);
@@ -93,9 +87,8 @@ class Calls {
 
     /// The call within or after which something happened on its thread, before the next one.
     Call* call_at(double time_s) {
-        const auto after = std::upper_bound(calls.begin(), calls.end(), time_s, [](double time, const Call& call) {
-            return time < call.operation->start_s;
-        });
+        const auto start_s = [](const Call& call) { return call.operation->start_s; };
+        const auto after = std::ranges::upper_bound(calls, time_s, {}, start_s);
         return after == calls.begin() ? nullptr : &*(after - 1);
     }
 
@@ -131,6 +124,12 @@ class Calls {
     std::unordered_map<std::uint64_t, std::size_t> by_correlation_, by_external_id_;
 };
 
+void add(OperatorTimes& sum, const OperatorTimes& times) {
+    sum.host_s += times.host_s;
+    sum.device_s += times.device_s;
+    sum.kernels += times.kernels;
+}
+
 /// The predicted launches, those of one operator together; the forward call itself is none.
 std::vector<ComparedOperator> predicted_operators(const Graph& graph, const std::vector<OpPrediction>& launches,
                                                   std::vector<const Op*>& model) {
@@ -147,9 +146,7 @@ std::vector<ComparedOperator> predicted_operators(const Graph& graph, const std:
             last = launch.op;
         }
         ComparedOperator& whole = operators.back();
-        whole.predicted.host_s += launch.host_s;
-        whole.predicted.device_s += launch.device_s;
-        whole.predicted.kernels += launch.kernels;
+        add(whole.predicted, {launch.host_s, launch.device_s, static_cast<double>(launch.kernels)});
         if (launch.host_s > dearest_s) {
             dearest_s = launch.host_s;
             whole.host_kind = launch.host_kind;
@@ -175,12 +172,6 @@ struct Pass {
     double start_s = 0, end_s = 0;
 };
 
-void add(OperatorTimes& sum, const OperatorTimes& times) {
-    sum.host_s += times.host_s;
-    sum.device_s += times.device_s;
-    sum.kernels += times.kernels;
-}
-
 /// What an idle device takes from the end of a launch call to the kernel, and a busy one from kernel to kernel.
 void measure_device_latencies(const KinetoTrace& trace, TraceComparison& comparison) {
     std::unordered_map<std::uint64_t, double> launched_s;
@@ -190,8 +181,7 @@ void measure_device_latencies(const KinetoTrace& trace, TraceComparison& compari
         if (event.kind == TraceEventKind::runtime) launched_s.emplace(event.correlation, event.end_s);
         if (event.kind == TraceEventKind::kernel) kernels.push_back(&event);
     }
-    std::stable_sort(kernels.begin(), kernels.end(),
-                     [](const TraceEvent* a, const TraceEvent* b) { return a->start_s < b->start_s; });
+    std::ranges::stable_sort(kernels, {}, &TraceEvent::start_s);
     std::vector<double> latencies, gaps;
     double free_s = -std::numeric_limits<double>::infinity();
     for (const TraceEvent* kernel : kernels) {

@@ -120,9 +120,8 @@ std::string largest_differences(const TraceComparison& comparison) {
         if (comparison.has_kernels)
             differences.push_back({"device", op.predicted.device_s, op.measured->device_s, &op});
     }
-    std::stable_sort(differences.begin(), differences.end(), [](const ComparedTime& a, const ComparedTime& b) {
-        return std::abs(a.predicted_s - a.measured_s) > std::abs(b.predicted_s - b.measured_s);
-    });
+    const auto difference_s = [](const ComparedTime& time) { return std::abs(time.predicted_s - time.measured_s); };
+    std::ranges::stable_sort(differences, std::greater<>(), difference_s);
     differences.resize(std::min(differences.size(), most_differences));
     return "\nprediction and run part most at\n" +
            times_table(differences, "operator source module side predicted_s measured_s");

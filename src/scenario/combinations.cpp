@@ -139,13 +139,14 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
     const std::map<std::string, double*, std::less<>> limits{
         {"ttft", &level.ttft_s}, {"tpot", &level.tpot_s}, {"latency", &level.latency_s}};
     for (const std::string& word : split_list(text)) {
-        const std::size_t equals = std::min(word.find('='), word.size());
-        const auto limit = limits.find(word.substr(0, equals));
-        const auto seconds = parse_duration(std::string_view(word).substr(std::min(equals + 1, word.size())));
+        const std::size_t equals = word.find('=');
+        const auto limit = limits.find(equals == std::string::npos ? "latency" : word.substr(0, equals));
+        const auto seconds = parse_duration(std::string_view(word).substr(equals + 1));  // npos + 1: the whole word
         if (limit == limits.end() || !seconds) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("--slo {}: not one of ttft, tpot and latency with a time, as in ttft=500ms",
-                                    escape_terminal(excerpt(word))));
+            throw Error(
+                ErrorCode::usage,
+                fmt::format("--slo {}: give ttft, tpot or latency a time with its unit, as in ttft=500ms or latency=2s",
+                            escape_terminal(excerpt(word))));
         }
         *limit->second = *seconds;
     }

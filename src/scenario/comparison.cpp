@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/report/quantities.hpp"
 #include "src/scenario/generation.hpp"
 
 namespace ftax::scenario {
@@ -49,9 +50,8 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
         row.items_per_s = items / p.latency_s;
         row.energy_per_item_j = p.power_w * p.latency_s / items;
         hold_to(level, row);
-        for (const auto& more : {predictor->framework().warnings, predictor->device().warnings}) {
-            row.prediction->warnings.insert(row.prediction->warnings.begin(), more.begin(), more.end());
-        }
+        p.warnings =
+            report::joined(report::joined(predictor->device().warnings, predictor->framework().warnings), p.warnings);
         rows.push_back(row);
     }
     return rows;

@@ -82,14 +82,11 @@ thread_local HeldWarnings* held_warnings = nullptr;
 
 Notices shown = Notices::all;
 
+std::mutex printing;
+
 std::vector<std::string>& printed_warnings() {
     static std::vector<std::string> printed;
     return printed;
-}
-
-std::mutex& printing() {
-    static std::mutex mutex;
-    return mutex;
 }
 
 namespace fs = std::filesystem;
@@ -168,8 +165,7 @@ ShapeBindings dimension_bindings(const ModelArguments& arguments) {
 }
 
 bool has_batch(const Graph& graph) {
-    const std::vector<std::string>& symbols = graph.expressions.symbols();
-    return std::ranges::find(symbols, "batch") != symbols.end();
+    return std::ranges::count(graph.expressions.symbols(), "batch") > 0;
 }
 
 std::optional<std::int64_t> fixed_batch(const Graph& graph) {
@@ -390,10 +386,9 @@ void note(const std::vector<std::string>& warnings, bool prints) {
         for (const std::string& warning : warnings) held_warnings->emplace_back(warning, prints);
         return;
     }
-    const std::lock_guard guard(printing());
+    const std::lock_guard guard(printing);
     for (const std::string& warning : warnings) {
-        if (std::find(printed_warnings().begin(), printed_warnings().end(), warning) != printed_warnings().end())
-            continue;
+        if (std::ranges::count(printed_warnings(), warning) > 0) continue;
         printed_warnings().push_back(warning);
         if (prints) std::fprintf(stderr, "warning: %s\n", escape_terminal(warning).c_str());
     }
@@ -414,14 +409,14 @@ void release(const HeldWarnings& held) {
 }
 
 std::vector<std::string> warnings_besides(const std::set<std::string>& known) {
-    const std::lock_guard guard(printing());
+    const std::lock_guard guard(printing);
     std::vector<std::string> others = printed_warnings();
     std::erase_if(others, [&](const std::string& warning) { return known.contains(warning); });
     return others;
 }
 
 void forget_warnings() {
-    const std::lock_guard guard(printing());
+    const std::lock_guard guard(printing);
     printed_warnings().clear();
 }
 

@@ -410,9 +410,9 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
         if (own_rate > nearly * holds) {
             row.largest_rate = holds;
             row.warnings.push_back(
-                fmt::format("saturated: {:.3g} requests/s arrive and {:.3g}/s is what it serves; the queue grows as "
-                            "long as they come",
-                            own_rate, holds));
+                fmt::format("{} is saturated: {:.3g} requests/s arrive and {:.3g}/s is what it serves; the queue grows "
+                            "as long as they come",
+                            row.device, own_rate, holds));
         }
     }
     if (!open) return;

@@ -180,6 +180,7 @@ TEST_CASE("compare: the SLO comes before the price, whose file names the devices
     }
     CHECK(json["rows"].size() == 12);
     CHECK_FALSE(kept);
+    CHECK(compared({"--price", prices, "--batch", "1,8,64", "--slo", "10ms"}) == json);  // of the latency
     const auto hopeless = compared({"--device", "t4", "--batch", "1", "--slo", "latency=1us"});
     CHECK(hopeless["verdict"].get<std::string>().starts_with("none keeps the SLO"));
     const auto refused = [&](const std::vector<std::string>& more) {

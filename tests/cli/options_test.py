@@ -327,7 +327,7 @@ def wrong_texts(folder):
         words = next(line.split() for line in table(HEAD).splitlines() if line.startswith(name))
         if words[3 if "more" not in words else 5] != text:
             yield f"growth of {name} is {words}, recomputed {text}"
-    if "; 20 % more latency: " not in table(HEAD + " --budget 20%"):
+    if "; 20 % more latency allows " not in table(HEAD + " --budget 20%"):
         yield "headroom does not say its budget in percent"
     sweep = BERT.replace("--batch 8", "--batch 1,2,4,64,128")
     causes = [row["widest_component"]["name"] for row in report(sweep)["predictions"]]

@@ -133,7 +133,8 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predct", model, "--device", "t4"}, 2, "unknown command 'predct'; did you mean predict?"},
         {{"--fast"}, 2, "ftax: unknown option --fast ("},
         {with({"--precison", "fp16"}), 2, "predict: unknown option --precison; did you mean --precision?"},
-        {with({"twice"}), 2, "predict: unexpected argument 'twice'"},
+        {with({"twice"}), 2, "predict: unexpected argument 'twice'\n"},
+        {{"compare", model, "--device", "t4", "l4"}, 2, "unexpected argument 'l4'; lists have commas: A,B"},
         {{"devices", "shw", "t4"}, 2, "devices: unknown command 'shw'; did you mean show?"},
         {{"predict"}, 2, "MODEL"},
         {{"predict", model}, 2, "--device"},
@@ -143,7 +144,8 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict", "resnet51", "--device", "t4", "--batch", "1"}, 2, "resnet50"},
         {{"predict", "google/vit-base-patch16", "--device", "t4", "--batch", "1"},
          2,
-         "(`ftax models` lists all); of a model on Hugging Face, give its config.json or the folder that has it"},
+         "(`ftax models` lists all); give the config.json of a model on Hugging Face, or export the model "
+         "(docs/exporting.md)"},
         {{"predict", "missing.onnx", "--device", "t4", "--batch", "1"},
          2,
          "no zoo model 'missing.onnx' (`ftax models` lists all)\n"},
@@ -177,6 +179,11 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"measure", "dispatch", "--device", "cpu", "--framework", "my-engine"}, 2, "my-engine not in {libtorch,"},
         {{"profiles", "show", "tensort"}, 2, "no device or framework named 'tensort' (near: tensorrt"},
         {{"profiles", "diff"}, 2, "unknown command 'diff'"},
+        {{"serve", "bert", "--device", "t4", "--rate", "1,2"}, 2, "ftax: --rate = 1,2 is not a number"},
+        {{"compare", "resnet18", "--device", "t4", "--slo", "latency=20"}, 2, "a time with its unit"},
+        {{"compare", "resnet18", "--device", "t4", "--slo", "20"}, 2, "a time with its unit"},
+        {{"compare", "resnet18", "--device", "t4", "--slo", "speed=20ms"}, 2, "give ttft, tpot or latency"},
+        {{"predict", "llama-3-8b", "--device", "t4"}, 2, "past (--dim past=N); `ftax generate` sets both"},
         {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
         {{"validate", broken}, 6, "broken.txt"},
     };
@@ -194,6 +201,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
     CHECK(run_ftax(with({"--framework", "TensorRT"})).output == run_ftax(with({"--framework", "tensorrt"})).output);
     CHECK(run_ftax({"--help"}).exit_code == 0);
     CHECK(run_ftax({"validate", "--help"}).output.find("--max-mape") != std::string::npos);
+    CHECK(run_ftax({"help", "validate"}).output == run_ftax({"validate", "--help"}).output);
     CHECK(run_ftax({"--version"}).exit_code == 0);
 }
 

@@ -95,6 +95,24 @@ def test_models_of_torch_are_exported_without_their_weights():
     with pytest.raises(ftax.UsageError, match="example_inputs"):
         ftax.predict(net, "t4")
 
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > 0 else x
+
+    with pytest.raises(ftax.ModelError, match="torch.export cannot export Branch: .*data-dependent"):
+        ftax.predict(Branch(), "t4", example_inputs=torch.empty(1, 4))
+
+
+def test_each_prediction_of_a_sweep_is_explained():
+    sweep = ftax.predict("resnet50", "t4", batch=[1, 64])
+    first, second = ftax.explain(sweep).split("\n\n")
+    assert first == "batch 1:\n" + ftax.explain(sweep[0]) and second == "batch 64:\n" + ftax.explain(sweep[1])
+
+
+def test_precisions_have_the_names_of_torch():
+    for name, same in (("half", "fp16"), ("float16", "fp16"), ("float32", "fp32"), ("bfloat16", "bf16")):
+        assert ftax.predict("resnet18", "l4", precision=name)[0] == ftax.predict("resnet18", "l4", precision=same)[0]
+
 
 def test_a_fixed_batch_is_predicted_as_it_is():
     graph = ftax.Graph.from_text("graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\noutput %y\n")

@@ -97,6 +97,9 @@ def test_inspect_counts_flops_by_hand(tiny):
     report = ftax.inspect(tiny, batch=2)
     # 2 images of 32 × 32 pixels, 16 channels of 27 taps; 16 · 10 products at the end. A multiply-add counts one MAC.
     assert report["total"]["macs"] == 2 * 32 * 32 * 16 * 27 + 2 * 16 * 10
+    # With an open batch: formulas, as the program gives them.
+    (flops,) = ftax.inspect("resnet50")["work"]["flops"]
+    assert flops["powers"] == {"batch": 1} and flops["coefficient"] == ftax.inspect("resnet50", batch=1)["total"]["flops"]
 
 
 def test_a_predictor_keeps_its_graph():
@@ -190,14 +193,25 @@ def test_a_report_is_a_table_a_frame_and_a_page(tiny):
     assert len(ftax.compare(tiny, ["t4", "l4"], batch=[1, 64], top=3)) == 3
 
 
-def test_the_examples_of_the_docstrings_hold():
+def test_the_examples_of_the_docstrings_hold(monkeypatch):
     import doctest
+    import importlib.util
+    import inspect
+    import pathlib
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run = doctest.testmod(ftax, globs={"ftax": ftax})
-    assert run.attempted >= 12 and run.failed == 0
-    for name in ("predict", "crossover", "headroom", "inspect", "compare", "generate", "serve", "explain"):
-        assert ">>> " in getattr(ftax, name).__doc__, name
+    monkeypatch.chdir(pathlib.Path(__file__).resolve().parents[2])
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
+    for name in ftax.__all__:
+        function = getattr(ftax, name)
+        if not callable(function) or inspect.isclass(function) and function is not ftax.Sweep:
+            continue
+        assert ">>> " in function.__doc__, name
+        if name == "from_torch" and importlib.util.find_spec("torch") is None:
+            continue
+        (test,) = finder.find(function, name, globs={"ftax": ftax})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            runner.run(test)
+    assert runner.tries >= 25 and runner.failures == 0
     assert "slo: limits to keep" in ftax.compare.__doc__

@@ -70,7 +70,7 @@ LAYOUT = """(() => {
   return wrong;
 })()"""
 
-# Tables that a wide window clips, and controls without a name or out of the keyboard's reach.
+# Tables that a window clips, and controls without a name or out of the keyboard's reach.
 CLIPPED = """[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => `${e.firstElementChild.id} needs ${e.scrollWidth} px of ${e.clientWidth}`)"""
 CONTROLS = """[...document.querySelectorAll('button,input,summary,[role=button],.legend [data-series],#timeline svg,#tree span')].filter(e =>
@@ -188,7 +188,7 @@ class Test:
                 self.check(False, f"{what}: {complaint}")
             width_used = self.browser.evaluate("document.documentElement.scrollWidth")
             self.check(width_used <= width, f"{what}: the page is {width_used} wide")
-            for clipped in self.browser.evaluate(CLIPPED) if width == 1400 else []:
+            for clipped in [] if media == "print" else self.browser.evaluate(CLIPPED):
                 self.check(False, f"{what}: {clipped}")
             contrast = self.browser.evaluate(CONTRAST)
             self.check(contrast["least"] >= 4.5, f"{what}: contrast {contrast['least']:.2f}")
@@ -233,6 +233,13 @@ def check_predict(test, rows_path):
     for column, key in ((3, "host_s"), (4, "device_s")):
         total = sum(row[column]["value"] for row in rows)
         test.check(abs(total / last[key] - 1) < 1e-9, f"{test.name}: kinds add up to {total}, not {last[key]}")
+    with open(test.path) as file:  # without JavaScript
+        markup = file.read().split('id="launches"')[1].split("</table>")[0]
+    test.check(markup.count("<tr>") - 1 == 50 < len(test.table("launches")), f"{test.name}: {markup.count('<tr>')} launches in the markup")
+    # The longer a module, the hotter.
+    heats = test.browser.evaluate("""[...document.querySelectorAll('#tree summary, #tree span')].map(e =>
+      [parseFloat(e.style.getPropertyValue('--share')), Number(e.style.getPropertyValue('--heat').match(/[0-9.]+/g).at(-1))])""")
+    test.check(len(heats) > 20 and sorted(heats) == sorted(heats, key=lambda heat: heat[1]) and heats[0][1] == 0.5, f"{test.name}: {heats}")
     whole = test.browser.evaluate("document.querySelector('#tree summary').textContent")
     shown = [number_shown(time) for time in re.findall(r"(?:host|device) ([0-9.]+ [µm]s)", whole)]
     test.check(all(abs(a / last[key] - 1) < 0.006 for a, key in zip(shown, ("host_s", "device_s"))) and len(shown) == 2, f"{test.name}: tree: {whole}")
@@ -317,6 +324,9 @@ def check_compare(test):
     test.check(all(panel["bands"] == 1 and panel["lines"] == 2 for panel in panels), f"{test.name}: {panels}")
     test.check(panels[0]["ticks"] == panels[1]["ticks"], f"{test.name}: other axes: {panels}")
     test.finish()
+    test.page("every column", "compare", "bert", "--device", "t4,a100-sxm4-40gb", "--framework", "pytorch-eager,tensorrt", "--precision", "fp16",
+              "--batch", "1,8", "--dim", "seq=128", "--price", "0.35,3", "--slo", "20ms")
+    test.finish()
 
 
 def check_generate(test):
@@ -334,6 +344,14 @@ def check_serve(test):
                        "--prompt", "512", "--new-tokens", "128", "--slo", "ttft=500ms")
     test.equal("combinations", result["rows"], ("device", "keeps_level", "requests_per_s", "latency_p99_s"))
     test.check(test.browser.evaluate("document.getElementById('best').textContent") == result["verdict"], f"{test.name}: another verdict")
+    # On a phone each row is a paragraph, and each of its values has its name.
+    test.browser.view(400)
+    shown = test.browser.evaluate("""[...document.querySelectorAll('#combinations tbody tr')].map(row => [...row.cells].map(cell =>
+      [cell.dataset.label, cell.offsetParent !== null || cell.textContent === '']))""")
+    heads = test.browser.evaluate("[...document.querySelectorAll('#combinations th')].map(e => e.textContent)")
+    test.check(len(shown) == 2 and all([cell[0] for cell in row] == heads for row in shown), f"{test.name}: {shown}")
+    test.check(all(cell[1] for row in shown for cell in row), f"{test.name}: hidden cells in {shown}")
+    test.browser.view(1400)
     running = test.browser.evaluate("""(() => {
       const plot = [...document.querySelectorAll('svg.plot')].at(-1), xs = plot.querySelector('.line.k0').getAttribute('d').match(/[ML][0-9.]+/g);
       return xs.map(text => Number(text.slice(1)));

@@ -29,7 +29,7 @@ PARTS = """(selectors => {
   const markup = new XMLSerializer().serializeToString(document.body);
   return {markup, style, height: Math.ceil(document.body.getBoundingClientRect().height)};
 })"""
-PICTURE_STYLE = ("body{display:block!important;max-width:none!important;padding:0 12px!important;overflow:hidden}"
+PICTURE_STYLE = ("body{columns:auto!important;max-width:none!important;padding:0 12px!important;overflow:hidden}"
                  ".wide{overflow:visible!important;background:none!important}td.long{min-width:13rem!important}th,td{padding:.25rem .45rem!important}section h2{margin-top:.8rem}figure{max-width:none!important}")
 
 

@@ -64,6 +64,29 @@ TEST_CASE("a narrow terminal gets shorter text, then fewer columns") {
     CHECK(table.print({.width = 5}).find("2 more columns") != std::string::npos);
 }
 
+TEST_CASE("few rows continue below, each part under their names") {
+    using Row = std::pair<const char*, int>;
+    const auto number = [](const Row& row) { return row.second; };
+    const Columns<Row> columns{{"device", "device", Unit::text, [](const Row& row) { return row.first; }},
+                               {"batch", "batch", Unit::plain, number},
+                               {"a", "first number", Unit::plain, number},
+                               {"b", "second number", Unit::plain, number},
+                               {"c", "third number", Unit::plain, number}};
+    std::vector<Row> rows{{"l4", 1}, {"t4", 16}};
+    CHECK(columns.select(rows).print({.width = 42}) ==
+          "device  batch  first number  second number\n"
+          "l4          1             1              1\n"
+          "t4         16            16             16\n"
+          "\n"
+          "device  batch  third number\n"
+          "l4          1             1\n"
+          "t4         16            16\n");
+    CHECK(columns.select(rows).print({.width = 30}).find("more column") == std::string::npos);
+    CHECK(columns.select(rows).print({.width = 16}).find("3 more columns") != std::string::npos);
+    rows.resize(11, {"a10", 8});
+    CHECK(columns.select(rows).print({.width = 42}).find("1 more column:") != std::string::npos);
+}
+
 TEST_CASE("names in the first column stay whole on a narrow terminal, so that they can be told apart and typed") {
     Table table({{"device", Align::left}, {"architecture", Align::left}, {"memory"}, {"note", Align::left}});
     table.add({{"rtx-pro-6000-blackwell-server"},

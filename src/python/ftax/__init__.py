@@ -74,6 +74,10 @@ def from_torch(model: torch.nn.Module | torch.export.ExportedProgram, example_in
 
     `example_inputs` are those of forward(): a tensor or a tuple. Without `dynamic_shapes` (those of torch.export) the leading
     dimension of all example tensors becomes `batch`; where the model does not allow that, it stays as the examples have it.
+
+    >>> import torch
+    >>> ftax.from_torch(torch.nn.Linear(512, 64), torch.empty(1, 512)).symbols
+    ['batch']
     """
     from . import _torch
 
@@ -231,25 +235,11 @@ class Predictor:
             host=host, anchor=os.fspath(anchor), device_profile=os.fspath(device_profile),
             framework_profile=os.fspath(framework_profile), channels_last=channels_last, cudnn=cudnn, padding=padding,
             synchronized=synchronized, copies=copies, framework_given=framework is not None)
-        self.warnings: list[str] = self._predictor.warnings
+        own = self._predictor
+        self.device, self.framework, self.host, self.precision = own.device, own.framework, own.host, own.precision
+        self.warnings: list[str] = own.warnings
         for warning in self.warnings:
             _warnings.warn(warning, stacklevel=2)
-
-    @property
-    def device(self) -> str:
-        return self._predictor.device
-
-    @property
-    def framework(self) -> str:
-        return self._predictor.framework
-
-    @property
-    def host(self) -> str:
-        return self._predictor.host
-
-    @property
-    def precision(self) -> str:
-        return self._predictor.precision
 
     def predict(self, **dims: int) -> Prediction:
         """Predicts one forward pass, e.g. predict(batch=8, seq=128)."""
@@ -332,7 +322,11 @@ def crossover(model: Model, device: str, framework: str | None = None, precision
 
 def crossovers(model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
                largest: int = 4096, **dims_and_options: Any) -> list[Crossover]:
-    """Every batch up to `largest` at which host and device take equally long, in ascending order."""
+    """Every batch up to `largest` at which host and device take equally long, in ascending order.
+
+    >>> [found.gpu_waits for found in ftax.crossovers("bert", "quadro-rtx-8000", precision="fp16", seq=128)]
+    ['below']
+    """
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     return predictor.crossovers(largest, **dims)
 
@@ -457,28 +451,30 @@ def serve(model: Model, device: Names = None, framework: Names = None, precision
     return _run("serve", model, {"device": device, "framework": framework, "precision": precision, **options_and_dims})
 
 
-def explain(prediction: Prediction) -> str:
-    """Says in sentences what a prediction rests on: what limits it, how certain it is and why.
+def explain(prediction: Prediction | Sweep) -> str:
+    """Says in sentences what a prediction, or each of a sweep, rests on: what limits it, how certain it is and why.
 
     >>> ftax.explain(ftax.predict("resnet50", "t4", batch=64)[0]).splitlines()[0].startswith("bound by")
     True
     """
+    if isinstance(prediction, Sweep):
+        return "\n\n".join(f"batch {batch}:\n{explain(one)}" for batch, one in zip(prediction.batches, prediction))
     p = prediction
     waits = max(0.0, 1 - p.device_s / p.latency_s)
     limit = {"host": "the framework: a faster GPU or larger kernels gain nothing until its dispatch is faster",
              "compute": "arithmetic", "memory": "memory traffic", "floor": "the shortest time that kernels take"}[p.bound]
     sentences = [f"bound by {limit}",
                  f"the host dispatches for {p.host_s * 1e3:.3g} ms, {p.kernels} kernels run for {p.device_s * 1e3:.3g} ms; "
-                 f"the GPU waits for {waits:.0%} of {p.latency_s * 1e3:.3g} ms",
+                 f"the GPU waits for {100 * waits:.0f} % of {p.latency_s * 1e3:.3g} ms",
                  f"90 % interval {p.low_s * 1e3:.3g} to {p.high_s * 1e3:.3g} ms"
                  + (f", mostly for {p.widest_component}" if p.widest_component else ""),
-                 f"{p.coverage['time']:.0%} of the time rests on rules of its operators",
+                 f"{100 * p.coverage['time']:.0f} % of the time rests on rules of its operators",
                  f"{p.memory_bytes / 1e9:.3g} GB of memory{'' if p.fits else ', which do not fit'}"]
     return "\n".join([*sentences, *p.warnings])
 
 
 def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims: int) -> dict[str, Any]:
-    """Operators, FLOPs and MACs, bytes and parameters of a model; as `ftax inspect --json`.
+    """Operators, FLOPs and MACs, bytes and parameters of a model, formulas of its open dimensions; as `ftax inspect --json`.
 
     >>> 25e6 < ftax.inspect("resnet50", batch=1)["parameters"] < 26e6
     True
@@ -488,7 +484,12 @@ def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims:
 
 
 def validate(rows: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
-    """Predictions against the measured rows of a CSV file; as `ftax validate --json`."""
+    """Predictions against the measured rows of a CSV file; as `ftax validate --json`.
+
+    >>> errors = ftax.validate("examples/anchor.csv")["overall"]
+    >>> 0 < errors["mape"] < 0.5
+    True
+    """
 
     def refuse(argument: dict[str, Any]) -> dict[str, int]:
         raise UsageError(f"validate has no argument '{next(iter(argument))}'")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from ._ftax import Graph, UsageError, load_graph
+from ._ftax import Graph, ModelError, UsageError, load_graph
 
 
 def _on_meta(model: torch.nn.Module) -> torch.nn.Module:
@@ -51,7 +51,10 @@ def _export(model: torch.nn.Module, inputs: Any, kwargs: dict[str, Any], dynamic
                                                dynamic_shapes=(*shapes[0], *shapes[1].values()) if kwargs else shapes[0])
                 except Exception:  # noqa: BLE001: whatever the exporter dislikes, the shapes of the examples remain
                     pass
-        return torch.export.export(meta, inputs, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        try:
+            return torch.export.export(meta, inputs, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        except Exception as error:  # noqa: BLE001
+            raise ModelError(f"torch.export cannot export {type(model).__name__}: {str(error).strip().splitlines()[0]}") from error
 
 
 def graph_of(model: Any, example_inputs: Any, example_kwargs: dict[str, Any] | None, dynamic_shapes: Any) -> Graph:

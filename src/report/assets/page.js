@@ -8,12 +8,9 @@ for (const table of document.querySelectorAll('table.sortable')) table.querySele
     [...body.rows].sort((a, b) => down * (head.classList.contains('text') ? value(a).localeCompare(value(b)) : value(a) - value(b)))
       .forEach(row => body.append(row));
   }));
-// Long tables can be searched.
-for (const table of document.querySelectorAll('table.sortable')) {
+for (const table of document.querySelectorAll('table.sortable')) {  // long tables can be searched
   if (table.tBodies[0].rows.length < 8) continue;
-  const box = document.createElement('input');
-  box.type = 'search';
-  box.placeholder = `filter ${table.tBodies[0].rows.length} rows`;
+  const box = Object.assign(document.createElement('input'), {type: 'search', placeholder: `filter ${table.tBodies[0].rows.length} rows`});
   box.setAttribute('aria-label', `filter the table ${table.id}`);
   box.addEventListener('input', () => {
     const words = box.value.toLowerCase().split(' ');
@@ -22,8 +19,18 @@ for (const table of document.querySelectorAll('table.sortable')) {
   table.parentElement.before(box);
   table.filter = text => { box.value = text; box.dispatchEvent(new Event('input')); };
 }
-// A table that needs more than its column of the page gets both.
-for (const wide of document.querySelectorAll('section .wide')) if (wide.scrollWidth > wide.clientWidth + 1) wide.classList.add('spans');
+// A table that needs more than its column of the page gets both; on a phone its rows become paragraphs.
+function fit() {
+  const tables = [...document.querySelectorAll('.wide')], narrow = matchMedia('(max-width:40rem)').matches;
+  for (const wide of tables) wide.classList.remove('spans', 'cards');
+  for (const wide of tables.filter(wide => wide.scrollWidth > wide.clientWidth + 1)) {
+    wide.classList.add(narrow ? 'cards' : 'spans');
+    const heads = [...wide.querySelectorAll('th')].map(head => head.textContent);
+    if (narrow) wide.querySelectorAll('td').forEach((cell, i) => { cell.dataset.label = heads[i % heads.length]; });
+  }
+}
+for (const event of ['resize', 'toggle']) addEventListener(event, fit, true);
+fit();
 // A pointer over a line or its name lets the others fade; behind it the best one stands out again, or all.
 for (const figure of document.querySelectorAll('figure')) {
   const parts = figure.querySelectorAll('[data-series]'), best = figure.querySelector('.on')?.dataset.series;

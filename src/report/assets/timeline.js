@@ -5,7 +5,7 @@ const bars = ran.launches.map(([h, hEnd, d, dEnd, operator, source, module, , , 
 const timeline = document.querySelector('#timeline svg'), whole = Math.max(...bars.map(bar => Math.max(bar.host[1], bar.device[1])));
 const spell = ns => ns < 1e6 ? `${+(ns / 1e3).toPrecision(3)} µs` : `${+(ns / 1e6).toPrecision(3)} ms`;
 const body = document.getElementById('launches').tBodies[0];
-for (const launch of ran.launches) launch.slice(4).forEach((value, i) => {
+for (const launch of ran.launches.slice(body.rows.length)) launch.slice(4).forEach((value, i) => {
   const row = i ? body.lastElementChild : body.insertRow(), cell = row.insertCell(), isText = i < 4 || i === 7;
   cell.textContent = isText ? ran.texts[value] : i === 4 ? value : spell(value);
   if (isText) cell.className = `text${cell.textContent.length > 40 ? ' long' : ''}`;
@@ -56,7 +56,7 @@ timeline.addEventListener('pointermove', event => { if (event.buttons) move(-eve
 addEventListener('resize', draw);
 draw();
 
-// Modules as a tree: the bar behind each is its share of the time; a click shows when its launches ran and lists them.
+// Modules as a tree: the bar behind each is its share of the time, the redder the longer; a click shows when its launches ran and lists them.
 const root = {times: [0, 0], parts: {}, begin: 0, end: whole};
 for (const {host, device, times, module} of bars) {
   let node = root;
@@ -70,7 +70,9 @@ function branch(name, node, path = '') {
   const children = Object.entries(node.parts), made = document.createElement(children.length ? 'details' : 'div');
   const line = document.createElement(children.length ? 'summary' : 'span'), [host, device] = node.times;
   line.textContent = `${name}  host ${spell(host)}, device ${spell(device)}`;
-  line.style.setProperty('--share', `${100 * Math.max(...node.times) / Math.max(...root.times)}%`);
+  const share = Math.max(...node.times) / Math.max(...root.times);
+  line.style.setProperty('--share', `${100 * share}%`);
+  line.style.setProperty('--heat', `rgb(215 60 30 / ${.15 + .35 * Math.sqrt(share)})`);
   line.tabIndex = 0;
   line.addEventListener('keydown', event => { if (event.key === 'Enter' && !children.length) line.click(); });
   line.addEventListener('click', () => {
@@ -81,6 +83,4 @@ function branch(name, node, path = '') {
   made.append(line, ...children.map(([key, child]) => branch(key, child, path ? `${path}.${key}` : key)));
   return made;
 }
-const tree = branch('model', root);
-tree.open = true;
-document.getElementById('tree').append(tree);
+document.getElementById('tree').append(Object.assign(branch('model', root), {open: true}));
