@@ -87,6 +87,10 @@ inline constexpr double parts_per_split_s = 16;      ///< number of parts that d
 /// to four times. Source: csrc/flash_attn/flash_api.cpp, num_splits_heuristic; parts of 128 keys.
 inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys = 128, most_parts = 128;
 
+/// SM cycles of a score's softmax in cuDNN's kernels for Hopper, beside its products. Source: an H100 computes 410
+/// TFLOP/s with heads of 64, 645 with 128 (data/measurements/h100-sxm5-80gb/sustained_load.csv).
+inline constexpr double cudnn_score_cycles = 0.14;
+
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
 
@@ -245,7 +249,9 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
     const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
     double score_s = 4 * head / rate;
-    if (!kernels.hides_exponentials) score_s += kind.score_cycles * cycle_s;
+    const bool overlaps = s.library == FlashLibrary::cudnn && kernels.asynchronous;
+    if (overlaps) score_s = double(equations::smooth_maximum(score_s, flash::cudnn_score_cycles * cycle_s));
+    if (!overlaps && !kernels.hides_exponentials) score_s += kind.score_cycles * cycle_s;
     const double block_scale = rates.cycle_scale / plan.blocks_per_sm;
     if (decodes) score_s *= kind.decode_step;
     if (s.library == FlashLibrary::flash1) score_s *= flash::flash1_step;

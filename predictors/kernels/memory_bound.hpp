@@ -365,8 +365,9 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         sector_bytes * static_cast<double>(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape)) {
         const double hits = 1 - bus_share(footprint_bytes, device, p.residency);
-        work_s += traffic_bytes / (p.scalar_elements * (1 + (device.chip->scalar_access_ratio - 1) * hits) *
-                                   (shape.element_bytes * sm_hertz));
+        const double accesses = shape.accesses > 0 && !shape.engine ? static_cast<double>(shape.accesses)
+                                                                    : footprint_bytes / shape.element_bytes;
+        work_s += accesses / (p.scalar_elements * (1 + (device.chip->scalar_access_ratio - 1) * hits) * sm_hertz);
     }
     work_s = std::max(
         work_s, memory_bound::launched_blocks(shape, device) * memory_bound::cycles_per_block / device.boost_clock_hz);

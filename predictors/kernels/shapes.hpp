@@ -109,10 +109,11 @@ struct MemoryShape {
     TokenKernel token = TokenKernel::none;
     std::int64_t elements_per_wait = 0;  ///< row elements per memory latency of a block; 0: hidden by others
     int waits = 0;                       ///< memory latencies in sequence beyond those of an elementwise kernel
-    std::int64_t strided_elements = 0;   ///< elements whose neighbours in memory other threads read at other times
-    bool indexed = false;                ///< pool: also writes the index of each maximum
-    bool root_mean_square = false;       ///< layer_norm: rms_norm, without a mean
-    int coordinates = 0;                 ///< resize: output coordinates, one 64-bit division each; 0: within a plane
+    std::int64_t accesses = 0;          ///< elements loaded and stored; 0, and in engines: footprint over element_bytes
+    std::int64_t strided_elements = 0;  ///< elements whose neighbours in memory other threads read at other times
+    bool indexed = false;               ///< pool: also writes the index of each maximum
+    bool root_mean_square = false;      ///< layer_norm: rms_norm, without a mean
+    int coordinates = 0;                ///< resize: output coordinates, one 64-bit division each; 0: within a plane
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 

@@ -324,48 +324,64 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     return shape;
 }
 
-/// Returns true if two tensors of the same shape have different memory orders, the second that of rows if `by_rows`.
-bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound, bool by_rows = false) {
+constexpr std::int64_t sector_bytes = 32;
+
+/// Returns how far apart in memory the neighbours of one tensor are in another of the same shape, in elements of the
+/// latter; 1 if both have the same fastest dimension. The second one is taken as stored in rows if `by_rows`.
+std::int64_t stride_between(const Tensor& a, const Tensor& b, const BoundShapes& bound, bool by_rows = false) {
     const bool in_rows = by_rows || b.strides.empty();
-    if (a.shape.size() != b.shape.size() || (a.strides.empty() && in_rows)) return false;
-    std::int64_t step_a = 1, step_b = 1;
+    if (a.shape.size() != b.shape.size() || (a.strides.empty() && in_rows)) return 1;
+    std::int64_t step_a = 1, step_b = 1, stride = 1;
     for (std::size_t i = a.shape.size(); i-- > 0;) {
         const std::int64_t size = bound[a.shape[i]];
-        if (size != bound[b.shape[i]]) return false;
+        if (size != bound[b.shape[i]]) return 1;
         const std::int64_t stride_a = a.strides.empty() ? step_a : bound[a.strides[i]];
         const std::int64_t stride_b = in_rows ? step_b : bound[b.strides[i]];
         step_a = checked_multiply(step_a, size), step_b = checked_multiply(step_b, size);
         // The fastest dimension determines the coalescing of warps.
-        if (size > 1 && (stride_a == 1) != (stride_b == 1)) return true;
+        if (size > 1 && (stride_a == 1) != (stride_b == 1)) stride = std::max({stride, stride_a, stride_b});
     }
-    return false;
+    return stride;
+}
+
+/// Returns the bytes between neighbours of a kernel's result in a tensor that it reads, or of its operands in the
+/// result, at most a memory sector; 0 if they are neighbours there, too.
+std::int64_t stride_bytes(const Graph& graph, const Schedule& schedule, const Kernel& kernel, TensorId id,
+                          const BoundShapes& bound) {
+    const Tensor& in = graph.tensors[id];
+    if (!in.known_shape) return 0;
+    const Tensor& out = graph.tensors[kernel.writes[0]];
+    const bool into_rows =
+        kernel.memory_class == kernels::MemoryClass::transpose && (kernel.writes[0] == id || out.strides.empty());
+    const std::int64_t stride = stride_between(in, into_rows ? in : out, bound, into_rows);
+    return stride == 1 ? 0 : std::min(sector_bytes, checked_multiply(stride, element_bytes(schedule, id)));
 }
 
 /// Returns the elements that a copy, or a kernel on tensors of different memory orders, reads by single sectors, since
 /// neighbours in the result are no neighbours in memory.
 std::int64_t gathered_elements(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                const BoundShapes& bound) {
-    const bool copies = kernel.memory_class == kernels::MemoryClass::transpose;
     const bool reformats = kernel.condition == LaunchCondition::unless_in_format_of_result;
     std::int64_t elements = 0;
     for (const TensorId id : kernel.reads) {
-        const Tensor& in = graph.tensors[id];
-        const Tensor& out = copies ? in : graph.tensors[kernel.writes[0]];
-        if (in.known_shape && (reformats || differ_in_order(in, out, bound, copies)))
+        if (graph.tensors[id].known_shape &&
+            (reformats || stride_bytes(graph, schedule, kernel, id, bound) == sector_bytes))
             elements = checked_add(elements, read_bytes(graph, schedule, bound, id) / element_bytes(schedule, id));
     }
     return elements;
 }
 
-kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+kernels::MemoryClass class_for_layout(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                      const BoundShapes& bound) {
     using kernels::MemoryClass;
-    const Tensor& out = graph.tensors[kernel.writes[0]];
-    if (kernel.memory_class == MemoryClass::pointwise || kernel.memory_class == MemoryClass::transcendental) {
-        for (const TensorId input : kernel.reads) {
-            if (differ_in_order(graph.tensors[input], out, bound)) return MemoryClass::transpose;
-        }
-    }
-    return kernel.memory_class;
+    const bool copies = kernel.memory_class == MemoryClass::transpose && graph.ops[kernel.op].kind == OpKind::copy;
+    if (!copies && kernel.memory_class != MemoryClass::pointwise && kernel.memory_class != MemoryClass::transcendental)
+        return kernel.memory_class;
+    std::int64_t stride = 0;
+    for (const TensorId input : kernel.reads)
+        stride = std::max(stride, stride_bytes(graph, schedule, kernel, input, bound));
+    if (stride == sector_bytes) return MemoryClass::transpose;
+    return copies && stride > 0 ? MemoryClass::copy : kernel.memory_class;
 }
 
 /// Returns the elements that a kernel looks up in its table `place`; nullopt if it reads the whole tensor.
@@ -405,7 +421,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     if (kernel.part == OperatorPart::state_update) return update_of_recurrence(graph, schedule, kernel, bound);
     kernels::MemoryShape shape;
     shape.engine = kernel.engine;
-    shape.cls = kernel.writes.empty() ? kernel.memory_class : class_for_layout(graph, kernel, bound);
+    shape.cls = kernel.writes.empty() ? kernel.memory_class : class_for_layout(graph, schedule, kernel, bound);
     TensorId largest = no_tensor;
     for (const TensorId id : kernel.writes) {
         if (largest == no_tensor) largest = id;
@@ -413,6 +429,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const DType type = kernel.written_type.value_or(schedule.storage[id]);
         const std::int64_t elements = element_count(graph.tensors[id], bound);
         shape.write_bytes = checked_add(shape.write_bytes, ceil_quotient(checked_multiply(elements, bits_of(type)), 8));
+        shape.accesses = checked_add(shape.accesses, elements);
         shape.elements = std::max(shape.elements, elements);
     }
     const std::int64_t output_elements = shape.elements;
@@ -430,6 +447,13 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
                 largest = id;
             }
         }
+        shape.accesses = checked_add(shape.accesses, bytes / element_bytes(schedule, id));
+        // Sectors between the neighbours of every second or fourth element are read whole.
+        const bool strides = !kernel.writes.empty() &&
+                             (shape.cls == kernels::MemoryClass::pointwise || shape.cls == kernels::MemoryClass::copy ||
+                              shape.cls == kernels::MemoryClass::transcendental);
+        if (const auto stride = strides ? stride_bytes(graph, schedule, kernel, id, bound) : 0; stride > 0)
+            bytes = checked_multiply(bytes / element_bytes(schedule, id), stride);
         constexpr std::int64_t single_value = 8;
         shape.vectorized = shape.vectorized && (bytes == shape.write_bytes || bytes <= single_value);
         shape.read_bytes = checked_add(shape.read_bytes, bytes);
@@ -511,12 +535,17 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         // Vectors of 16 bytes since PyTorch 2.8 (pull requests 151490, 151715) and 2.10 (162440).
         if (shape.cls == kernels::MemoryClass::gather) shape.vectorized = kernel.torch >= 208;
         if (shape.cls == kernels::MemoryClass::concat) {
-            shape.vectorized = kernel.torch >= 210;
+            const auto in_rows = [&](TensorId part) { return graph.tensors[part].strides.empty(); };
+            shape.vectorized = kernel.torch >= 210 && std::ranges::all_of(kernel.reads, in_rows);
             shape.rows = static_cast<std::int64_t>(kernel.reads.size());
             shape.row_length = largest_read_bytes / shape.element_bytes;
         }
     }
-    if (op.integer(rewrites::generated, 0) != 0) shape.vectorized = true;
+    // Vectorised since 2.6. Source: PyTorch pull request 137053; aten/src/ATen/native/cuda/Copy.cu, 2.11.
+    const bool narrows = shape.cls == kernels::MemoryClass::pointwise && kernel.reads.size() == 1 &&
+                         kernel.torch >= 206 && schedule.storage[kernel.reads[0]] == DType::f32 &&
+                         bits_of(kernel.written_type.value_or(schedule.storage[kernel.writes[0]])) == 16;
+    if (op.integer(rewrites::generated, 0) != 0 || narrows) shape.vectorized = true;
     // torch._foreach_copy_, which fills the buffers of a graph, gives 65,536 elements to a block, 2,048 at a time.
     // Source: aten/src/ATen/native/cuda/MultiTensorApply.cuh; an H200 takes 7.7 µs for 6 such chunks
     // (data/measurements).

@@ -140,12 +140,23 @@ class Lowering {
         if (op.kind == OpKind::concat && !traits_.host_kind)
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
         Kernel kernel{.memory_class = memory_class(op), .op = id, .reads = present_inputs(op), .writes = op.outputs};
+        // The second operand of type_as only has a type; the first one of copy_ is what it overwrites.
+        if (op.kind == OpKind::cast && kernel.reads.size() > 1) kernel.reads.resize(1);
+        if (op.source.starts_with("aten::copy") && kernel.reads.size() > 1) kernel.reads.erase(kernel.reads.begin());
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
         // Source: ONNX Runtime until 1.24, resize_impl.cu: _ResizeNearestKernel except for two dimensions.
         kernel.divides_coordinates = traits_.resizes_volumes_by_index && op.kind == OpKind::resize &&
                                      op.text("function") == "nearest" &&
                                      graph_.tensors[op.outputs[0]].shape.size() == 5;
         if (op.kind == OpKind::scatter) write_updates_alone(op, id, kernel);
+        // Tensors of more than four dimensions are copied part by part. Source: aten/src/ATen/native/cuda/Shape.cu
+        // (CAT_ARRAY_MAX_INPUT_DIMS).
+        if (op.kind == OpKind::concat && options_.libraries.torch > 0 && !traits_.host_kind &&
+            graph_.tensors[op.outputs[0]].shape.size() > 4) {
+            for (const TensorId part : kernel.reads)
+                add_kernel({.memory_class = MemoryClass::transpose, .op = id, .reads = {part}, .writes = {part}});
+            return;
+        }
         add_kernel(std::move(kernel));
     }
 

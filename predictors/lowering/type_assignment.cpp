@@ -30,9 +30,12 @@ TypeAssignment::TypeAssignment(const Graph& graph, const DeviceSpec& device, con
 
 void TypeAssignment::assign_storage() {
     const DType storage = storage_type(options_.precision);
+    // A half-precision file names the float32 tensors that it converts to; a float32 file has one type for all.
+    const bool mixed = !traits_.engine && half_type_of_weights(graph_) != DType::f32;
     storage_.reserve(graph_.tensors.size());
     for (const Tensor& tensor : graph_.tensors) {
-        const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
+        const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16 &&
+                              !(mixed && tensor.dtype == DType::f32);
         const bool wide = traits_.wide_activations && tensor.role == TensorRole::activation;
         storage_.push_back(!replaced ? tensor.dtype : wide ? DType::f32 : storage);
     }

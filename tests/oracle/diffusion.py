@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Exports diffusion networks without weights and prints predicted beside measured times per pass: the tables of docs/results.md.
 
-    diffusion.py FTAX FOLDER diffusion.csv diffusion_eager.csv      # written with torch 2.11 and diffusers
+    diffusion.py FTAX FOLDER diffusion.csv diffusion_eager.csv      # written with torch 2.11 and diffusers 0.35.2
 
-FOLDER keeps the exported networks (a few minutes). Measured times include text encoder and decoder.
+FOLDER keeps the exported networks (a few minutes). Measured times include text encoder and decoder. ML.ENERGY v3 installs
+diffusers 0.35.2 and PyTorch 2.6 (pyproject.toml and README.md of github.com/ml-energy/benchmark); other versions of
+diffusers write other kernels for the same network.
 """
 import csv
 import json
@@ -81,7 +83,7 @@ def main(ftax, folder, transformers_csv, eager_csv):
              if r["model"] == "flux_dev" and r["precision"] == "bf16" and r["batch"] == "1" and r["framework"] != "pytorch-eager"]
     for name, gpu, framework, measured in dict.fromkeys(rows):
         measured /= PASSES.get(name, 1)
-        ours = predicted_ms(ftax, exported(folder, name), gpu, f"{framework}@2.5")
+        ours = predicted_ms(ftax, exported(folder, name), gpu, f"{framework}@2.6")
         print(f"{name} {gpu} {framework}: measured {measured:.0f} ms, predicted {ours:.0f}")
     settings = {}
     for r in eager:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
@@ -470,4 +471,87 @@ TEST_CASE("a product does its multiply-adds whatever the ranks of its operands, 
     CHECK(is(shape_of("batch,5,8", "7,8", "batch,5,7", "weight", "linear"), 1, 30, 7, 8));
     CHECK(is(shape_of("batch,5,8", "batch,8,7", "batch,5,7", "input", "matmul"), 6, 5, 7, 8));
     CHECK(is(shape_of("2,batch,5,8", "2,batch,8,7", "2,batch,5,7", "input", "matmul"), 12, 5, 7, 8));
+}
+
+namespace {
+
+/// Returns the shapes of the memory-bound kernels of a bf16 graph's last operator under eager PyTorch.
+std::vector<kernels::MemoryShape> last_shapes(const std::string& lines, const std::string& framework = "pytorch-eager",
+                                              int torch = 211) {
+    const Graph graph = parse_text_graph("graph g\ninput %i bf16[2,64]\nweight %w bf16[64,64]\n" + lines);
+    const BoundShapes bound = bind(graph, {});
+    const Schedule schedule =
+        lower(graph, device_spec("h100-sxm5-80gb"), {.precision = Precision::bf16, .libraries = {.torch = torch}},
+              framework_model(framework).traits);
+    const Launch& last = schedule.launches.back();
+    std::vector<kernels::MemoryShape> shapes;
+    for (std::uint32_t i = 0; i < last.kernel_count; ++i)
+        shapes.push_back(std::get<kernels::MemoryShape>(
+            kernel_shape(graph, schedule, schedule.kernels[last.first_kernel + i], bound, false)));
+    return shapes;
+}
+
+}  // namespace
+
+TEST_CASE("a half-precision file keeps the float32 tensors that it names, engines choose their types") {
+    const std::string lines = "input %x f32[4,1000]\n%y f32[4,1000] = pointwise(%x) {function=\"relu\"}\noutput %y\n";
+    CHECK(last_shapes(lines)[0].write_bytes == 4 * 4000);
+    CHECK(last_shapes(lines)[0].element_bytes == 4);
+    CHECK(last_shapes(lines, "tensorrt")[0].write_bytes == 2 * 4000);
+}
+
+TEST_CASE("a cast reads what it converts, copy_ what it writes elsewhere") {
+    const std::string inputs = "input %x f32[4,1000]\ninput %like bf16[4,1000]\n";
+    CHECK(last_shapes(inputs + "%y bf16[4,1000] = cast(%x,%like) \"aten::type_as\"\noutput %y\n")[0].read_bytes ==
+          4 * 4000);
+    CHECK(last_shapes(inputs + "%y bf16[4,1000] = copy(%like,%x) \"aten::copy_\"\noutput %y\n")[0].read_bytes ==
+          4 * 4000);
+}
+
+TEST_CASE("casts to half precision move vectors from PyTorch 2.6 on, casts from it do not") {
+    const std::string narrow = "input %x f32[4,1000]\n%y bf16[4,1000] = cast(%x) \"aten::to\"\noutput %y\n";
+    const std::string widen = "input %x bf16[4,1000]\n%y f32[4,1000] = cast(%x) \"aten::to\"\noutput %y\n";
+    CHECK(last_shapes(narrow, "pytorch-eager", 206)[0].vectorized);
+    CHECK_FALSE(last_shapes(narrow, "pytorch-eager", 205)[0].vectorized);
+    CHECK_FALSE(last_shapes(widen)[0].vectorized);
+    CHECK(last_shapes(widen)[0].accesses == 2 * 4000);
+}
+
+TEST_CASE("every second element costs the sectors between, distant ones a transposition") {
+    const auto negated = [](int stride, const char* type = "bf16") {
+        return last_shapes(
+            fmt::format("input %x {0}[4,1000]{{{1},{2}}}\n%y {0}[4,1000] = pointwise(%x) "
+                        "{{function=\"neg\"}}\noutput %y\n",
+                        type, 1000 * stride, stride))[0];
+    };
+    using enum kernels::MemoryClass;
+    CHECK(negated(2).cls == pointwise);
+    CHECK(negated(2).read_bytes == 2 * 2 * 4000);
+    CHECK(negated(2).accesses == 2 * 4000);
+    CHECK_FALSE(negated(2).vectorized);
+    CHECK(negated(15).cls == pointwise);
+    CHECK(negated(16).cls == transpose);
+    CHECK(negated(7, "f32").cls == pointwise);
+    CHECK(negated(8, "f32").cls == transpose);
+    CHECK(negated(16).strided_elements == 4000);
+    CHECK(negated(2).strided_elements == 0);
+    // Results are written into every second element.
+    const auto written = last_shapes(
+        "input %x bf16[4,1000]\ninput %into bf16[4,1000]{2000,2}\n"
+        "%y bf16[4,1000]{2000,2} = copy(%into,%x) \"aten::copy_\"\noutput %y\n");
+    CHECK(written[0].cls == copy);
+    CHECK(written[0].read_bytes + written[0].write_bytes == (2 + 4) * 4000);
+}
+
+TEST_CASE("concatenations move vectors of whole parts, and in five dimensions copy one part after the other") {
+    const auto joined = [](const std::string& strides, const std::string& leading) {
+        return last_shapes("input %a bf16[" + leading + "64,128]" + strides + "\ninput %b bf16[" + leading +
+                           "64,128]\n%y bf16[" + leading + "128,128] = concat(%a,%b) {axis=" +
+                           (leading.size() > 2 ? "3" : "1") + "} \"aten::cat\"\noutput %y\n");
+    };
+    REQUIRE(joined("", "2,").size() == 1);
+    CHECK(joined("", "2,")[0].vectorized);
+    CHECK_FALSE(joined("{16384,256,1}", "2,")[0].vectorized);
+    REQUIRE(joined("", "2,3,5,").size() == 2);
+    CHECK(joined("", "2,3,5,")[1].read_bytes == 2 * 30 * 64 * 128);
 }
