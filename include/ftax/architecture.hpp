@@ -127,7 +127,6 @@ struct ArchitectureSpec {
     std::optional<double> stream_gap_s, graph_gap_s;
     [[nodiscard]] bool has_measured_gaps() const { return stream_gap_s.has_value(); }
     double dram_share = 0.9;              ///< sustained share of the datasheet's memory bandwidth, without inline ECC
-    double scalar_access_ratio = 1;       ///< rate of single elements' accesses to the L2 relative to other chips'
     double conv_share = 1;                ///< rate of cuDNN's 2-D convolutions on tensor cores relative to other chips'
     double f32_share = 1;                 ///< sustained share of the datasheet's f32 rate in matrix products
     double f32_share_consumer = 1;        ///< f32_share for GeForce and Titan, whose clocks exceed the stated boost

@@ -338,9 +338,7 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
         ++copies;
     }
     layout_s = layout_s / p.layout_bandwidth + copies * beyond_measured_floor_s(2, rates);
-    KernelPlan laid_out = finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, rates, p);
-    if (rates.chip->has_measured_gaps()) laid_out.helpers = copies;
-    return laid_out;
+    return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, rates, p);
 }
 
 /// Returns true if PyTorch runs a depthwise convolution with cuDNN: fp16 on cards with tensor cores, any NHWC shape; in

@@ -45,7 +45,6 @@ struct KernelPlan : KernelTime {
     double waves = 0;  ///< blocks / (SMs · resident blocks)
     double threads_per_block = 128;
     double blocks_per_sm = 1;  ///< resident blocks per SM
-    int helpers = 0;           ///< kernels besides the main one, where gaps between kernels were measured
 
     /// Returns the limiter: the floor if the kernel takes less than twice its floor, else the larger of its two times.
     [[nodiscard]] Bound bound() const {

@@ -174,22 +174,6 @@ inline bool is_scalar_access(const MemoryShape& shape) {
     }
 }
 
-/// Cycles between the starts of two thread blocks. Source: an H100 takes 0.60 to 0.62 ns for each block of
-/// concatenations with 74 to 4,224 blocks per part, of batch norms with one per plane 0.63 to 0.7 (data/measurements,
-/// kernels.csv.xz).
-inline constexpr double cycles_per_block = 1.2;
-
-/// Returns the thread blocks of kernels that may have many with little work; 0 for others. Source: PyTorch
-/// aten/src/ATen/native/cuda/Normalization.cuh (batch_norm_elemt: one per plane) and Shape.cu (getCatGridContig: one
-/// per 128 vectors of 16 bytes of the largest part, for each part, up to two waves each).
-inline double launched_blocks(const MemoryShape& shape, const DeviceRates& device) {
-    if (shape.engine || !device.chip->has_measured_gaps()) return 0;  // without measured gaps, rates contain it
-    const auto rows = static_cast<double>(shape.rows);
-    if (shape.cls != MemoryClass::concat || !shape.vectorized) return shape.cls == MemoryClass::batch_norm ? rows : 0;
-    const double bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
-    return rows * std::min(std::ceil(bytes / (128 * 16)), 2 * device.sms * device.max_threads_per_sm / 128);
-}
-
 /// Returns how much longer than the shortest kernel one block of this one takes, in waits for memory: rows of steps
 /// that follow each other. Floors fitted to whole models are averages over such kernels and include them up to their
 /// excess over the shortest kernel. Source: data/measurements/h100-sxm5-80gb/operators.csv. Layer norm on 1 to 64 rows
@@ -364,13 +348,10 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     plan.memory_s +=
         sector_bytes * static_cast<double>(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape)) {
-        const double hits = 1 - bus_share(footprint_bytes, device, p.residency);
         const double accesses = shape.accesses > 0 && !shape.engine ? static_cast<double>(shape.accesses)
                                                                     : footprint_bytes / shape.element_bytes;
-        work_s += accesses / (p.scalar_elements * (1 + (device.chip->scalar_access_ratio - 1) * hits) * sm_hertz);
+        work_s += accesses / (p.scalar_elements * sm_hertz);
     }
-    work_s = std::max(
-        work_s, memory_bound::launched_blocks(shape, device) * memory_bound::cycles_per_block / device.boost_clock_hz);
     plan.compute_s = work_s;
     plan.seconds += equations::smooth_maximum(plan.memory_s, work_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);

@@ -40,18 +40,12 @@ inline bool has_large_l2(const ArchitectureSpec& chip) {
     return chip.architecture == Architecture::ada || chip.architecture == Architecture::rtx_blackwell;
 }
 
-/// Returns the share of the traffic of a kernel that touches `footprint_bytes` that goes to memory.
-inline double bus_share(double footprint_bytes, const DeviceRates& device, const ResidencyParameters& p) {
-    if (!(p.footprint > 0.0)) return 1;
-    const double footprint = has_large_l2(*device.chip) ? large_l2_footprint : p.footprint;
-    return miss_share(footprint_bytes, footprint * device.l2_bytes, false);
-}
-
 /// Returns the seconds per byte of a kernel that touches `footprint_bytes`, at the full rates of memory and L2.
 /// Source: the form fits softmax, layer norm and pointwise rows of neusight_ops.csv on five GPUs.
 inline double seconds_per_byte(double footprint_bytes, const DeviceRates& device, const ResidencyParameters& p) {
-    const double bus = bus_share(footprint_bytes, device, p);
-    if (bus == 1) return 1.0 / device.bandwidth_bytes_per_s;
+    if (!(p.footprint > 0.0)) return 1.0 / device.bandwidth_bytes_per_s;
+    const double footprint = has_large_l2(*device.chip) ? large_l2_footprint : p.footprint;
+    const double bus = miss_share(footprint_bytes, footprint * device.l2_bytes, false);
     return bus / device.bandwidth_bytes_per_s +
            (1.0 - bus) / (p.l2_bytes_per_cycle * (device.sms * device.boost_clock_hz));
 }

@@ -38,7 +38,6 @@ PlannedKernel plan_one(const PreparedModel& prepared, const BoundShapes& bound, 
             planned.bound(),
             occupancy(planned, device.sms, device.max_threads_per_sm),
             times,
-            planned.helpers,
             scale * kernels::energy_seconds(planned)};
 }
 

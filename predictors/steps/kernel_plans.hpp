@@ -15,7 +15,6 @@ struct PlannedKernel : kernels::KernelTime {
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;
     std::int32_t launches = 1;  ///< sequential launches; the times are totals
-    std::int32_t helpers = 0;   ///< see KernelPlan
     double energy_s = 0;        ///< see kernels::energy_seconds
 };
 

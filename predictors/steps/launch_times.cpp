@@ -63,7 +63,7 @@ class LaunchTimer {
             costed.throttling_s += throttling_seconds(one->seconds, one->power_limited_s);
             costed.sm_active_s += one->seconds * one->occupancy.sms;
             costed.warps_active_s += one->seconds * one->occupancy.warps;
-            costed.kernels += one->launches + one->helpers;
+            costed.kernels += one->launches;
             costed.step_launches += one->launches - 1;
             if (one->seconds >= longest_s) {
                 costed.bound = one->bound;

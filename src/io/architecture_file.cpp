@@ -129,7 +129,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     root.allow(
         "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
         "integer_shares_lanes integer_product_ratio stream_gap_s graph_gap_s cta_skew pointwise_through_blas gemv_rows "
-        "has_sgemm_largek dram_share scalar_access_ratio conv_share f32_share f32_share_consumer "
+        "has_sgemm_largek dram_share conv_share f32_share f32_share_consumer "
         "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j operand_sharing "
         "scales_on_tensor_cores gemm attention flash2 conv");
     const Quantities quantity(root);
@@ -148,7 +148,6 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = quantity(*gap);
     if (const auto gap = root.find("graph_gap_s")) spec.graph_gap_s = quantity(*gap);
     spec.dram_share = quantity(root["dram_share"]);
-    if (const auto ratio = root.find("scalar_access_ratio")) spec.scalar_access_ratio = quantity(*ratio);
     if (const auto share = root.find("conv_share")) spec.conv_share = quantity(*share);
     spec.f32_share = quantity(root["f32_share"]);
     spec.f32_share_consumer = quantity(root["f32_share_consumer"]);

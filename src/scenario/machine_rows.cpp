@@ -229,8 +229,7 @@ class Collector {
         }
         if (kernels.empty()) return;
         double count = 0;
-        for (const CountedKernel& kernel : kernels)
-            count += kernel.count * (1 + plan(model, kernel.shape, kernel.path).helpers);
+        for (const CountedKernel& kernel : kernels) count += kernel.count;
         const double gap_s =
             fit::kernel_gap_s(runtime_, framework)
                 .value_or(host_costs(framework_profile(found.framework), found.precision).kernel_gap_s);

@@ -60,7 +60,6 @@ TEST_CASE("an architecture is what its files say, number by number") {
             {"graph_gap_s", s.graph_gap_s.value_or(0), 0},
             {"dram_share", s.dram_share, -1},
             {"conv_share", s.conv_share, 1},
-            {"scalar_access_ratio", s.scalar_access_ratio, 1},
             {"f32_share", s.f32_share, -1},
             {"f32_share_consumer", s.f32_share_consumer, -1},
             {"f32_energy_per_flop_j", s.f32_energy_per_flop_j, -1},

@@ -209,6 +209,7 @@ constexpr Exception exceptions[] = {
     {"rtx-5060-ti", "rtx-2070", "mobilenet_v2", 0.025, "same reason"},
     {"ada", "l20", "mlp", 0.045, "more multiprocessors share the same L2 and memory"},
     {"a10", "t4", "", 0.16, "batch 1 to 3: the power that convolutions draw counts idle multiprocessors too"},
+    {"h20", "ampere", "inception", 0.03, "batch 1: waits of short kernels are apart from the floor on Hopper alone"},
     {"a100-pcie-40gb", "volta", "resnet18", 0.03,
      "ONNX Runtime, workspace too small: CUDA-core convolutions reach 0.87 of the rate on an A100, 0.97 on a V100"},
 };
@@ -346,21 +347,4 @@ TEST_CASE("no kernel exceeds the peak rate of its precision or the bandwidth of 
     CHECK(kernels > 100000);
     INFO(fmt::format("{}", fmt::join(too_fast, "\n")));
     CHECK(too_fast.empty());
-}
-
-TEST_CASE("copies around a convolution are kernels of its launch where gaps were measured") {
-    const Graph graph = parse_text_graph(R"(graph one
-input %x f32[batch,64,28,28]
-weight %w f32[64,64,3,3]
-%y f32[batch,64,28,28] = conv(%x,%w) {kernel=[3,3] pads=[1,1,1,1]}
-output %y
-)");
-    const auto kernels = [&](const char* device) {
-        return Predictor(graph, device_profile(device), framework_profile("pytorch-eager"),
-                         {.precision = Precision::fp16, .libraries = {.cudnn = 9}})
-            .predict({{"batch", 8}})
-            .kernels;
-    };
-    CHECK(kernels("t4") == 1);
-    CHECK(kernels("h100-sxm5-80gb") == 4);
 }

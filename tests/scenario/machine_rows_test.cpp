@@ -87,18 +87,6 @@ TEST_CASE("device times hold a gap after each kernel, the measured one where the
     CHECK(gaps("cuda-graph") < 0.4 * gaps("pytorch-eager"));
 }
 
-TEST_CASE("device times of a convolution hold the gaps of its copies where gaps were measured") {
-    const auto gaps_s = [](const std::string& gpu) {
-        return rows_of(operators,
-                       gpu + ",conv,fp16,b=8 cin=64 cout=64 hw=28 kernel=3 pad=1 stride=1,device_hot,0.01,\n",
-                       "kernel_gap,3e-6\n")
-            .device_rows.at(0)
-            .gaps_s;
-    };
-    CHECK(gaps_s("NVIDIA H200") == approx(4 * 3e-6));  // input, filters, result and the convolution
-    CHECK(gaps_s("t4") == approx(3e-6));
-}
-
 TEST_CASE("a row with a problem is not fitted") {
     const auto rows = rows_of(operators,
                               "t4,relu,fp32,b=1 h=8,device_hot,0.01,\n"

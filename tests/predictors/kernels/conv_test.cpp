@@ -485,20 +485,6 @@ TEST_CASE("parameters are declared once, within bounds and with a source") {
     CHECK(names.size() * sizeof(double) == sizeof p - sizeof p.residency);
 }
 
-TEST_CASE("copies of layouts and filters are kernels of their own where gaps between kernels were measured") {
-    const auto p = declared_parameters();
-    ConvShape s = square(8, 64, 64, 28, 3);
-    s.element_bytes = 2;
-    const auto helpers = [&](Architecture architecture) {
-        return plan(s, rates_of(architecture, MathPath::fp16_tensor), p).helpers;
-    };
-    CHECK(helpers(Architecture::ampere) == 0);
-    CHECK(helpers(Architecture::hopper) == 3);  // input, result, filters
-    s.kernel_h = s.kernel_w = 1;
-    s.channels_last = true;
-    CHECK(helpers(Architecture::hopper) == 0);
-}
-
 TEST_CASE("tiles of few rows cost as much as tiles of few columns") {
     const auto rates = rates_of(Architecture::volta);
     const auto p = declared_parameters();
