@@ -254,7 +254,8 @@ TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window
         }
         const TensorId mixed =
             net_.apply(OpKind::attention, "aten::scaled_dot_product_attention", inputs, std::move(result),
-                       {{"causal", std::int64_t{causal && inputs.size() == 3}}, {window_attribute, window}});
+                       {{"causal", std::int64_t{causal && inputs.size() == 3}},
+                        {window_attribute, chosen_ != no_tensor ? config_.latent.index_count : window}});
         return net_.view(net_.swap(mixed, 1, 2), flat);
     }
     const TensorId key = repeat_heads(heads.key);

@@ -261,6 +261,7 @@ void read_latent(const JsonField& document, TransformerConfig& config) {
               .rotary_width = config::read_count(document, "qk_rope_head_dim")};
     latent.index_heads = config::read_count(document, "index_n_heads", 0);
     if (latent.index_heads > 0) latent.index_width = config::read_count(document, "index_head_dim");
+    latent.index_count = config::read_count(document, "index_topk", 0);
     config.value_width = config::read_count(document, "v_head_dim");
     config.head_width = latent.plain_width + latent.rotary_width;
     config.key_value_heads = config.heads;

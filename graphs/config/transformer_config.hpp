@@ -114,6 +114,7 @@ struct Latent {
     std::int64_t rotary_width = 0;  ///< width of the part with positions
     std::int64_t index_heads = 0;   ///< heads of the indexer that selects tokens (DeepSeek-V3.2); 0: none
     std::int64_t index_width = 0;
+    std::int64_t index_count = 0;  ///< tokens that it selects
 };
 
 /// Sizes of the mixers with a state of constant size.

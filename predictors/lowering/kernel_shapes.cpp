@@ -595,7 +595,9 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
         shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
     }
     shape.paged = op.integer(rewrites::paged, 0) != 0;
-    if (shape.paged && shape.causal) shape.window = op.integer(window_attribute, 0);
+    const std::int64_t limit = shape.paged ? op.integer(window_attribute, 0) : 0;
+    if (shape.causal) shape.window = limit;
+    if (limit > 0 && shape.q_length == 1) shape.kv_length = std::min(shape.kv_length, limit);
     constexpr int first_with_flash2 = 202;  // Source: PyTorch 2.2's release notes
     using enum kernels::FlashLibrary;
     shape.library = shape.paged                                            ? generation

@@ -253,6 +253,8 @@ class Lowering {
         const bool samples = op.text("function") == "grid_sample";
         const bool has_window = op.kind == OpKind::pool || (op.kind == OpKind::resize && !samples);
         if (has_window && traits_.windows_stream) return MemoryClass::pointwise;
+        // An engine's kernels for layers with a state write the whole of it.
+        if (traits_.serves_sequences && op.source == "aten::copy_") return MemoryClass::pointwise;
         // An int8 scale is a streaming kernel; batch norms were fitted to wider types.
         if (op.kind == OpKind::batch_norm && types_.has_narrow_activations()) return MemoryClass::pointwise;
         return ftax::memory_class(op);

@@ -200,13 +200,24 @@ OpId expansion_of(const Graph& graph, TensorId tensor) {
     return expands && appended_through(graph, graph.ops[id].inputs[0]) != no_op ? id : no_op;
 }
 
+/// Collects the results of the linear layers that a tensor is computed from.
+void collect_layers(const Graph& graph, TensorId tensor, std::vector<TensorId>& layers) {
+    const OpId id = tensor == no_tensor ? no_op : graph.tensors[tensor].producer;
+    if (id == no_op || std::ranges::find(layers, tensor) != layers.end()) return;
+    if (graph.ops[id].kind == OpKind::linear) {
+        layers.push_back(tensor);
+    } else {
+        for (const TensorId input : graph.ops[id].inputs) collect_layers(graph, input, layers);
+    }
+}
+
 }  // namespace
 
 void absorb_latent_expansion(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
     for (Op& attention : graph.ops) {
-        if (attention.kind != OpKind::attention || attention.inputs.size() != 3) continue;
+        if (attention.kind != OpKind::attention || attention.inputs.size() < 3) continue;
         const OpId joined = graph.tensors[attention.inputs[1]].producer;
         const OpId layer = expansion_of(graph, attention.inputs[2]);
         if (layer == no_op || joined == no_op || graph.ops[joined].kind != OpKind::concat) continue;
@@ -214,6 +225,14 @@ void absorb_latent_expansion(Graph& graph) {
         if (parts.size() != 2 || expansion_of(graph, parts[0]) != layer) continue;
         const OpId rotated = appended_through(graph, parts[1]);
         if (rotated == no_op) continue;
+        // Of an indexer that selects tokens, its layers stay; one kernel scores them. Source: vLLM,
+        // sparse_attn_indexer.py.
+        std::vector<TensorId> indexer;
+        if (attention.inputs.size() > 3) {
+            collect_layers(graph, attention.inputs[3], indexer);
+            if (indexer.empty()) continue;
+            set_causal(attention);
+        }
         Op& expansion = graph.ops[layer];
         const TensorId latent = expansion.inputs[0];
         const TensorId fresh = graph.ops[appended_through(graph, latent)].inputs[1];
@@ -223,6 +242,7 @@ void absorb_latent_expansion(Graph& graph) {
         graph.tensors[expanded].shape = graph.tensors[fresh].shape;
         graph.tensors[expanded].shape.back() = width;
         attention.inputs = {attention.inputs[0], latent, graph.ops[rotated].outputs[0], no_tensor, expanded};
+        attention.inputs.insert(attention.inputs.end(), indexer.begin(), indexer.end());
         attention.attributes.push_back({std::string(latent_attribute), std::int64_t{1}});
     }
     erase_no_longer_read(graph, readers);

@@ -222,6 +222,54 @@ TEST_CASE("an engine that decodes over a latent cache reads 512 + 64 values a to
     }
 }
 
+TEST_CASE(
+    "an engine whose indexer selects tokens reads no more than these, by latent vectors, and keeps the indexer's "
+    "layers") {
+    const Graph graph = import_config(
+        R"({"model_type":"glm_moe_dsa","hidden_size":256,"num_hidden_layers":2,"num_attention_heads":16,
+            "q_lora_rank":128,"kv_lora_rank":512,"qk_nope_head_dim":192,"qk_rope_head_dim":64,"v_head_dim":256,
+            "intermediate_size":512,"first_k_dense_replace":2,"n_routed_experts":4,"num_experts_per_tok":2,
+            "moe_intermediate_size":64,"n_group":1,"topk_group":1,"vocab_size":1000,"max_position_embeddings":65536,
+            "index_n_heads":8,"index_head_dim":128,"index_topk":2048,"torch_dtype":"bfloat16"})",
+        "config.json", "tiny", with_cache(CacheKind::paged));
+    Predictor engine(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                     {.precision = Precision::bf16});
+    const auto attention_s = [&](std::int64_t seq, std::int64_t past) {
+        double seconds = 0;
+        for (const OpPrediction& one : engine.explain({{"batch", 64}, {"seq", seq}, {"past", past}}).launches)
+            if (one.op != no_op && engine.graph().ops[one.op].kind == OpKind::attention) seconds += one.device_s;
+        return seconds;
+    };
+    CHECK(attention_s(1, 2000) > 1.5 * attention_s(1, 1000));
+    CHECK(attention_s(1, 8000) == approx(attention_s(1, 2047)));
+    std::int64_t indexers = 0;
+    for (const Op& op : engine.graph().ops) {
+        if (op.kind == OpKind::attention) CHECK(op.integer("latent", 0) == 1);
+        if (op.kind == OpKind::linear && op.module.find("indexer") != std::string::npos) ++indexers;
+        CHECK(op.source != "aten::topk");
+    }
+    CHECK(indexers >= layers);
+}
+
+TEST_CASE("an engine streams the states of linear attention") {
+    const Graph graph = import_config(
+        R"({"model_type":"qwen3_next","hidden_size":2048,"num_hidden_layers":4,"num_attention_heads":16,"head_dim":128,
+            "num_key_value_heads":2,"linear_num_key_heads":16,"linear_num_value_heads":32,"linear_key_head_dim":128,
+            "linear_value_head_dim":128,"linear_conv_kernel_dim":4,"intermediate_size":512,"num_experts":4,
+            "num_experts_per_tok":2,"moe_intermediate_size":64,"shared_expert_intermediate_size":64,"vocab_size":1000,
+            "max_position_embeddings":65536,"torch_dtype":"bfloat16"})",
+        "config.json", "tiny", with_cache(CacheKind::paged));
+    Predictor engine(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                     {.precision = Precision::bf16});
+    double seconds = 0;
+    for (const OpPrediction& one : engine.explain({{"batch", 64}, {"seq", 1}, {"past", 1000}}).launches)
+        if (one.op != no_op && engine.graph().ops[one.op].source == "aten::copy_") seconds += one.device_s;
+    // 32 matrices of 128 x 128 values for each sequence and layer are written, in bf16 or f32.
+    const double values = 3.0 * 64 * 32 * 128 * 128;
+    CHECK(seconds > 2 * values / 3.35e12);
+    CHECK(seconds < 2 * 8 * values / 3.35e12);
+}
+
 TEST_CASE("cards that reach each other faster sum faster") {
     ImportOptions options;
     options.tensor_parallel = 8;
