@@ -125,17 +125,44 @@ def drafts_of(row, dp, faster):
     return 2 if faster and row["backend"] == "sglang" else 0
 
 
+def gathered(row, tp, dp, clients, drafts):
+    """What dsr1_*_b200_trt*.sh set by precision, lengths and clients: piecewise CUDA graphs, prompts gathered for 40 steps."""
+    chat = (row["isl"], row["osl"]) == ("1024", "1024")
+    think = (row["isl"], row["osl"]) == ("1024", "8192")
+    if row["precision"] == "fp4":
+        pieces = (chat and (clients in (32, 64) or clients == 128 and dp == 1) or think and clients == 64) if drafts else (
+            chat and tp == 8 and row["moe_ep_size"] not in ("", "1"))
+    elif drafts:
+        pieces = dp == 1 and clients > (4 if chat else 8 if think else 16)
+    else:
+        pieces = clients >= 64 and (chat or not think) or think and clients == 128
+    if pieces:
+        yield from ("--captured-tokens", 100000)
+    if row["precision"] == "fp8" and not drafts and chat and clients >= 64:
+        yield from ("--batch-wait-iters", 40, "--batch-wait-ratio", 0.8)
+
+
 def recipe(row, model, tp, dp, clients, drafts):
-    """Options that a run's script gives its engine."""
+    """Options that a run's script gives its engine. Of TensorRT-LLM's Llama-3.1-8B no script is known: first tokens take 1/clients of
+    a request's whole time longer than its prompt, so that one client always waits for a place."""
     prompt = int(row["isl"])
+    if row["backend"] == "trtllm" and model == "llama-3.1-8b":
+        yield from ("--max-num-seqs", clients - 1)
     if drafts:
         yield from ("--draft-tokens", drafts, "--acceptance", ACCEPTANCE)
+    if row["backend"] == "trtllm" and dp > 1:
+        yield from ("--dp-balance-iters", 60 if model == "deepseek-v3" else 50)
     if row["backend"] == "trtllm" and model == "deepseek-v3":
+        yield from gathered(row, tp, dp, clients, drafts)
         batch = (clients // max(tp, dp) if dp > 1 else clients) if drafts else clients
         tokens = ((drafts + 1) * batch + prompt + 127) // 64 * 64
         yield from ("--max-num-batched-tokens", tokens if drafts else max(8192, tokens), "--gpu-memory-utilization", 0.8)
         if drafts:
             yield from ("--max-num-seqs", batch)
+    elif row["backend"] == "trtllm" and model == "llama-3.1-70b":
+        yield from ("--max-num-batched-tokens", 16384)
+        if (row["isl"], row["osl"]) == ("1024", "1024") and tp < 8:
+            yield from ("--batch-wait-iters", 20, "--batch-wait-ratio", 0.9)
     elif row["backend"] == "trtllm" and model == "gpt-oss-120b":
         yield from ("--max-num-batched-tokens", 20000, "--max-num-seqs", 512, "--gpu-memory-utilization", 0.85)
     elif row["backend"] == "sglang" and model == "deepseek-v3":

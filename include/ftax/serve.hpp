@@ -65,7 +65,10 @@ struct SchedulerOptions {
     double acceptance = 0;          ///< chance that a draft token is right if those before it are
     std::int64_t groups = 1;        ///< of cards with sequences, budget and cache of their own, which step together:
                                     ///< data-parallel attention. A step takes as long as in the fullest group
-    std::int64_t stages = 1;        ///< of a pipeline, each with a step of its own under way, of equal times
+    std::int64_t balance_steps = 0;  ///< for which new prompts wait until every group has one; 0: none waits
+    std::int64_t gather_steps = 0;   ///< for which new prompts wait beside decoding sequences, for a step with
+    double gather_share = 1;         ///< this share of its most tokens
+    std::int64_t stages = 1;         ///< of a pipeline, each with a step of its own under way, of equal times
 };
 
 /// Alike servers between which requests are dealt, each to the one with the fewest.

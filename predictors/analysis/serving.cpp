@@ -319,8 +319,16 @@ class Scheduler {
     /// Why requests waited that the last step had no place for.
     [[nodiscard]] std::optional<ServingBound> blocked() const { return blocked_; }
 
-    /// What a step computes, of its share of the sequences where several are under way.
-    StepLoad schedule(std::int64_t step, double now_s) {
+    /// Tokens of a step with the requests that wait.
+    [[nodiscard]] double next_tokens() const {
+        double tokens = static_cast<double>(running_.size()) * static_cast<double>(1 + options_.draft_tokens);
+        for (const Sequence& sequence : waiting_) tokens += static_cast<double>(wanted(sequence));
+        return tokens;
+    }
+
+    /// What a step computes, of its share of the sequences where several are under way. `holds`: none of those that
+    /// wait.
+    StepLoad schedule(std::int64_t step, double now_s, bool holds) {
         StepLoad load;
         std::int64_t budget = options_.max_tokens;
         blocked_.reset();
@@ -366,7 +374,7 @@ class Scheduler {
             }
         };
         take_running(true, options_.mixes_phases);
-        while (!waiting_.empty() && budget > 0 && places > 0 && !evicted) {
+        while (!holds && !waiting_.empty() && budget > 0 && places > 0 && !evicted) {
             if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
                 blocked_ = ServingBound::queue;
                 break;
@@ -610,6 +618,27 @@ class Server {
         return std::any_of(groups_.begin(), groups_.end(), [](const Scheduler& group) { return group.has_work(); });
     }
 
+    /// Whether requests wait beside sequences that decode. Source: TensorRT-LLM, py_executor.py (_balance_adp_requests,
+    /// _waiting_requests).
+    [[nodiscard]] bool holds_requests() {
+        const SchedulerOptions& options = pool_.options;
+        const bool balances = groups_.size() > 1;
+        const auto idles = [](const Scheduler& group) { return group.running() == 0; };
+        const auto is_ready = [&](const Scheduler& group) {
+            if (!balances) return group.next_tokens() >= options.gather_share * static_cast<double>(options.max_tokens);
+            return group.waiting() > 0 && static_cast<std::int64_t>(group.running()) < options.max_sequences;
+        };
+        const std::int64_t longest = balances ? options.balance_steps : options.gather_steps;
+        if (longest == 0 || (!balances && groups_.front().waiting() == 0)) return false;
+        if (std::ranges::any_of(groups_, idles) || std::ranges::all_of(groups_, is_ready) ||
+            held_ + (balances ? 1 : 0) >= longest) {
+            held_ = 0;
+            return false;
+        }
+        ++held_;
+        return true;
+    }
+
     [[nodiscard]] double due_s() const {
         double next_s = under_way_.empty() ? std::numeric_limits<double>::infinity() : under_way_.front().end_s;
         if (waits_for_end_ || under_way_.size() == free_s_.size()) return next_s;
@@ -640,12 +669,13 @@ class Server {
             const auto size = [](const Scheduler& group) { return group.running() + group.waiting(); };
             std::ranges::min_element(groups_, {}, size)->enqueue(coming_.front().request, coming_.front().is_read);
         }
+        const bool holds = holds_requests();
         std::optional<StepCost> fullest;
         read_prompts_ = false;
         ServingMoment moment;
         ++number_;
         for (Scheduler& group : groups_) {
-            const StepLoad load = group.schedule(number_, now_s_);
+            const StepLoad load = group.schedule(number_, now_s_, holds);
             moment.running += static_cast<std::int64_t>(group.running());
             moment.waiting += static_cast<std::int64_t>(group.waiting());
             moment.cache_share = std::max(moment.cache_share, group.cache_share());
@@ -681,6 +711,7 @@ class Server {
     double now_s_ = 0, next_s_ = std::numeric_limits<double>::infinity();
     double seen_s_ = 0;  ///< requests that come later miss the next step
     std::int64_t number_ = 0, outstanding_ = 0, unpolled_ = 0;
+    std::int64_t held_ = 0;  ///< steps that requests were held back from
     bool read_prompts_ = false, follows_ = false, waits_for_end_ = false;
 };
 

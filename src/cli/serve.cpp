@@ -39,6 +39,15 @@ void setup_serve(Verb app, Action& action) {
                     "share of a card's memory used by the engine (default: 0.9)", "SHARE");
     with_default("--scheduler-recv-interval", arguments->poll_steps,
                  "decoding steps between SGLang's checks for new requests", "N");
+    verb.add_option("--batch-wait-iters", arguments->gather_steps,
+                    "steps for which TensorRT-LLM gathers prompts beside decoding sequences (batch_wait_timeout_iters)",
+                    "N");
+    with_default("--batch-wait-ratio", arguments->gather_share,
+                 "share of a step's maximum tokens that it gathers at most (batch_wait_max_tokens_ratio)", "SHARE");
+    verb.add_option("--dp-balance-iters", arguments->balance_steps,
+                    "steps for which TensorRT-LLM's groups wait until each has a prompt (attention_dp_config)", "N");
+    verb.add_option("--captured-tokens", arguments->captured_tokens,
+                    "tokens of the largest step with prompts in piecewise CUDA graphs (default: the engine's)", "N");
     with_default("--dp", arguments->data_parallel,
                  "data parallelism: groups of --tp cards with separate requests and shared experts", "N");
     with_default("--ep", arguments->expert_parallel,

@@ -49,7 +49,10 @@ void check(const ServingArguments& a) {
             fmt::format("--draft-tokens {} is not from 0 to {}", a.draft_tokens, most_drafts));
     require(a.draft.empty() || a.draft_tokens > 0, "--draft needs a number of --draft-tokens");
     require(a.poll_steps >= 1, fmt::format("--scheduler-recv-interval {} is not from 1 on", a.poll_steps));
+    require(a.gather_steps >= 0 && a.balance_steps >= 0,
+            "--batch-wait-iters and --dp-balance-iters are numbers of steps from 0 on");
     for (const auto& [name, share] : {std::pair("acceptance", a.acceptance),
+                                      {"batch-wait-ratio", a.gather_share},
                                       {"gpu-memory-utilization", a.memory_share},
                                       {"shared-prefix", a.shared_prefix}})
         require(share >= 0 && share <= 1, fmt::format("--{} {} is not a share", name, share));
@@ -106,6 +109,9 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
     options.caches_prefixes = options.mixes_phases;  // vLLM's V1 engine, SGLang's radix cache
     options.shared_prefix = arguments.shared_prefix;
     options.poll_steps = arguments.poll_steps;
+    options.gather_steps = arguments.gather_steps;
+    options.gather_share = arguments.gather_share;
+    options.balance_steps = arguments.balance_steps;
     options.max_sequences = arguments.max_sequences > 0        ? arguments.max_sequences
                             : options.schedules_ahead && large ? 1024
                                                                : 256;
@@ -295,12 +301,14 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     describe(row, generator.predictor(),
              generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
     // Source: vLLM, config/vllm.py (_set_cudagraph_sizes).
-    const std::int64_t captured_tokens = std::min<std::int64_t>(2 * options.max_sequences, 512);
-    const StepOptions step{.schedules_ahead = options.schedules_ahead,
-                           .sampling_s = sampling_s(graph, generator.device(), libraries, traits),
-                           .captured_tokens = has(libraries, traits.captures_pieces_from) ? captured_tokens : 0,
-                           .draft_tokens = options.draft_tokens,
-                           .draft = draft};
+    const std::int64_t captured_tokens =
+        has(libraries, traits.captures_pieces_from) ? std::min<std::int64_t>(2 * options.max_sequences, 512) : 0;
+    const StepOptions step{
+        .schedules_ahead = options.schedules_ahead,
+        .sampling_s = sampling_s(graph, generator.device(), libraries, traits),
+        .captured_tokens = arguments.captured_tokens >= 0 ? arguments.captured_tokens : captured_tokens,
+        .draft_tokens = options.draft_tokens,
+        .draft = draft};
     const auto table = std::make_shared<StepTable>(generator, step);
     return {.options = options,
             .step = [table](const StepLoad& load) { return (*table)(load); },

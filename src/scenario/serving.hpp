@@ -34,7 +34,10 @@ struct ServingArguments {
     double acceptance = 0.7;  ///< order of magnitude: EAGLE-3 and MTP heads on chat
     std::string draft;        ///< "head", "ngram" or a model; empty: "head"
     std::int64_t poll_steps = 1;
-    double memory_share = 0;  ///< of the card's memory that the engine uses; 0: its own
+    std::int64_t gather_steps = 0, balance_steps = 0;
+    double gather_share = 1;
+    std::int64_t captured_tokens = -1;  ///< of a step with prompts, in graphs between attention; -1: the engine's
+    double memory_share = 0;            ///< of the card's memory that the engine uses; 0: its own
     bool find_rate = false;
     bool rates = false;                              ///< latency is also wanted at other rates
     std::int64_t max_sequences = 0, max_tokens = 0;  ///< 0: the engine's own

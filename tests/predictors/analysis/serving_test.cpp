@@ -475,3 +475,36 @@ TEST_CASE("a scheduler that seldom looks for requests lets them wait") {
     CHECK(wait_s(50) > 0.3);
     CHECK(wait_s(50) <= 0.52);
 }
+
+TEST_CASE(
+    "prompts wait beside decoding sequences for as many steps, or until a step is as full, as the engine is set to") {
+    const std::vector<ServingRequest> requests{{0, 10, 200}, {0.1, 10, 2}, {0.3, 60, 2}};
+    const auto waits_s = [&](std::int64_t steps, double share) {
+        const Serving run =
+            serve(requests, {.max_tokens = 100, .schedules_ahead = false, .gather_steps = steps, .gather_share = share},
+                  constant);
+        return std::pair(run.requests[1].ttft_s(), run.requests[2].ttft_s());
+    };
+    CHECK(waits_s(0, 1).first < 0.03);
+    CHECK(waits_s(15, 1).first == approx(0.15 + waits_s(0, 1).first));
+    // 60 tokens of the third request, 10 of the second and that of the first.
+    CHECK(waits_s(100, 0.71).first == approx(0.21));
+    CHECK(waits_s(100, 0.72).first == approx(1.0 + waits_s(0, 1).first));
+    CHECK(waits_s(100, 0.71).second < 0.03);
+    // Without a sequence that decodes, none waits.
+    CHECK(serve({{0, 10, 2}}, {.gather_steps = 50}, constant).ttft_s.mean == approx(0.01));
+}
+
+TEST_CASE("groups let prompts wait until each of them has one, at most for so many steps") {
+    // Four requests give both groups sequences that decode, then one arrives, and later another.
+    const std::vector<ServingRequest> requests{{0, 10, 400}, {0, 10, 400}, {1, 10, 2}, {1.2, 10, 2}};
+    const auto first_s = [&](std::int64_t steps) {
+        return serve(requests, {.schedules_ahead = false, .groups = 2, .balance_steps = steps}, constant)
+            .requests[2]
+            .ttft_s();
+    };
+    CHECK(first_s(0) < 0.03);
+    CHECK(first_s(1000) == approx(0.2 + first_s(0)));
+    // The steps count on without a request: 100 at one second.
+    CHECK(first_s(105) == approx(0.05).epsilon(0.3));
+}
