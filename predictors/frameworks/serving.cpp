@@ -1,3 +1,5 @@
+#include <array>
+
 #include "predictors/frameworks/frameworks.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
@@ -21,8 +23,8 @@ constexpr LoweringTraits serving{
     // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
     .tokens_per_pass = 8192,
     .serves_sequences = true,
-    // Fitted to the first tokens of serving_engines.csv: with one model left out 30.1 % off without it and 21.5 with it
-    // under vLLM (36.3 and 35.4 under SGLang, 36.9 and 31.0 under TensorRT-LLM).
+    // Fitted to the first tokens of serving_engines.csv under vLLM: with one model left out 30.1 % off without it and
+    // 21.5 with it.
     .frontend_s = 20e-3,
     .synchronizes_runs = true};
 
@@ -64,18 +66,21 @@ constexpr LoweringTraits sglang_traits = [] {
     traits.captures_decoding_from = 0;
     traits.chunks_prompts_from = 0;
     traits.schedules_ahead_from = 4;
+    traits.module_calls = true;
+    traits.calls_experts = true;
     return traits;
 }();
 constexpr LoweringTraits tensorrt_llm_traits = [] {
     LoweringTraits traits = serving;
     traits.host_kind = HostKind::engine;
-    traits.frontend_s = 30e-3;
     // Source: TensorRT-LLM's release notes, in-flight batching; 1.0, the PyTorch backend with cuda_graph_config and the
     // overlap scheduler.
     traits.mixes_phases_from = 0;
     traits.captures_decoding_from = 100;
     traits.most_captured_sequences = 512;
     traits.schedules_ahead_from = 100;
+    traits.dispatches_from = 100;
+    traits.calls_experts = true;
     return traits;
 }();
 // ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, use its own kernels, the rest
@@ -105,17 +110,24 @@ constexpr LoweringTraits llama_cpp_traits = [] {
 constexpr HostPrior vllm_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-6},         {"host.fused", 10e-6},
                                      {"host.blas_call", 2e-6}, {"host.elementwise", 10e-6}, {"host.forward", 2.1e-3},
                                      {"host.sequence", 67e-6}};
-// PyTorch's own costs of an operator (data/profiles, torch 2.7); between products two operators of vLLM, each a call
-// through torch.ops; step costs as with graphs. Compared with Qwen3-14B-AWQ under vLLM 0.9 on an A100, 20.6 ms per
-// token (vLLM's issue 20469).
-constexpr HostPrior vllm_eager_priors[] = {
-    {"host.gemm", 56e-6},         {"host.bmm", 73e-6},      {"host.fused", 28e-6},    {"host.elementwise", 14e-6},
-    {"host.module_call", 1.9e-6}, {"host.blas_call", 5e-6}, {"host.forward", 1.8e-3}, {"host.sequence", 75e-6}};
+// PyTorch's own costs of an operator (data/profiles, torch 2.7); between products two operators of the engine, each a
+// call through torch.ops. Compared with Qwen3-14B-AWQ under vLLM 0.9 on an A100, 20.6 ms per token (vLLM's issue
+// 20469). Kernels of an engine of 2024, and all but the first of a layer's experts, are launched from C++.
+constexpr std::array<HostPrior, 9> dispatched(double forward_s, double sequence_s) {
+    return {{{"host.engine", 4e-6},
+             {"host.gemm", 56e-6},
+             {"host.bmm", 73e-6},
+             {"host.fused", 28e-6},
+             {"host.elementwise", 14e-6},
+             {"host.module_call", 1.9e-6},
+             {"host.blas_call", 5e-6},
+             {"host.forward", forward_s},
+             {"host.sequence", sequence_s}}};
+}
+constexpr std::array vllm_eager_priors = dispatched(1.8e-3, 75e-6);  // step costs as with graphs
 // Step costs as in vLLM; 4.4 us per request from a published fit of vLLM's host (BLIS).
-constexpr HostPrior sglang_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-6},         {"host.fused", 10e-6},
-                                       {"host.blas_call", 2e-6}, {"host.elementwise", 10e-6}, {"host.forward", 2.1e-3},
-                                       {"host.sequence", 4.4e-6}};
-constexpr HostPrior tensorrt_llm_priors[] = {{"host.engine", 4e-6}, {"host.forward", 1.1e-3}, {"host.sequence", 16e-6}};
+constexpr std::array sglang_priors = dispatched(2.1e-3, 4.4e-6);
+constexpr std::array tensorrt_llm_priors = dispatched(1.1e-3, 16e-6);
 // Orders of magnitude: a launch from C++; building the graph and copying logits to the host, chosen on the figures
 // above; the sampler.
 constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.forward", 5e-4}, {"host.sequence", 50e-6}};

@@ -29,6 +29,10 @@ class Lowering {
           precision_(precision_spec(options.precision)),
           traits_(traits),
           types_(graph, device, options, traits) {
+        if (traits.dispatches_from && options.libraries.engine >= *traits.dispatches_from) {
+            traits_.host_kind = std::nullopt;
+            traits_.module_calls = true;
+        }
         if (!traits.captures_no_updates || !rewrites::updates_buffers(graph)) return;
         traits_.host_kind = std::nullopt;
         traits_.copies_inputs = false;
@@ -94,6 +98,11 @@ class Lowering {
             ++schedule_.launches.back().further_calls;
             return;
         }
+        // One operator launches all kernels of a layer's experts. Source: TensorRT-LLM, fused_moe_trtllm_gen.py;
+        // SGLang, flashinfer's trtllm_*_moe.
+        if (traits_.calls_experts && op.module.ends_with(".experts") && !schedule_.launches.empty() &&
+            graph_.ops[schedule_.launches.back().op].module == op.module)
+            host_kind = HostKind::engine;
         schedule_.launches.push_back(
             {id, traits_.host_kind.value_or(host_kind), static_cast<std::uint32_t>(schedule_.kernels.size()), 0,
              traits_.module_calls && !pending_calls_.empty() ? take_module_calls(op.module) : 0});

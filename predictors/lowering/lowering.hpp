@@ -86,6 +86,9 @@ struct LoweringTraits {
     bool joins_contrib_nodes = false;          ///< a com.microsoft node is one dispatch, regardless of its kernels
     std::span<const FusedAttention> fused_attention{};  ///< in order of the engine's preference
     std::optional<HostKind> host_kind{};  ///< the same host cost for all launches (compiled engine, CUDA graph)
+    bool calls_experts = false;           ///< an engine's own operator launches all kernels of a layer's experts
+    /// Version from which PyTorch dispatches the operators of a model's modules instead.
+    std::optional<int> dispatches_from{};
 };
 
 /// Adapts a framework's traits to a device: on a CPU, convolutions fuse their bias.

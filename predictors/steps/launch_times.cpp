@@ -79,10 +79,10 @@ class LaunchTimer {
         // For these shapes the copy is a view.
         if (skipped) costed.host_kind = HostKind::view;
         if (captured_) costed.host_kind = HostKind::graph_node;
-        costed.module_calls = static_cast<std::int32_t>(launch.module_calls);
+        costed.module_calls = captured_ ? 0 : static_cast<std::int32_t>(launch.module_calls);
         costed.list_parts = static_cast<std::int32_t>(launch.list_parts);
         costed.blas_call = calls_blas(launch);
-        costed.host_s = costs_[costed.host_kind] + launch.module_calls * costs_[HostKind::module_call] +
+        costed.host_s = costs_[costed.host_kind] + costed.module_calls * costs_[HostKind::module_call] +
                         launch.list_parts * costs_[HostKind::list_part] + step_launch_s(costed, launch.further_calls) +
                         (costed.blas_call ? costs_.blas_call_s : 0) + on_host_s(prepared_.graph, bound_, launch);
         costed.device_s = costed.boost_s;
