@@ -11,7 +11,6 @@
 #include "ftax/import.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "predictors/kernels/device_model.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/measurement_file.hpp"
@@ -67,11 +66,10 @@ class Collector {
     MachineRows rows() {
         if (!device_) throw Error(ErrorCode::usage, "no row of these files was timed as device_hot or host_dispatch");
         const DeviceProfile profile = compose(embedded_device_profile(), *device_);
-        const DeviceModel model = device_model(profile);
         MachineRows result{*device_, {}, {}, runtime_};
         for (const auto& [found, seconds] : median_rows()) {
             try {
-                place(found, seconds, profile, model, result);
+                place(found, seconds, profile, result);
             } catch (const Error& error) {
                 if (unusable_.insert(found.name).second) warn_({fmt::format("{}: {}", found.name, error.what())});
             }
@@ -190,8 +188,7 @@ class Collector {
             .first->second;
     }
 
-    void place(const Case& found, double seconds, const DeviceProfile& profile, const DeviceModel& model,
-               MachineRows& result) {
+    void place(const Case& found, double seconds, const DeviceProfile& profile, MachineRows& result) {
         const Graph& graph = this->graph(found);
         const ShapeBindings bindings =
             found.is_operator ? ShapeBindings{} : ShapeBindings(found.sizes.begin(), found.sizes.end());

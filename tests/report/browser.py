@@ -135,6 +135,8 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
+        # The page lays itself out again on a resize event, which comes before the next frame.
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def click(self, selector):
         """Presses and releases the mouse over the middle of an element, as a reader does."""
