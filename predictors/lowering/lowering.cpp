@@ -150,7 +150,7 @@ class Lowering {
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
         Kernel kernel{.memory_class = memory_class(op), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         // The second operand of type_as only has a type; the first one of copy_ is what it overwrites.
-        if (op.kind == OpKind::cast && kernel.reads.size() > 1) kernel.reads.pop_back();
+        if (op.kind == OpKind::cast && kernel.reads.size() > 1) kernel.reads = {kernel.reads[0]};
         if (op.source.starts_with("aten::copy") && kernel.reads.size() > 1) kernel.reads.erase(kernel.reads.begin());
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
         // Source: ONNX Runtime until 1.24, resize_impl.cu: _ResizeNearestKernel except for two dimensions.
