@@ -36,7 +36,7 @@ int list_devices(const DevicesOptions& options) {
 int show_device(const DevicesOptions& options) {
     const std::string& device = options.devices.front();
     const DeviceSpec checked = find_device(device);
-    const std::string text = is_file(device) ? read_file(device) : std::string(device_text(checked.slug));
+    std::string text = is_file(device) ? read_file(device) : std::string(device_text(checked.slug));
     write_result(options.output, {.table = [&] { return report::device_table(text, report::standard_output_style()); },
                                   .json = [&] { return text; },
                                   .csv = {}});

@@ -107,7 +107,7 @@ void write_standard_output(std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-Progress::Progress(std::string what, std::chrono::milliseconds patience)
+Progress::Progress(const std::string& what, std::chrono::milliseconds patience)
     : what_(escape_terminal(what)), terminal_(::isatty(STDERR_FILENO) == 1), patience_(patience) {}
 
 Progress::~Progress() {

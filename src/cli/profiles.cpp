@@ -16,7 +16,6 @@
 namespace ftax::cli {
 using report::Columns;
 using report::Unit;
-using report::Value;
 namespace {
 
 struct ProfilesArguments {
@@ -67,7 +66,8 @@ ProfileView view_of(const std::string& name) {
 int run_list(const ProfilesArguments& arguments) {
     std::vector<ProfileView> views;
     for (const std::string& framework : framework_names())
-        for (const std::string& host : host_names(framework)) views.push_back(view_of(framework + "@" + host));
+        for (const std::string& host : host_names(framework))
+            views.push_back(view_of(fmt::format("{}@{}", framework, host)));
     for (const std::string& host : call_host_names()) views.push_back(view_of(host));
     for (const DeviceSpec& device : device_specs()) views.push_back(view_of(device.slug));
     const report::Grid list = Columns<ProfileView>{

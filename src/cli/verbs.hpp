@@ -107,7 +107,7 @@ void write_standard_output(std::string_view text);
 /// passed.
 class Progress {
   public:
-    explicit Progress(std::string what, std::chrono::milliseconds patience = std::chrono::seconds(1));
+    explicit Progress(const std::string& what, std::chrono::milliseconds patience = std::chrono::seconds(1));
     ~Progress();
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;

@@ -221,7 +221,7 @@ std::string draw_sample(const Series& series, double x, double y) {
     if (series.look == SeriesLook::scatter) {
         return fmt::format("<path class=\"dot {}\" d=\"{}\"/>", look, dot(series.category, x + 13, y, 5));
     }
-    const std::string line = fmt::format("<path class=\"line {}\" d=\"M{:.1f} {}h26\"/>", look, x, y);
+    std::string line = fmt::format("<path class=\"line {}\" d=\"M{:.1f} {}h26\"/>", look, x, y);
     if (series.look != SeriesLook::line) return line;
     return line + fmt::format("<path class=\"dot {}\" d=\"{}\"/>", look, dot(series.category, x + 13, y, 3.5));
 }

@@ -196,7 +196,8 @@ std::string verdict_by_batch(const std::vector<const Choice*>& choices) {
         text +=
             part.first == part.last ? fmt::format("{}", part.first) : fmt::format("{} to {}", part.first, part.last);
         const std::string least = significant(part.least), most = significant(part.most);
-        text += fmt::format(": {}, {} times ahead{}", part.name, least == most ? least : least + " to " + most,
+        text += fmt::format(": {}, {} times ahead{}", part.name,
+                            least == most ? least : fmt::format("{} to {}", least, most),
                             part.is_tie ? ", a tie within the 90 % intervals" : "");
     }
     return text;

@@ -21,8 +21,7 @@ constexpr std::string_view explorer_script = "src/report/assets/explorer.js";
 /// Microseconds in whole numbers: a page over ten cards has ten thousand of them.
 Json microseconds(const std::vector<PredictionRow>& rows, double Prediction::*seconds) {
     auto json = Json::array();
-    for (const PredictionRow& row : rows)
-        json.push_back(static_cast<std::int64_t>(row.prediction.*seconds * 1e6 + 0.5));
+    for (const PredictionRow& row : rows) json.push_back(std::llround(row.prediction.*seconds * 1e6));
     return json;
 }
 
