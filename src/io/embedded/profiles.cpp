@@ -62,7 +62,7 @@ DataFile data_file(const std::string& below_data) {
 std::vector<DataFile> data_files(std::string_view folder) {
     std::vector<DataFile> files;
     const std::string own = data_folder() ? fmt::format("{}/{}", data_folder(), folder) : "";
-    if (std::filesystem::exists(own)) {
+    if (!own.empty() && std::filesystem::exists(own)) {  // WASI takes no name for the root folder
         for (const auto& entry : std::filesystem::directory_iterator(own)) {
             if (entry.path().extension() == ".json") files.push_back(read_data_file(entry.path()));
         }
