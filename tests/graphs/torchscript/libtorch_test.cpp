@@ -275,8 +275,9 @@ TEST_CASE("host values of TorchScript programs are those of LibTorch's own run")
     };
     const TemporaryFile file("script.pt");
     for (const auto& [statements, result] : programs) {
-        CAPTURE(std::string(statements));
-        CAPTURE(std::string(result));
+        const std::string lines = statements, last = result;  // clang captures no structured bindings
+        CAPTURE(lines);
+        CAPTURE(last);
         const std::string source = fmt::format(
             "\ndef forward(self, x):\n    n = x.size(2)\n    m = x.size(1)\n    {}\n    r = {}\n"
             "    return torch.zeros([r % 7 + 1, (r // 7) % 7 + 1, (r // 49) % 7 + 1])\n",
