@@ -30,6 +30,7 @@ enum class Factor : std::uint8_t {
 };
 inline constexpr std::size_t factor_count = static_cast<std::size_t>(Factor::elementwise) + 1;
 
+/// A set of kernel classes.
 using FactorSet = std::array<bool, factor_count>;
 
 [[nodiscard]] std::string_view name_of(Factor factor) noexcept;

@@ -92,6 +92,7 @@ enum class TensorRole : std::uint8_t {
     constant,  ///< small value known at import: folded, never read by a kernel
 };
 
+/// Type of a tensor with known numbers only.
 struct TensorType {
     DType dtype = DType::f32;
     std::vector<std::int64_t> shape;

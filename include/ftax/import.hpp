@@ -27,6 +27,7 @@ enum class CacheKind : std::uint8_t {
     paged,    ///< pages allocated on demand: a step writes its own tokens, attention reads the cached ones
 };
 [[nodiscard]] std::string_view name_of(CacheKind kind) noexcept;  ///< "dynamic", "static", "paged"
+/// Parses what name_of prints.
 [[nodiscard]] std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept;
 
 struct CacheOptions {
@@ -61,6 +62,7 @@ struct ImportOptions {
 /// nor a zoo model of that name exists (the message lists similar names).
 [[nodiscard]] Graph load_graph(const std::string& model, const ImportOptions& options = {});
 
+/// A model of the embedded zoo.
 struct ZooModel {
     std::string name;
     std::string source;                ///< "torchvision:resnet50", "meta-llama/Meta-Llama-3-8B"

@@ -69,6 +69,7 @@ class Space {
 inline constexpr std::string_view measured_framework = "pytorch-eager";
 inline constexpr std::string_view measured_host = "help-pytorch-1.8";
 
+/// Returns the names of the built-in spaces.
 [[nodiscard]] std::vector<std::string> space_names();
 /// Returns a built-in space. Throws Error{usage} listing the spaces if there is none of that name.
 [[nodiscard]] const Space& space(std::string_view name);
@@ -90,12 +91,14 @@ struct Campaign {
     std::array<double, factor_count> class_scale{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 };
 
+/// One measured architecture.
 struct Sample {
     std::vector<int> choices;
     std::int64_t batch = 1;
     double latency_s = 0;
 };
 
+/// Scalars of a campaign, estimated from samples.
 struct Calibration {
     Campaign campaign;
     double host_relative_stddev = 0;    ///< standard deviation of log(host_scale)

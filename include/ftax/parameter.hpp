@@ -24,6 +24,7 @@ struct ParameterSpec {
     std::string_view source;  ///< meaning, unit, and where `initial` comes from
 };
 
+/// A parameter with its value from a fit or datasheet.
 struct Parameter {
     std::string name;  ///< "gemm.fill_k", "clock.fp32"
     double value = 0;

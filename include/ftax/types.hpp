@@ -38,6 +38,7 @@ enum class DType : std::uint8_t {
 [[nodiscard]] int bits_of(DType type) noexcept;
 /// Returns the short name used in text graphs and JSON ("f32", "i64", "bool").
 [[nodiscard]] std::string_view name_of(DType type) noexcept;
+/// Parses the output of name_of.
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 /// Returns true for real floating-point types, i.e. those that a run's precision replaces.
 [[nodiscard]] bool is_float(DType type) noexcept;
