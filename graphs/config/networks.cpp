@@ -131,10 +131,10 @@ Graph build_encoder(std::string name, const TransformerConfig& config) {
         } else {
             Transformer layers(net, config, net.symbol("seq"), nothing);
             result = layers.run(layers.embed(token_ids(net, "input_ids")));
-        }
-        if (config.token_types > 0) {
-            const Network::Module pooler(net, "pooler", config.title + "Pooler");
-            result = net.map("tanh", {net.linear("dense", first_token(net, result), config.hidden, true)});
+            if (config.token_types > 0) {
+                const Network::Module pooler(net, "pooler", config.title + "Pooler");
+                result = net.map("tanh", {net.linear("dense", first_token(net, result), config.hidden, true)});
+            }
         }
     }
     Graph graph = net.finish({result});

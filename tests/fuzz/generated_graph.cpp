@@ -2,6 +2,8 @@
 
 #include <array>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "ftax/error.hpp"
@@ -68,40 +70,46 @@ class Generator {
     void add() {
         switch (choices_.below(18)) {
             case 0:
-                return keep(net_.conv(tensor(), width(), window(), choices_.below(2) == 0));
+                return build(&GraphBuilder::conv, {tensor(), width(), window(), choices_.below(2) == 0});
             case 1:
-                return keep(net_.linear(tensor(), width(), choices_.below(2) == 0));
+                return build(&GraphBuilder::linear, {tensor(), width(), choices_.below(2) == 0});
             case 2:
-                return keep(net_.matmul(tensor(), tensor()));
+                return build(&GraphBuilder::matmul, {tensor(), tensor()});
             case 3:
                 return keep(net_.batch_norm(tensor()));
             case 4:
                 return keep(net_.layer_norm(tensor()));
             case 5:
-                return keep(net_.softmax(tensor(), choices_.of(integers)));
+                return build(&GraphBuilder::softmax, {tensor(), choices_.of(integers)});
             case 6:
-                return keep(net_.embedding(tensor(), width(), width()));
+                return build(&GraphBuilder::embedding, {tensor(), width(), width()});
             case 7:
-                return keep(net_.max_pool(tensor(), window()));
+                return build(&GraphBuilder::max_pool, {tensor(), window()});
             case 8:
                 return keep(net_.global_average_pool(tensor()));
             case 9:
-                return keep(net_.pointwise(choices_.of(functions), {tensor(), tensor()}));
+                return build(&GraphBuilder::pointwise, {choices_.of(functions), {tensor(), tensor()}});
             case 10:
-                return keep(net_.pointwise(choices_.of(functions), {tensor()}));
+                return build(&GraphBuilder::pointwise, {choices_.of(functions), {tensor()}});
             case 11:
-                return keep(net_.concat({tensor(), tensor()}, choices_.of(integers)));
+                return build(&GraphBuilder::concat, {{tensor(), tensor()}, choices_.of(integers)});
             case 12:
-                return keep(net_.reshape(tensor(), shape()));
+                return build(&GraphBuilder::reshape, {tensor(), shape()});
             case 13:
-                return keep(net_.flatten(tensor(), choices_.of(integers)));
+                return build(&GraphBuilder::flatten, {tensor(), choices_.of(integers)});
             case 14:
                 return transpose(tensor());
             case 15:
-                return keep(net_.weight("", shape(), choices_.of(dtypes)));
+                return build(&GraphBuilder::weight, {"", shape(), choices_.of(dtypes)});
             default:
                 return any_operator();
         }
+    }
+
+    /// Arguments in braces are drawn from left to right; in a call each compiler has its own order.
+    template <class... Types>
+    void build(TensorId (GraphBuilder::*method)(Types...), std::tuple<std::decay_t<Types>...> arguments) {
+        keep(std::apply([&](const auto&... each) { return (net_.*method)(each...); }, arguments));
     }
 
     /// Swaps two axes.
@@ -109,7 +117,10 @@ class Generator {
         const std::size_t rank = net_.shape(x).size();
         std::vector<std::int64_t> perm(rank);
         for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<std::int64_t>(i);
-        if (rank > 0) std::swap(perm[choices_.below(rank)], perm[choices_.below(rank)]);
+        if (rank > 0) {
+            const std::size_t first = choices_.below(rank);
+            std::swap(perm[first], perm[choices_.below(rank)]);
+        }
         keep(net_.transpose(x, perm));
     }
 

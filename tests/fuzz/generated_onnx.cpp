@@ -181,10 +181,12 @@ class Generator {
                 put(proto, 3, choices_.of(numbers));
                 put(proto, 20, std::int64_t{2});
                 break;
-            case 2:
-                put(proto, 7, std::string(4 * choices_.below(5), static_cast<char>(choices_.below(128))));
+            case 2: {
+                const std::size_t values = choices_.below(5);
+                put(proto, 7, std::string(4 * values, static_cast<char>(choices_.below(128))));
                 put(proto, 20, std::int64_t{6});
                 break;
+            }
             default:
                 for (std::size_t i = choices_.below(6); i > 0; --i) put(proto, 8, choices_.of(numbers));
                 put(proto, 20, std::int64_t{7});

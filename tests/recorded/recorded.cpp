@@ -58,7 +58,7 @@ std::optional<Change> change_of(std::span<const std::string> old, std::span<cons
         const auto [a, a_rest] = parts_of(before);
         const auto [b, b_rest] = parts_of(now[i]);
         const bool numbers = a && b && now[i].size() != digest_digits;
-        const double relative = numbers ? std::abs(*b - *a) / std::max(std::abs(*a), std::abs(*b)) : 0;
+        const double relative = numbers && *a != *b ? std::abs(*b - *a) / std::max(std::abs(*a), std::abs(*b)) : 0;
         if (numbers && a_rest == b_rest && relative <= tolerance) continue;
         if (result && relative <= result->relative) continue;
         result = {relative, fmt::format("{} {} -> {}", i < names.size() ? names[i] : "?", before, now[i])};
