@@ -16,10 +16,12 @@ namespace ftax {
 
 /// Datasheet of a GPU (data/devices/SLUG.json, where each number names its source). SI units.
 struct DeviceSpec {
-    std::string slug;                  ///< "quadro-rtx-8000"
-    std::string name;                  ///< "NVIDIA Quadro RTX 8000"
-    std::vector<std::string> aliases;  ///< other spellings that resolve to this device
-    std::string host_cpu;              ///< CPU of a combined module ("NVIDIA Grace"); empty: any host
+    std::string slug;                     ///< "quadro-rtx-8000"
+    std::string name;                     ///< "NVIDIA Quadro RTX 8000"
+    std::vector<std::string> aliases;     ///< other spellings that resolve to this device
+    std::string host_cpu;                 ///< CPU of a combined module ("NVIDIA Grace"); empty: any host
+    std::optional<double> host_slowdown;  ///< host times of that CPU relative to the reference host; nullopt if unknown
+    std::optional<double> kernel_gap_s;   ///< between kernels of a module outside CUDA graphs; nullopt if unknown
     Architecture architecture = Architecture::turing;
     int compute_capability_major = 0;
     int compute_capability_minor = 0;

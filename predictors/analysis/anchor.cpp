@@ -404,14 +404,14 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     if (host.host_noise > 0) set(profile, "noise.host", host.host_noise, 0);
     if (host.device_noise > 0) set(profile, "noise.device", host.device_noise, 0);
     profile.scale_call_correlation = host.correlation;
-    profile.host = "anchored";
+    profile.host = profile.host == "reference" ? "anchored" : profile.host + ", anchored";
     profile.warnings.insert(profile.warnings.end(), host.warnings.begin(), host.warnings.end());
     return profile;
 }
 
 FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu) {
     set(profile, "host.scale", cpu.scale, cpu.relative_stddev);
-    profile.host = "anchored";
+    profile.host = profile.host == "reference" ? "anchored" : profile.host + ", anchored";
     return profile;
 }
 

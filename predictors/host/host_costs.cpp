@@ -73,6 +73,11 @@ constexpr std::array specs{
 /// How far an uncalibrated host is from the reference. Source: prior of host.scale.
 constexpr double unknown_scale_stddev = 0.5;
 
+/// Returns true if the profile was fitted to a machine: neither the reference host nor that host scaled by anchor rows.
+bool is_measured_host(const FrameworkProfile& profile) {
+    return profile.host != "reference" && profile.host != "anchored";
+}
+
 }  // namespace
 
 double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
@@ -80,6 +85,7 @@ double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
     const LoweringTraits& traits = model_of(profile).traits;
     const bool fitted = profile.host != "reference" || traits.engine || traits.serves_sequences;
     const bool captured = traits.host_kind == HostKind::graph_node;
+    if (device.kernel_gap_s && !captured && !is_measured_host(profile)) return *device.kernel_gap_s;
     const auto measured_s = fitted ? std::nullopt : captured ? device.chip().graph_gap_s : device.chip().stream_gap_s;
     return measured_s.value_or(host_parameter(profile, "kernel_gap_s"));
 }
@@ -115,10 +121,11 @@ double HostCosts::host_relative_stddev(double call_share) const {
     return std::sqrt(model_relative_stddev * model_relative_stddev + std::max(scalars, 0.0));
 }
 
-HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
+/// The costs on a CPU that takes `slowdown` times as long as the profile's.
+static HostCosts slowed_costs(const FrameworkProfile& profile, Precision precision, double slowdown) {
     HostCosts costs;
     const bool half = bits_of(precision_spec(precision).storage) == 16;
-    const double scale = host_parameter(profile, "host.scale");
+    const double scale = slowdown * host_parameter(profile, "host.scale");
     for (int i = 0; i < host_kind_count; ++i) {
         const auto kind = static_cast<HostKind>(i);
         const std::string name(name_of(kind));
@@ -144,8 +151,13 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
     return costs;
 }
 
+HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
+    return slowed_costs(profile, precision, 1);
+}
+
 HostCosts host_costs(const FrameworkProfile& profile, Precision precision, const DeviceSpec& device) {
-    HostCosts costs = host_costs(profile, precision);
+    HostCosts costs =
+        slowed_costs(profile, precision, is_measured_host(profile) ? 1 : device.host_slowdown.value_or(1));
     costs.kernel_gap_s = kernel_gap_s(profile, device);
     return costs;
 }

@@ -36,8 +36,10 @@ std::optional<MathPath> path_from_name(std::string_view name) {
 DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     const JsonField root = JsonField::parse(
         text, origin, "",
-        "schema_version slug name aliases host_cpu architecture compute_capability notes sources sms fp32_cores_per_sm "
-        "base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s inline_ecc_share l2_bytes "
+        "schema_version slug name aliases host_cpu host_slowdown kernel_gap_s architecture compute_capability notes "
+        "sources "
+        "sms fp32_cores_per_sm base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s inline_ecc_share "
+        "l2_bytes "
         "l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm power_limit_w "
         "least_power_w peer_bandwidth_bytes_per_s peak_flops_per_s");
     const Quantities quantity(root);
@@ -46,6 +48,8 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.name = root["name"].text();
     device.aliases = root["aliases"].texts();
     if (const auto cpu = root.find("host_cpu")) device.host_cpu = cpu->text();
+    if (const auto slowdown = root.find("host_slowdown")) device.host_slowdown = quantity(*slowdown);
+    if (const auto gap = root.find("kernel_gap_s")) device.kernel_gap_s = quantity(*gap);
     device.architecture = parse_architecture(root["architecture"]);
     const bool gpu = !is_cpu(device);
     if (gpu) {

@@ -146,7 +146,8 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
                   options.copies};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
-    return predictors_.emplace(key, build(row, conditioned(device_spec(row.gpu).slug, row.model))).first->second;
+    return predictors_.emplace(key, build(row, conditioned(device_spec(row.gpu).slug, row.run, row.model)))
+        .first->second;
 }
 
 Predictor RowPredictor::build(const Measurement& row, const Conditioned* known) {
@@ -176,11 +177,12 @@ Measurement RowPredictor::predictable(const Measurement& measured) {
 Prediction RowPredictor::predict(const Measurement& measured) {
     const Measurement row = predictable(measured);
     const ShapeBindings bindings = bindings_of(row);
-    const auto anchors = anchors_.find(row.gpu);
+    const Card card = card_of(row.gpu, row.run);
+    const auto anchors = anchors_.find(card);
     if (anchors != anchors_.end() && anchors->second.size() <= most_left_out) {
         for (const Anchor& anchor : anchors->second) {
             if (!is_same_run(anchor.measured, measured)) continue;
-            const auto others = conditioned_on(row.gpu, row.model, &anchor);
+            const auto others = conditioned_on(card, row.model, &anchor);
             return build(row, others ? &*others : nullptr).predict(bindings);
         }
     }
@@ -217,37 +219,46 @@ AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
     return anchor;
 }
 
-const Conditioned* RowPredictor::conditioned(const std::string& device_slug, const std::string& model) {
-    const auto rows = anchors_.find(device_slug);
+RowPredictor::Card RowPredictor::card_of(const std::string& device_slug, const std::string& run) const {
+    Card card{device_slug, device_spec(device_slug).least_power_w ? run : std::string()};
+    if (!anchors_.contains(card)) card.second.clear();
+    return card;
+}
+
+const Conditioned* RowPredictor::conditioned(const std::string& device_slug, const std::string& run,
+                                             const std::string& model) {
+    const Card card = card_of(device_slug, run);
+    const auto rows = anchors_.find(card);
     if (rows == anchors_.end()) return nullptr;
     const bool is_anchored =
         std::ranges::any_of(rows->second, [&](const Anchor& anchor) { return anchor.row.model == model; });
-    const std::pair key{device_slug, is_anchored ? model : std::string()};
+    const std::pair key{card, is_anchored ? model : std::string()};
     const auto found = conditioned_.find(key);
     if (found != conditioned_.end()) return &found->second;
-    return &conditioned_.emplace(key, *conditioned_on(device_slug, key.second, nullptr)).first->second;
+    return &conditioned_.emplace(key, *conditioned_on(card, key.second, nullptr)).first->second;
 }
 
-std::optional<Conditioned> RowPredictor::conditioned_on(const std::string& device_slug, const std::string& model,
+std::optional<Conditioned> RowPredictor::conditioned_on(const Card& card, const std::string& model,
                                                         const Anchor* left_out) {
     std::vector<AnchorRow> rows;
-    for (const Anchor& anchor : anchors_.at(device_slug)) {
+    for (const Anchor& anchor : anchors_.at(card)) {
         if (&anchor != left_out) rows.push_back(anchor.row);
     }
     if (rows.empty()) return std::nullopt;
-    return condition(rows, device_profile(device_slug, device_profile_path_).factors, model);
+    return condition(rows, device_profile(card.first, device_profile_path_).factors, model);
 }
 
 std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measured) {
     std::vector<std::string> warnings;
     bool any = false;
-    std::map<std::string, std::vector<Anchor>> anchors;
+    std::map<Card, std::vector<Anchor>> anchors;
     for (const Measurement& row : measured) {
         if (is_part_of_latency(row.mode)) continue;
         any = true;
         try {
             AnchorRow anchor = anchor_row_of(row);
-            anchors[device_spec(row.gpu).slug].push_back({row, std::move(anchor)});
+            const DeviceSpec device = device_spec(row.gpu);
+            anchors[{device.slug, device.least_power_w ? row.run : std::string()}].push_back({row, std::move(anchor)});
         } catch (const Error& error) {
             warnings.push_back(fmt::format("anchor line {}: {}", row.line, error.what()));
         }
@@ -255,10 +266,10 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
     if (!any) throw Error(ErrorCode::usage, "no anchor rows");
     anchors_ = std::move(anchors);
     predictors_.clear();  // built without anchors
-    for (const auto& [slug, rows] : anchors_) {
-        for (const auto& [host, scalars] : conditioned(slug, "")->hosts) {
+    for (const auto& [card, rows] : anchors_) {
+        for (const auto& [host, scalars] : conditioned(card.first, card.second, "")->hosts) {
             for (const std::string& warning : scalars.warnings)
-                warnings.push_back(fmt::format("{} on {}: {}", host, slug, warning));
+                warnings.push_back(fmt::format("{} on {}: {}", host, card.first, warning));
         }
     }
     return warnings;
@@ -288,7 +299,7 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     }
     RowPredictor predictor(context.models_folder, {}, context.dims);
     std::vector<std::string> warnings = predictor.anchor(own);
-    const Conditioned* known = predictor.conditioned(slug, context.model);
+    const Conditioned* known = predictor.conditioned(slug, "", context.model);
     if (!known)
         throw Error(ErrorCode::usage,
                     fmt::format("no anchor row could be predicted{}", warnings.empty() ? "" : "; " + warnings.front()));

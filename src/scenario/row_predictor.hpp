@@ -49,8 +49,10 @@ class RowPredictor {
     /// without a run, belong to one machine. Throws Error{usage} if there is no row.
     std::vector<std::string> anchor(std::span<const Measurement> rows);
 
-    /// Returns the posterior from a card's anchor rows, for a model that may be among them; null without rows.
-    [[nodiscard]] const Conditioned* conditioned(const std::string& device_slug, const std::string& model);
+    /// Returns the posterior from a card's anchor rows, for a model that may be among them; null without rows. `run`: a
+    /// module with power modes is another card in each run.
+    [[nodiscard]] const Conditioned* conditioned(const std::string& device_slug, const std::string& run,
+                                                 const std::string& model);
 
   private:
     /// Cache key of a predictor: model, host (with framework and device), precision, channels_last, versions of cuDNN,
@@ -67,7 +69,10 @@ class RowPredictor {
         Measurement measured;  ///< the row as read from the file
         AnchorRow row;
     };
-    [[nodiscard]] std::optional<Conditioned> conditioned_on(const std::string& device_slug, const std::string& model,
+    using Card = std::pair<std::string, std::string>;  ///< device, and the run of a module with power modes
+    /// Returns the card of a run's anchor rows: rows without a run apply to every run.
+    [[nodiscard]] Card card_of(const std::string& device_slug, const std::string& run) const;
+    [[nodiscard]] std::optional<Conditioned> conditioned_on(const Card& card, const std::string& model,
                                                             const Anchor* left_out);
     [[nodiscard]] ShapeBindings bindings_of(const Measurement& row);
     [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
@@ -78,8 +83,8 @@ class RowPredictor {
     std::map<Key, Predictor> predictors_;
     ShapeBindings dims_;
     std::optional<FrameworkProfile> host_;
-    std::map<std::string, std::vector<Anchor>> anchors_;                      ///< by card
-    std::map<std::pair<std::string, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
+    std::map<Card, std::vector<Anchor>> anchors_;
+    std::map<std::pair<Card, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };
 
 /// Context for reading anchor rows.

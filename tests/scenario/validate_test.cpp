@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -210,6 +211,27 @@ TEST_CASE("a row names its model as every command does: a path, a folder, a name
     const ProgramRun other =
         run_ftax({"validate", folder.write("passes.csv", passes), "--models", folder.file(""), "--json", "-"});
     CHECK_MESSAGE(nlohmann::json::parse(other.output)["overall"]["rows"] == 4, other.output);
+}
+
+TEST_CASE("a module is another card in each run, and any other card the same") {
+    const TemporaryFolder folder;
+    const auto errors = [&](const std::string& gpu) {
+        const double ms = *parse_number(predicted_ms({"predict", "resnet50", "--device", gpu, "--framework",
+                                                      "tensorrt-onnx@8.6", "--precision", "fp32", "--batch", "64"}));
+        const std::string header = "run,gpu,framework,version,precision,model,batch,latency_ms\n";
+        std::string anchors = header, rows = header;
+        for (const auto& [run, factor] : {std::pair{"fast", 1.0}, std::pair{"slow", 2.5}}) {
+            const std::string start = fmt::format("{},{},tensorrt-onnx,8.6,fp32,resnet50,", run, gpu);
+            anchors += fmt::format("{}64,{}\n", start, factor * ms);
+            rows += fmt::format("{}128,{}\n", start, factor * 2 * ms);
+        }
+        const ProgramRun run = run_ftax({"validate", folder.write("rows.csv", rows), "--anchor",
+                                         folder.write("anchors.csv", anchors), "--json", "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output)["overall"]["mape"].get<double>();
+    };
+    CHECK(errors("jetson-agx-orin-64gb") < 0.05);
+    CHECK(errors("t4") > 0.2);
 }
 
 TEST_CASE("rows that anchor themselves are scored by the others alone") {

@@ -73,9 +73,10 @@ std::string described(const DeviceSpec& spec) {
     }();
     DeviceProfile profile;
     profile.device = spec;
-    std::string text = fmt::format("{} {} {} {} {}.{} {} {}", spec.slug, spec.name, spec.host_cpu, spec.aliases.size(),
-                                   spec.compute_capability_major, spec.compute_capability_minor,
-                                   spec.peer_bandwidth_bytes_per_s.value_or(0), spec.least_power_w.value_or(0));
+    std::string text = fmt::format("{} {} {} {} {}.{} {} {} {} {}", spec.slug, spec.name, spec.host_cpu,
+                                   spec.aliases.size(), spec.compute_capability_major, spec.compute_capability_minor,
+                                   spec.peer_bandwidth_bytes_per_s.value_or(0), spec.least_power_w.value_or(0),
+                                   spec.host_slowdown.value_or(0), spec.kernel_gap_s.value_or(0));
     for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8}) {
         for (const std::int64_t batch : {1, 64}) {
             try {
