@@ -207,16 +207,16 @@ ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp devices.cpp
         doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp in_process.cpp inspect.cpp kineto.cpp manual.cpp
-        mcp.cpp measure.cpp models.cpp nas.cpp options.cpp output.cpp predict.cpp profiles.cpp scenario_options.cpp schema.cpp serve.cpp validate.cpp
+        mcp.cpp measure.cpp models.cpp nas.cpp output.cpp parse.cpp predict.cpp profiles.cpp scenario_options.cpp schema.cpp serve.cpp validate.cpp
         verbs.cpp)
 set(cli_alone ${cli_sources})
 list(FILTER cli_alone INCLUDE REGEX "/(calibrate|fit|verbs)\\.cpp$")
-ftax_layer(ftax_cli SOURCES ${cli_sources} LINK ftax_scenario
-           PRIVATE_LINK CLI11::CLI11 ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json
+ftax_layer(ftax_cli SOURCES ${cli_sources} LINK ftax_scenario CLI11::CLI11
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json
            ALONE ${cli_alone})
-# Options are parsed once per run: they are not worth the optimiser's time. Only two sources read CLI11's headers.
+# Options are parsed once per run: they are not worth the optimiser's time.
 target_compile_options(ftax_cli PRIVATE ${FTAX_QUICK_BUILD})
-target_precompile_headers(ftax_cli PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
+target_precompile_headers(ftax_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
 target_compile_definitions(ftax_cli PRIVATE FTAX_VERSION="${PROJECT_VERSION}"
                                             $<$<BOOL:${FTAX_BUILD_FIT}>:FTAX_WITH_FIT>
                                             $<$<BOOL:${FTAX_BUILD_TORCH}>:FTAX_WITH_TORCH>

@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "ftax/error.hpp"
-#include "src/cli/options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 
@@ -61,15 +60,15 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     std::set_terminate(end);
-    const ftax::cli::CommandLine command_line("ftax");
+    CLI::App app("", "ftax");
     ftax::cli::Action action;
     const std::string_view first_word = argc > 1 ? argv[1] : "";
     try {
 #ifdef FTAX_FIT_PROGRAM
         if (!ftax::cli::stands_alone(first_word)) return become_fit_program(argv);
 #endif
-        ftax::cli::setup_verbs(command_line.root(), action, first_word);
-        const bool is_help = !command_line.parse({argv + 1, argv + argc});
+        ftax::cli::setup_verbs(app, action, first_word);
+        const bool is_help = !ftax::cli::parse(app, {argv + 1, argv + argc});
         return flush_output(is_help ? 0 : action());
     } catch (const ftax::Error& error) {
         return fail(static_cast<int>(error.code()), error.what());

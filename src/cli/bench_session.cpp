@@ -115,25 +115,26 @@ void refuse_other_file(const std::string& file, const std::vector<std::string>& 
 
 }  // namespace
 
-void add_bench_options(Verb verb, BenchArguments& arguments) {
+void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
     verb.add_option("--device", arguments.device, "cpu, or cuda for this machine's GPU")
-        .one_of({"cpu", "cuda", "cuda:0"})
-        .capture_default_str();
+        ->check(CLI::IsMember({"cpu", "cuda", "cuda:0"}))
+        ->capture_default_str();
     verb.add_option("--framework", arguments.framework, "framework that runs the operators, through Python")
-        .one_of({"libtorch", "pytorch-eager", "torchscript", "torch-cuda-graph", "torch-compile", "onnxruntime-cuda",
-                 "onnxruntime-cpu"},
-                true)
-        .capture_default_str();
-    verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp").capture_default_str();
+        ->check(CLI::IsMember({"libtorch", "pytorch-eager", "torchscript", "torch-cuda-graph", "torch-compile",
+                               "onnxruntime-cuda", "onnxruntime-cpu"},
+                              CLI::ignore_case))
+        ->capture_default_str();
+    verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
     verb.add_option("--python", arguments.python,
                     "Python with the framework (libtorch: any; default: $FTAX_PYTHON, then python3)");
-    verb.add_option("-o,--output", arguments.output, "folder for the results", "DIR").capture_default_str();
+    verb.add_option("-o,--output", arguments.output, "folder for the results")->type_name("DIR")->capture_default_str();
     verb.add_option("--threads", arguments.threads,
                     "CPU threads; a single thread is timed by CPU time, independent of other processes")
-        .range(1, 1024)
-        .capture_default_str();
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
     verb.add_flag("--quick", arguments.quick, "fewer shapes and samples: minutes instead of tens of minutes");
-    verb.add_option("--budget", arguments.budget_s, "stop after this many seconds; --resume continues").positive();
+    verb.add_option("--budget", arguments.budget_s, "stop after this many seconds; --resume continues")
+        ->check(CLI::PositiveNumber);
     verb.add_flag("--resume", arguments.resume, "continue existing result files: measure only missing cases");
 }
 

@@ -10,7 +10,7 @@
 #include "calibration/bench/bench_device.hpp"
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/device.hpp"
-#include "src/cli/options.hpp"
+#include "src/cli/verbs.hpp"
 
 namespace ftax::cli {
 
@@ -29,7 +29,7 @@ struct BenchArguments {
     double budget_s = 0;         ///< time limit; 0: none
 };
 
-void add_bench_options(Verb verb, BenchArguments& arguments);
+void add_bench_options(CLI::App& verb, BenchArguments& arguments);
 
 /// A folder of result files for one device and framework. Ctrl-C stops measuring.
 class BenchSession {

@@ -1,6 +1,5 @@
 #include "src/cli/command_tree.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 
@@ -86,9 +85,9 @@ void add_commands(const CLI::App& app, const std::string& words, std::vector<Com
 
 }  // namespace
 
-std::vector<Command> command_tree(Verb app) {
+std::vector<Command> command_tree(const CLI::App& app) {
     std::vector<Command> commands;
-    add_commands(*app.get(), "", commands);
+    add_commands(app, "", commands);
     return commands;
 }
 

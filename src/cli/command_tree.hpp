@@ -1,9 +1,8 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
-
-#include "src/cli/options.hpp"
 
 /// The program's commands, for the man page and shell completions.
 namespace ftax::cli {
@@ -26,6 +25,6 @@ struct Command {
 };
 
 /// Returns all commands of a program, each before its subcommands.
-[[nodiscard]] std::vector<Command> command_tree(Verb app);
+[[nodiscard]] std::vector<Command> command_tree(const CLI::App& app);
 
 }  // namespace ftax::cli

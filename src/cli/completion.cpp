@@ -75,13 +75,15 @@ std::string offers(const std::vector<Command>& commands, const std::vector<std::
 
 }  // namespace
 
-void setup_completion(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("completion", "print a shell completion script: bash, zsh or fish");
+void setup_completion(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("completion", "print a shell completion script: bash, zsh or fish");
     const auto arguments = std::make_shared<CompletionArguments>();
-    verb.add_option("SHELL", arguments->shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish", "words"});
+    verb.add_option("SHELL", arguments->shell, "bash, zsh or fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish", "words"}));
     verb.add_option("WORDS", arguments->words, "words of an incomplete command: prints the candidates");
-    verb.callback([app, &action, arguments] {
-        action = [app, arguments] {
+    verb.callback([&app, &action, arguments] {
+        action = [&app, arguments] {
             const std::string& shell = arguments->shell;
             write_standard_output(shell == "words"  ? offers(command_tree(app), arguments->words)
                                   : shell == "bash" ? std::string(bash)

@@ -24,12 +24,13 @@ int run_convert(const ConvertArguments& arguments) {
 
 }  // namespace
 
-void setup_convert(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("convert", "write a model as a text graph");
+void setup_convert(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("convert", "write a model as a text graph");
     ConvertArguments& arguments = run_with(verb, action, run_convert);
     add_model_options(verb, arguments.model);
-    verb.add_option("-o,--output", arguments.output, "file to write, or standard output (-)", "FILE")
-        .capture_default_str();
+    verb.add_option("-o,--output", arguments.output, "file to write, or standard output (-)")
+        ->type_name("FILE")
+        ->capture_default_str();
     verb.add_flag("--short-names", arguments.short_names, "number tensors and operators: half as long");
 }
 

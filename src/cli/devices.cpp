@@ -55,17 +55,16 @@ int diff_devices(const DevicesOptions& options) {
 
 }  // namespace
 
-void setup_devices(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("devices", "GPUs with a built-in datasheet");
+void setup_devices(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("devices", "GPUs with a built-in datasheet");
     const auto options = std::make_shared<DevicesOptions>();
-    const Verb list = add_part(verb, action, options, "list", "all devices (default)", list_devices);
-    const Verb show =
-        add_part(verb, action, options, "show", "one datasheet, each number with its source", show_device);
-    show.add_option("DEVICE", options->devices, "name or datasheet file").required().expected(1);
-    const Verb diff = add_part(verb, action, options, "diff", "compare devices with the first one", diff_devices);
-    diff.add_option("DEVICE", options->devices, "names or datasheet files").required().expected(2, 16);
-    for (const Verb part : {list, show, diff, add_part(verb, action, options, "", "", list_devices)})
-        add_json_option(part, options->output);
+    CLI::App& list = add_part(verb, action, options, "list", "all devices (default)", list_devices);
+    CLI::App& show = add_part(verb, action, options, "show", "one datasheet, each number with its source", show_device);
+    show.add_option("DEVICE", options->devices, "name or datasheet file")->required()->expected(1);
+    CLI::App& diff = add_part(verb, action, options, "diff", "compare devices with the first one", diff_devices);
+    diff.add_option("DEVICE", options->devices, "names or datasheet files")->required()->expected(2, 16);
+    for (CLI::App* part : {&list, &show, &diff, &add_part(verb, action, options, "", "", list_devices)})
+        add_json_option(*part, options->output);
 }
 
 }  // namespace ftax::cli

@@ -77,16 +77,16 @@ int run_explore(const ExploreArguments& arguments) {
 
 }  // namespace
 
-void setup_explore(Verb app, Action& action) {
-    const Verb verb =
-        app.add_subcommand("explore", "a page with sliders for batch, a dimension and card: --device A,B --over seq=…");
+void setup_explore(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand(
+        "explore", "a page with sliders for batch, a dimension and card: --device A,B --over seq=…");
     ExploreArguments& arguments = run_with(verb, action, run_explore);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches, "");
-    verb.get_option("--batch").capture_default_str();
-    verb.add_option("--over", arguments.over, "dimension to vary: seq=64:1024:x2", "NAME=LIST");
-    verb.add_option("--html", arguments.html, "the page to write", "FILE").required();
+    verb.get_option("--batch")->capture_default_str();
+    verb.add_option("--over", arguments.over, "dimension to vary: seq=64:1024:x2")->type_name("NAME=LIST");
+    verb.add_option("--html", arguments.html, "the page to write")->type_name("FILE")->required();
 }
 
 }  // namespace ftax::cli

@@ -215,35 +215,37 @@ int run_fit(FitArguments arguments) {
 
 }  // namespace
 
-void setup_fit(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("fit", "fit a device profile to measured operators and models");
+void setup_fit(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("fit", "fit a device profile to measured operators and models");
     const auto arguments = std::make_shared<FitArguments>();
     verb.add_option(
             "ROWS", arguments->files,
             "operator files first, then model files (CSV); or the files that `ftax measure` wrote on one machine")
-        .required();
-    verb.add_option("-o,--output", arguments->output, "device profile to write", "FILE");
+        ->required();
+    verb.add_option("-o,--output", arguments->output, "device profile to write")->type_name("FILE");
     verb.add_option("--host-output", arguments->host_output,
                     "host's profile to write: of a framework, from the host_dispatch rows of `ftax measure`; of single "
-                    "calls, from operator files",
-                    "FILE");
-    verb.add_option("--start", arguments->start, "profile to start from instead of fitting operators", "FILE");
-    verb.add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo",
-                    "DIR");
+                    "calls, from operator files")
+        ->type_name("FILE");
+    verb.add_option("--start", arguments->start, "profile to start from instead of fitting operators")
+        ->type_name("FILE");
+    verb.add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo")
+        ->type_name("DIR");
     verb.add_option("--leave-out-model", arguments->selection.left_out_models, "model whose rows are not used");
     verb.add_option("--leave-out-device", arguments->selection.left_out_devices,
                     "slug of a device whose rows are not used");
     verb.add_option("--leave-out-run", arguments->selection.left_out_runs, "GPU:RUN whose rows are not used");
     verb.add_option("--framework", arguments->selection.frameworks, "frameworks whose whole-model rows are used")
-        .capture_default_str();
+        ->capture_default_str();
     verb.add_option("--framework-version", arguments->framework_version,
                     "version of the framework whose operators were timed, to write into the host's profile");
     verb.add_option("--only", arguments->only, "beginning of the names of the parameters that whole models may move");
     verb.add_option("--profile-version", arguments->version, "version to write into the profile");
-    verb.add_option("--iterations", arguments->iterations, "most iterations of the whole-model fit").positive();
-    verb.add_option("--starts", arguments->starts, "starts of the whole-model fit").positive();
+    verb.add_option("--iterations", arguments->iterations, "most iterations of the whole-model fit")
+        ->check(CLI::PositiveNumber);
+    verb.add_option("--starts", arguments->starts, "starts of the whole-model fit")->check(CLI::PositiveNumber);
     verb.add_flag("--folds", arguments->folds, "also report errors with one device left out");
-    verb.callback([arguments, verb, &action] {
+    verb.callback([arguments, &verb, &action] {
         for (const Reader& reader : readers) {
             if (verb.count(std::string(reader.option)) > 0) arguments->given.push_back(reader.option);
         }

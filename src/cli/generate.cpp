@@ -33,19 +33,20 @@ int run_generate(const GenerateArguments& arguments) {
 
 }  // namespace
 
-void setup_generate(Verb app, Action& action) {
-    const Verb verb =
-        app.add_subcommand("generate", "predict language models: time to first token, time per token, memory");
+void setup_generate(CLI::App& app, Action& action) {
+    CLI::App& verb =
+        *app.add_subcommand("generate", "predict language models: time to first token, time per token, memory");
     GenerateArguments& arguments = run_with(verb, action, run_generate);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);
     add_batch_option(verb, arguments.batches);
     GenerationRequest& request = arguments.request;
-    verb.add_option("--prompt", request.prompt, "mean tokens per prompt").required().type_name("N");
+    verb.add_option("--prompt", request.prompt, "mean tokens per prompt")->required()->type_name("N");
     verb.add_option("--longest-prompt", request.longest_prompt,
-                    "tokens of the longest prompt, to which eager frameworks pad", "N");
-    verb.add_option("--new-tokens", request.new_tokens, "new tokens per prompt").required().type_name("M");
+                    "tokens of the longest prompt, to which eager frameworks pad")
+        ->type_name("N");
+    verb.add_option("--new-tokens", request.new_tokens, "new tokens per prompt")->required()->type_name("M");
     verb.add_flag("--largest-batch", arguments.largest_batch, "also find the largest batch that fits into memory");
     add_html_option(verb, arguments.output, "with both phases and the memory");
     add_data_options(verb, arguments.output);

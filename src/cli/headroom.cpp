@@ -77,14 +77,14 @@ int run_headroom(const HeadroomArguments& arguments) {
 
 }  // namespace
 
-void setup_headroom(Verb app, Action& action) {
-    const Verb verb =
-        app.add_subcommand("headroom", "how much width, depth, length or batch can grow at the same latency");
+void setup_headroom(CLI::App& app, Action& action) {
+    CLI::App& verb =
+        *app.add_subcommand("headroom", "how much width, depth, length or batch can grow at the same latency");
     HeadroomArguments& arguments = run_with(verb, action, run_headroom);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
-    verb.add_option("--batch", arguments.batch, "batch size to start from (default: 1)", "N");
-    verb.add_option("--budget", arguments.budget, "acceptable increase of the latency").capture_default_str();
+    verb.add_option("--batch", arguments.batch, "batch size to start from (default: 1)")->type_name("N");
+    verb.add_option("--budget", arguments.budget, "acceptable increase of the latency")->capture_default_str();
     add_data_options(verb, arguments.output);
     add_html_option(verb, arguments.output, "with growth and other frameworks");
 }

@@ -28,15 +28,15 @@ constexpr std::pair<std::string_view, Setup*> setups[] = {
 /// Options for output files, and those that print instead of running.
 constexpr std::string_view not_arguments[] = {"help", "json", "csv", "html", "svg", "trace", "predictions"};
 
-void set_up(Verb app, Action& action, std::string_view command) {
+void set_up(CLI::App& app, Action& action, std::string_view command) {
     std::ranges::find(setups, command, [](const auto& setup) { return setup.first; })->second(app, action);
 }
 
 Command described(const std::string& command) {
-    const CommandLine command_line("ftax");
+    CLI::App app("", "ftax");
     Action action;
-    set_up(command_line.root(), action, command);
-    return command_tree(command_line.root()).at(1);
+    set_up(app, action, command);
+    return command_tree(app).at(1);
 }
 
 /// "--device" → "device"; "MODEL" → "model".
@@ -73,10 +73,10 @@ std::vector<std::string> commands_in_process() {
 Result run_in_process(const std::vector<std::string>& words, const Graph* graph, bool with_page) {
     static std::mutex turns;
     const std::lock_guard turn(turns);
-    const CommandLine command_line("ftax");
+    CLI::App app("", "ftax");
     Action action;
-    set_up(command_line.root(), action, words.front());
-    if (!command_line.parse(words)) throw Error(ErrorCode::usage, "--help and --version are for the program");
+    set_up(app, action, words.front());
+    if (!parse(app, words)) throw Error(ErrorCode::usage, "--help and --version are for the program");
     const scenario::GivenGraph given(graph);
     scenario::forget_warnings();
     Result result;

@@ -67,27 +67,27 @@ int run_inspect(const InspectArguments& arguments) {
 
 }  // namespace
 
-void setup_inspect(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
+void setup_inspect(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
     InspectArguments& arguments = run_with(verb, action, run_inspect);
     add_model_options(verb, arguments.model);
-    verb.add_option("--batch", arguments.batch, "batch size", "N");
-    const Option depth =
-        verb.add_option("--depth", arguments.depth, "depth of the module listing").capture_default_str();
-    const Option kernels = verb.add_flag("--kernels", arguments.kernels,
+    verb.add_option("--batch", arguments.batch, "batch size")->type_name("N");
+    CLI::Option* depth =
+        verb.add_option("--depth", arguments.depth, "depth of the module listing")->capture_default_str();
+    CLI::Option* kernels = verb.add_flag("--kernels", arguments.kernels,
                                          "host and device time of launches on --device: a summary and the ten longest");
-    const Option all = verb.add_flag("--all", arguments.all, "with --kernels: every launch, in order");
-    all.needs(kernels);
-    const Option stream =
+    CLI::Option* all = verb.add_flag("--all", arguments.all, "with --kernels: every launch, in order");
+    all->needs(kernels);
+    CLI::Option* stream =
         verb.add_flag("--stream", arguments.stream, "every operator in order, as eager PyTorch dispatches it");
     add_data_options(verb, arguments.output);
-    const Verb group = verb.add_option_group("With --kernels");
+    CLI::App& group = *verb.add_option_group("With --kernels");
     add_run_options(group, arguments.run);
-    group.get_option("--device").required(false);
+    group.get_option("--device")->required(false);
     // Options without effect on the requested form are errors.
-    for (const Option option : group.get_options()) option.needs(kernels);
-    for (const Option form : {kernels, stream}) depth.excludes(form);
-    stream.excludes(kernels);
+    for (CLI::Option* option : group.get_options()) option->needs(kernels);
+    for (CLI::Option* form : {kernels, stream}) depth->excludes(form);
+    stream->excludes(kernels);
 }
 
 }  // namespace ftax::cli

@@ -46,13 +46,13 @@ std::string option_entry(const OptionOfCommand& option) {
     return text + roff(option.description) + "\n";
 }
 
-std::string manual(Verb app) {
+std::string manual(const CLI::App& app) {
     std::string text = fmt::format(
         ".TH FTAX 1 \"\" \"ftax {}\" \"User Commands\"\n.SH NAME\nftax \\- latency of neural "
         "networks on GPUs under a given framework\n.SH SYNOPSIS\n",
         FTAX_VERSION);
     const std::vector<Command> commands = command_tree(app);
-    text += synopsis(commands.front()) + ".SH DESCRIPTION\n" + roff(app.description()) + "\n";
+    text += synopsis(commands.front()) + ".SH DESCRIPTION\n" + roff(app.get_description()) + "\n";
     for (const OptionOfCommand& option : commands.front().options) text += option_entry(option);
     text += ".SH COMMANDS\n";
     for (const Command& command : commands) {
@@ -63,7 +63,7 @@ std::string manual(Verb app) {
         for (const OptionOfCommand& option : command.options) text += option_entry(option);
     }
     // The footer of --help: sections of a title and indented lines.
-    std::istringstream footer(app.footer());
+    std::istringstream footer(app.get_footer());
     bool literal = false;
     for (std::string line; std::getline(footer, line);) {
         const bool indented = line.starts_with("  ");
@@ -81,10 +81,10 @@ std::string manual(Verb app) {
 
 }  // namespace
 
-void setup_manual(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("manual", "print the man page: ftax manual | man -l -");
-    verb.callback([app, &action] {
-        action = [app] {
+void setup_manual(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("manual", "print the man page: ftax manual | man -l -");
+    verb.callback([&app, &action] {
+        action = [&app] {
             write_standard_output(manual(app));
             return 0;
         };

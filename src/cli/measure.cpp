@@ -58,16 +58,16 @@ int measure_models(const MeasureArguments& arguments) {
 
 }  // namespace
 
-void setup_measure(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("measure", "measure this machine: operators, their dispatch, whole models");
+void setup_measure(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("measure", "measure this machine: operators, their dispatch, whole models");
     verb.require_subcommand(1);
     const auto arguments = std::make_shared<MeasureArguments>();
 
-    const Verb kernels = verb.add_subcommand("kernels", "device time of a designed set of operators");
-    const Verb dispatch = verb.add_subcommand("dispatch", "host time of asynchronous calls, by operator");
+    CLI::App& kernels = *verb.add_subcommand("kernels", "device time of a designed set of operators");
+    CLI::App& dispatch = *verb.add_subcommand("dispatch", "host time of asynchronous calls, by operator");
     add_bench_options(kernels, arguments->bench);
-    for (const Verb operators : {kernels, dispatch})
-        operators.add_flag("--list", arguments->list, "print the operators as JSON lines instead of measuring them");
+    for (CLI::App* operators : {&kernels, &dispatch})
+        operators->add_flag("--list", arguments->list, "print the operators as JSON lines instead of measuring them");
     kernels.callback([arguments, &action] {
         action = [arguments] { return measure_kernels(*arguments, bench::Mode::device_hot); };
     });
@@ -77,9 +77,9 @@ void setup_measure(Verb app, Action& action) {
         action = [arguments] { return measure_kernels(*arguments, bench::Mode::host_dispatch); };
     });
 
-    const Verb model = verb.add_subcommand("model", "whole networks, end to end; on a GPU also host and device time");
-    model.add_option("MODEL", arguments->models, "zoo names or files (.onnx .pt2 .txt)").required();
-    model.add_option("--batch", arguments->batches, "batch sizes: 1,2,4:128:x2").capture_default_str();
+    CLI::App& model = *verb.add_subcommand("model", "whole networks, end to end; on a GPU also host and device time");
+    model.add_option("MODEL", arguments->models, "zoo names or files (.onnx .pt2 .txt)")->required();
+    model.add_option("--batch", arguments->batches, "batch sizes: 1,2,4:128:x2")->capture_default_str();
     model.add_option("--dim", arguments->dims, "value of a dynamic dimension, e.g. seq=128");
     model.add_flag("--channels-last", arguments->bench.channels_last, "run convolutions on NHWC activations");
     add_bench_options(model, arguments->bench);

@@ -232,28 +232,28 @@ int run_nas(const NasArguments& arguments) {
 
 }  // namespace
 
-void setup_nas(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("nas", "latency of many architectures of a search space");
+void setup_nas(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("nas", "latency of many architectures of a search space");
     NasArguments& arguments = run_with(verb, action, run_nas);
     verb.add_option("--space", arguments.space, fmt::format("search space: {}", fmt::join(nas::space_names(), ", ")))
-        .required();
-    verb.add_option("ARCHS", arguments.architectures, "CSV with a column arch").required();
+        ->required();
+    verb.add_option("ARCHS", arguments.architectures, "CSV with a column arch")->required();
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
     verb.add_option("--dim", arguments.dims, "value of a symbolic dimension of the space, e.g. seq=512")
-        .allow_extra_args(false)
-        .type_name("NAME=N");
+        ->allow_extra_args(false)
+        ->type_name("NAME=N");
     verb.add_option(
             "-o,--output", arguments.output,
-            "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output",
-            "FILE")
-        .capture_default_str();
-    verb.add_option("--top", arguments.top, "keep only the best K: by --score, else the fastest", "K");
+            "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output")
+        ->type_name("FILE")
+        ->capture_default_str();
+    verb.add_option("--top", arguments.top, "keep only the best K: by --score, else the fastest")->type_name("K");
     verb.add_option("--max-latency", arguments.max_latency_ms,
-                    "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)",
-                    "TIME")
-        .with_unit({{"us", 1e-3}, {"ms", 1}, {"s", 1e3}});
-    verb.add_option("--score", arguments.score, "column of ARCHS with a score to maximise", "COLUMN");
+                    "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)")
+        ->type_name("TIME")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}));
+    verb.add_option("--score", arguments.score, "column of ARCHS with a score to maximise")->type_name("COLUMN");
     verb.add_flag("--pareto", arguments.pareto, "keep only Pareto-optimal architectures in latency and score");
     // Two flags instead of one with two names: CLI11 sets an optional flag that is not given to false.
     verb.add_flag_callback(
@@ -261,8 +261,8 @@ void setup_nas(Verb app, Action& action) {
         "the host waits for the device after each block (default: as the space was measured)");
     verb.add_flag_callback(
             "--no-waits", [&arguments] { arguments.waits = false; }, "the host runs ahead of the device")
-        .excludes(verb.get_option("--waits"));
-    verb.add_option("--threads", arguments.threads, "threads to cost on; 0: all cores", "N");
+        ->excludes(verb.get_option("--waits"));
+    verb.add_option("--threads", arguments.threads, "threads to cost on; 0: all cores")->type_name("N");
 }
 
 }  // namespace ftax::cli

@@ -51,21 +51,23 @@ Capture::~Capture() {
     captured = {};
 }
 
-void add_json_option(Verb verb, OutputArguments& arguments) {
-    verb.add_option("--json", arguments.json, "write JSON to a file, or to standard output (-)", "FILE")
-        .expected(0, 1)
-        .default_str(std::string(standard_output));
+void add_json_option(CLI::App& verb, OutputArguments& arguments) {
+    verb.add_option("--json", arguments.json, "write JSON to a file, or to standard output (-)")
+        ->type_name("FILE")
+        ->expected(0, 1)
+        ->default_str(std::string(standard_output));
 }
 
-void add_data_options(Verb verb, OutputArguments& arguments) {
+void add_data_options(CLI::App& verb, OutputArguments& arguments) {
     add_json_option(verb, arguments);
-    verb.add_option("--csv", arguments.csv, "write CSV to a file, or to standard output (-)", "FILE")
-        .expected(0, 1)
-        .default_str(std::string(standard_output));
+    verb.add_option("--csv", arguments.csv, "write CSV to a file, or to standard output (-)")
+        ->type_name("FILE")
+        ->expected(0, 1)
+        ->default_str(std::string(standard_output));
 }
 
-Option add_html_option(Verb verb, OutputArguments& arguments, const std::string& what) {
-    return verb.add_option("--html", arguments.html, "write a page " + what, "FILE");
+CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const std::string& what) {
+    return verb.add_option("--html", arguments.html, "write a page " + what)->type_name("FILE");
 }
 
 void write_result(const OutputArguments& arguments, const Forms& forms) {

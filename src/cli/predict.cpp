@@ -99,21 +99,21 @@ int run_predict(const PredictArguments& arguments) {
 
 }  // namespace
 
-void setup_predict(Verb app, Action& action) {
-    const Verb verb =
-        app.add_subcommand("predict", "predict latency per batch, its bottleneck, and the crossover batch");
+void setup_predict(CLI::App& app, Action& action) {
+    CLI::App& verb =
+        *app.add_subcommand("predict", "predict latency per batch, its bottleneck, and the crossover batch");
     PredictArguments& arguments = run_with(verb, action, run_predict);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
     verb.add_option("--measured", arguments.measured,
-                    "measured latency to explain, such as 12ms, or measured rows to compare with the predictions (CSV)",
-                    "TIME|ROWS.csv");
+                    "measured latency to explain, such as 12ms, or measured rows to compare with the predictions (CSV)")
+        ->type_name("TIME|ROWS.csv");
     verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
                   "list the runs whose measurement would narrow the intervals most");
-    verb.add_option("--trace", arguments.output.trace, "write the timeline of the last batch for ui.perfetto.dev",
-                    "FILE");
-    verb.add_option("--svg", arguments.output.svg, "write the chart of latency against batch", "FILE");
+    verb.add_option("--trace", arguments.output.trace, "write the timeline of the last batch for ui.perfetto.dev")
+        ->type_name("FILE");
+    verb.add_option("--svg", arguments.output.svg, "write the chart of latency against batch")->type_name("FILE");
     add_html_option(verb, arguments.output, "with chart, predictions and launches");
     add_data_options(verb, arguments.output);
 }

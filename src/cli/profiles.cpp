@@ -98,17 +98,17 @@ int run_show(const ProfilesArguments& arguments) {
 
 }  // namespace
 
-void setup_profiles(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
+void setup_profiles(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
     const auto arguments = std::make_shared<ProfilesArguments>();
-    const Verb list = add_part(verb, action, arguments, "list", "all profiles and their versions (default)", run_list);
-    const Verb show =
+    CLI::App& list = add_part(verb, action, arguments, "list", "all profiles and their versions (default)", run_list);
+    CLI::App& show =
         add_part(verb, action, arguments, "show", "parameters of one profile, each with its source", run_show);
     show.add_option("PROFILE", arguments->name,
                     "a device, FRAMEWORK[@HOST], or a host profile of single calls[@DEVICE]")
-        .required();
-    for (const Verb part : {list, show, add_part(verb, action, arguments, "", "", run_list)})
-        add_json_option(part, arguments->output);
+        ->required();
+    for (CLI::App* part : {&list, &show, &add_part(verb, action, arguments, "", "", run_list)})
+        add_json_option(*part, arguments->output);
 }
 
 }  // namespace ftax::cli

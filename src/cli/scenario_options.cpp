@@ -7,90 +7,94 @@
 
 namespace ftax::cli {
 
-void add_model_options(Verb verb, ModelArguments& arguments) {
+void add_model_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("MODEL", arguments.model,
                     "a file (.onnx .pt2 .pt .txt config.json) or a built-in name (`ftax models`)")
-        .required();
+        ->required();
     add_import_options(verb, arguments);
 }
 
-void add_import_options(Verb verb, ModelArguments& arguments) {
+void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     // One value per occurrence, so that MODEL may follow.
     const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* description) {
-        return verb.add_option(name, values, description).allow_extra_args(false);
+        return verb.add_option(name, values, description)->allow_extra_args(false);
     };
-    repeatable("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128").type_name("NAME=N");
-    repeatable("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224").type_name("INPUT:DIMS");
+    repeatable("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
+    repeatable("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
     verb.add_option("--input", arguments.inputs,
-                    "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5",
-                    "TYPE:DIMS,...");
-    repeatable("--trip", arguments.trips, "trip count of a loop").type_name("LOOP=N");
+                    "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5")
+        ->type_name("TYPE:DIMS,...");
+    repeatable("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
     repeatable("--branch", arguments.branches, "branch of an If whose condition depends on data")
-        .type_name("IF=then|else");
+        ->type_name("IF=then|else");
     verb.add_option("--kv-cache", arguments.cache,
-                    "KV cache of a decoder built from config.json: dynamic, static or paged (default: dynamic)",
-                    "KIND");
-    verb.add_option("--kv-precision", arguments.cache_type, "precision of keys and values: fp32, fp16, bf16 or fp8",
-                    "TYPE");
+                    "KV cache of a decoder built from config.json: dynamic, static or paged (default: dynamic)")
+        ->type_name("KIND");
+    verb.add_option("--kv-precision", arguments.cache_type, "precision of keys and values: fp32, fp16, bf16 or fp8")
+        ->type_name("TYPE");
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
-        .one_of({"memory-bound", "error"})
-        .capture_default_str();
+        ->check(CLI::IsMember({"memory-bound", "error"}))
+        ->capture_default_str();
     verb.add_flag("--strict", arguments.strict,
                   "refuse models of unknown versions, and profiles of another GPU, framework or host");
     verb.add_option("--max-bytes", arguments.limits.max_bytes, "maximum size of a model file in bytes")
-        .capture_default_str();
-    verb.add_option("--max-nodes", arguments.limits.max_nodes, "maximum number of operators").capture_default_str();
+        ->capture_default_str();
+    verb.add_option("--max-nodes", arguments.limits.max_nodes, "maximum number of operators")->capture_default_str();
 }
 
-void add_run_options(Verb verb, RunArguments& arguments, std::string_view several) {
+void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view several) {
     verb.add_option("--device", arguments.device, fmt::format("GPU (`ftax devices`) or a datasheet file{}", several))
-        .required();
+        ->required();
     verb.add_option("--framework", arguments.framework, fmt::format("framework (`ftax frameworks`){}", several))
-        .capture_default_str()
-        .each([&](const std::string&) { arguments.framework_given = true; });
+        ->capture_default_str()
+        ->each([&](const std::string&) { arguments.framework_given = true; });
     verb.add_option("--precision", arguments.precision,
                     fmt::format("precision of weights and activations{}: {} (default: that of the model's weights)",
                                 several, fmt::join(precision_names(), ", ")));
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
-    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)", "ROWS.csv");
-    verb.add_option("--models", arguments.models, "folder with the model files of these rows (NAME.pt2, .onnx…)",
-                    "FOLDER");
+    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)")
+        ->type_name("ROWS.csv");
+    verb.add_option("--models", arguments.models, "folder with the model files of these rows (NAME.pt2, .onnx…)")
+        ->type_name("FOLDER");
     verb.add_option("--profile,--device-profile", arguments.device_profile,
-                    "fitted device parameters instead of the built-in ones", "FILE");
-    verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones",
-                    "FILE");
+                    "fitted device parameters instead of the built-in ones")
+        ->type_name("FILE");
+    verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones")
+        ->type_name("FILE");
     verb.add_flag("--channels-last", arguments.options.channels_last, "run convolutions on NHWC activations");
     verb.add_option("--cudnn", arguments.options.libraries.cudnn,
-                    "cuDNN version: 7 (CUDA 10), 8, or 9 (PyTorch 2.4 and later)", "VERSION")
-        .capture_default_str();
+                    "cuDNN version: 7 (CUDA 10), 8, or 9 (PyTorch 2.4 and later)")
+        ->type_name("VERSION")
+        ->capture_default_str();
     verb.add_flag("--synchronized", arguments.options.synchronized,
                   "each run waits for the previous one, like single requests (default: back to back, like benchmarks)");
     verb.add_flag("--copies", arguments.options.copies,
                   "include copies of inputs from, and outputs to, pageable host memory");
     verb.add_option("--padding", arguments.options.padding,
                     "share of padded tokens, skipped by frameworks with nested tensors")
-        .range(0.0, 1.0);
+        ->check(CLI::Range(0.0, 1.0));
 }
 
-void add_choice_options(Verb verb, ChoiceArguments& arguments) {
-    verb.get_option("--device").required(false);  // a price file also lists devices
-    verb.add_option("--tp", arguments.tensor_parallel, "tensor parallelism: cards per layer, e.g. 1,2,4,8", "LIST")
-        .capture_default_str();
+void add_choice_options(CLI::App& verb, ChoiceArguments& arguments) {
+    verb.get_option("--device")->required(false);  // a price file also lists devices
+    verb.add_option("--tp", arguments.tensor_parallel, "tensor parallelism: cards per layer, e.g. 1,2,4,8")
+        ->type_name("LIST")
+        ->capture_default_str();
     verb.add_option("--price", arguments.prices,
                     "dollars per hour of one card: a number, one per device, or a file with the columns device "
-                    "and dollars_per_hour",
-                    "LIST|FILE.csv");
-    verb.add_option("--slo", arguments.level, "limits to keep: ttft=500ms,tpot=50ms,latency=2s", "LIMITS");
+                    "and dollars_per_hour")
+        ->type_name("LIST|FILE.csv");
+    verb.add_option("--slo", arguments.level, "limits to keep: ttft=500ms,tpot=50ms,latency=2s")->type_name("LIMITS");
     verb.add_option(
-        "--sort", arguments.sort,
-        fmt::format("ranking criterion: {} (default: cost with --price, throughput with --slo, else latency)",
-                    fmt::join(report::criterion_names(), ", ")),
-        "KEY");
-    verb.add_option("--top", arguments.top, "show only the best N rows (default: all)", "N");
+            "--sort", arguments.sort,
+            fmt::format("ranking criterion: {} (default: cost with --price, throughput with --slo, else latency)",
+                        fmt::join(report::criterion_names(), ", ")))
+        ->type_name("KEY");
+    verb.add_option("--top", arguments.top, "show only the best N rows (default: all)")->type_name("N");
 }
 
-void add_batch_option(Verb verb, std::string& batches, const std::string& note) {
-    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50" + note, "LIST");
+void add_batch_option(CLI::App& verb, std::string& batches, const std::string& note) {
+    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50" + note)->type_name("LIST");
 }
 
 }  // namespace ftax::cli

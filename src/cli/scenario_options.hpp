@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/cli/options.hpp"
+#include "src/cli/verbs.hpp"
 #include "src/scenario/combinations.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -10,15 +10,15 @@
 namespace ftax::cli {
 using namespace scenario;
 
-void add_model_options(Verb verb, ModelArguments& arguments);
+void add_model_options(CLI::App& verb, ModelArguments& arguments);
 /// All of the above but the positional MODEL.
-void add_import_options(Verb verb, ModelArguments& arguments);
+void add_import_options(CLI::App& verb, ModelArguments& arguments);
 /// `several` says where lists are taken.
-void add_run_options(Verb verb, RunArguments& arguments, std::string_view several = "");
+void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view several = "");
 /// After add_run_options: device, framework and precision become lists, with --tp, and --price, --slo, --sort and --top
 /// rank all combinations.
-void add_choice_options(Verb verb, ChoiceArguments& arguments);
+void add_choice_options(CLI::App& verb, ChoiceArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
-void add_batch_option(Verb verb, std::string& batches, const std::string& note = " (default: 1)");
+void add_batch_option(CLI::App& verb, std::string& batches, const std::string& note = " (default: 1)");
 
 }  // namespace ftax::cli

@@ -23,12 +23,13 @@ int run_schema(const SchemaArguments& arguments) {
 
 }  // namespace
 
-void setup_schema(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("schema", "print the JSON schema of a command's --json output");
+void setup_schema(CLI::App& app, Action& action) {
+    CLI::App& verb = *app.add_subcommand("schema", "print the JSON schema of a command's --json output");
     std::vector<std::string> commands;
     const nlohmann::ordered_json all = schemas();
     for (const auto& [name, schema] : all.items()) commands.push_back(name);
-    verb.add_option("COMMAND", run_with(verb, action, run_schema).command, "command (default: all)").one_of(commands);
+    verb.add_option("COMMAND", run_with(verb, action, run_schema).command, "command (default: all)")
+        ->check(CLI::IsMember(commands));
 }
 
 }  // namespace ftax::cli

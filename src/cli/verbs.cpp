@@ -32,31 +32,32 @@ Environment:
   FTAX_PYTHON    Python interpreter used to measure frameworks
   FTAX_DATA      directory laid out like data/ whose profiles override the built-in ones)";
 
-void add_quiet(Verb app) {
-    for (const Verb verb : app.subcommands()) {
-        verb.add_flag_callback(
+void add_quiet(CLI::App& app) {
+    for (CLI::App* verb : app.get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); })) {
+        verb->add_flag_callback(
             "-q,--quiet", [] { scenario::limit_notices(scenario::Notices::of_the_answer); },
             "suppress progress, and all warnings that do not affect the result");
-        add_quiet(verb);
+        add_quiet(*verb);
     }
 }
 
 #if !defined FTAX_WITH_FIT && !defined FTAX_FIT_PROGRAM
 /// Adds a verb that needs the solvers to a build without them: it always fails with an explanation.
-void setup_without_fit(Verb app, Action& action, const std::string& name, const std::string& purpose) {
-    const Verb verb = app.add_subcommand(name, purpose + " (not in this build)");
-    verb.take_all([&action, name] {
+void setup_without_fit(CLI::App& app, Action& action, const std::string& name, const std::string& purpose) {
+    CLI::App& verb = *app.add_subcommand(name, purpose + " (not in this build)");
+    verb.prefix_command();
+    verb.parse_complete_callback([&action, name] {
         action = [name]() -> int {
             throw Error(ErrorCode::refused,
                         name + " is not in this build; configure it with -DFTAX_BUILD_FIT=ON, which needs Ceres");
         };
     });
 }
-void setup_calibrate(Verb app, Action& action) {
+void setup_calibrate(CLI::App& app, Action& action) {
     setup_without_fit(app, action, "calibrate",
                       "measure this machine, fit its profiles, validate them on whole networks");
 }
-void setup_fit(Verb app, Action& action) {
+void setup_fit(CLI::App& app, Action& action) {
     setup_without_fit(app, action, "fit", "fit a device profile to measured operators and models");
 }
 #endif
@@ -101,7 +102,7 @@ bool stands_alone(std::string_view word) {
     return find_verb(word) && word != "completion" && word != "manual";
 }
 
-void setup_verbs(Verb app, Action& action, std::string_view first_word) {
+void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
     app.description("Predicts the latency of a neural network on a GPU under a given framework.");
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);

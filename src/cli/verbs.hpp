@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -7,8 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "src/cli/options.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::cli {
@@ -21,7 +22,7 @@ using Action = std::function<int()>;
 [[nodiscard]] int gate(std::optional<double> mape_percent, double max_mape_percent);
 inline constexpr int interrupted = 1;  ///< exit code
 
-using Setup = void(Verb app, Action& action);
+using Setup = void(CLI::App& app, Action& action);
 
 /// Each function adds one verb to the program; parsing the verb sets `action`. One file per verb.
 Setup setup_predict, setup_crossover, setup_compare, setup_explore, setup_headroom, setup_generate, setup_serve,
@@ -33,7 +34,7 @@ Setup setup_calibrate, setup_fit;
 
 /// Returns the arguments that the verb's options fill; they live as long as the verb and are passed to `run`.
 template <class Arguments>
-Arguments& run_with(Verb verb, Action& action, int (*run)(const Arguments&)) {
+Arguments& run_with(CLI::App& verb, Action& action, int (*run)(const Arguments&)) {
     const auto arguments = std::make_shared<Arguments>();
     verb.callback([arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
     return *arguments;
@@ -41,9 +42,9 @@ Arguments& run_with(Verb verb, Action& action, int (*run)(const Arguments&)) {
 
 /// Adds a part of a verb whose parts share their arguments; the part without a name is what the verb does alone.
 template <class Arguments>
-Verb add_part(Verb verb, Action& action, const std::shared_ptr<Arguments>& arguments, const std::string& name,
-              const std::string& description, int (*run)(const Arguments&)) {
-    const Verb part = name.empty() ? verb : verb.add_subcommand(name, description);
+CLI::App& add_part(CLI::App& verb, Action& action, const std::shared_ptr<Arguments>& arguments, const std::string& name,
+                   const std::string& description, int (*run)(const Arguments&)) {
+    CLI::App& part = name.empty() ? verb : *verb.add_subcommand(name, description);
     part.callback([arguments, run, &action] {
         if (!action) action = [arguments, run] { return run(*arguments); };
     });
@@ -55,17 +56,21 @@ Verb add_part(Verb verb, Action& action, const std::shared_ptr<Arguments>& argum
 
 /// Adds the verb named by `first_word` of the command line, to avoid the startup cost of the other verbs' options. Adds
 /// all verbs, in help order, if it names none or one that describes all.
-void setup_verbs(Verb app, Action& action, std::string_view first_word);
+void setup_verbs(CLI::App& app, Action& action, std::string_view first_word);
+
+/// Parses the words after the program's name and runs the callbacks of the verb; returns false if help or version were
+/// printed. Throws Error{usage} naming an unknown command or option, with similar names.
+[[nodiscard]] bool parse(CLI::App& app, std::vector<std::string> words);
 
 /// Destinations of a result's forms other than the table: a path, "-" for standard output, or empty for none.
 struct OutputArguments {
     std::string json, csv, html, svg, trace, predictions;
 };
 
-void add_json_option(Verb verb, OutputArguments& arguments);
-void add_data_options(Verb verb, OutputArguments& arguments);  ///< JSON and CSV
+void add_json_option(CLI::App& verb, OutputArguments& arguments);
+void add_data_options(CLI::App& verb, OutputArguments& arguments);  ///< JSON and CSV
 /// `what`: contents of the page, for the help text.
-Option add_html_option(Verb verb, OutputArguments& arguments, const std::string& what);
+CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const std::string& what);
 
 /// Output forms of a result, produced on demand in this order, the table last.
 struct Forms {

@@ -14,7 +14,6 @@
 
 #include "ftax/error.hpp"
 #include "src/cli/in_process.hpp"
-#include "src/cli/options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/scenario/scenario.hpp"
 #include "tests/recorded/recorded.hpp"
@@ -122,12 +121,12 @@ std::vector<std::string> outcome(const std::string& line) {
     {
         const Redirected standard_output(stdout, said + ".out"), standard_error(stderr, said + ".err");
         try {
-            const cli::CommandLine command_line("ftax");
+            CLI::App app("", "ftax");
             cli::Action action;
-            cli::setup_verbs(command_line.root(), action, words.front());
+            cli::setup_verbs(app, action, words.front());
             scenario::limit_notices(scenario::Notices::all);  // -q of the command before holds
             scenario::forget_warnings();
-            if (!command_line.parse(words)) throw Error(ErrorCode::usage, "no command");
+            if (!cli::parse(app, words)) throw Error(ErrorCode::usage, "no command");
             const cli::Capture capture(result, true);
             messages.add(action ? action() : -1);
         } catch (const Error& error) {
