@@ -97,9 +97,8 @@ struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
     std::int64_t elements = 0;  ///< elements of the largest operand
     std::int64_t rows = 1;      ///< independent rows (softmax, norms, reductions); planes (batch norms; those a thread
-                                ///< walks over in resize); parts (concat)
-    std::int64_t row_length = 1;  ///< elements of a row, of a window (pool), of the largest part (concat); output
-                                  ///< pixels of a plane (resize)
+                                ///< walks over in resize)
+    std::int64_t row_length = 1;  ///< elements of a row, of a window (pool); output pixels of a plane (resize)
     std::int64_t read_bytes = 0;  ///< each operand once, broadcast operands unexpanded
     std::int64_t write_bytes = 0;
     int element_bytes = 4;

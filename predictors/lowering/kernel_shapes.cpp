@@ -433,7 +433,6 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         shape.elements = std::max(shape.elements, elements);
     }
     const std::int64_t output_elements = shape.elements;
-    std::int64_t largest_read_bytes = 0;
     for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
         const TensorId id = kernel.reads[i];
         std::int64_t bytes = read_bytes(graph, schedule, bound, id);
@@ -457,7 +456,6 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         constexpr std::int64_t single_value = 8;
         shape.vectorized = shape.vectorized && (bytes == shape.write_bytes || bytes <= single_value);
         shape.read_bytes = checked_add(shape.read_bytes, bytes);
-        largest_read_bytes = std::max(largest_read_bytes, bytes);
     }
     if (largest == no_tensor) return shape;
     shape.element_bytes = element_bytes(schedule, largest);
@@ -537,8 +535,6 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         if (shape.cls == kernels::MemoryClass::concat) {
             const auto in_rows = [&](TensorId part) { return graph.tensors[part].strides.empty(); };
             shape.vectorized = kernel.torch >= 210 && std::ranges::all_of(kernel.reads, in_rows);
-            shape.rows = static_cast<std::int64_t>(kernel.reads.size());
-            shape.row_length = largest_read_bytes / shape.element_bytes;
         }
     }
     // Vectorised since 2.6. Source: PyTorch pull request 137053; aten/src/ATen/native/cuda/Copy.cu, 2.11.

@@ -97,18 +97,11 @@ void warn_of_units(std::span<const report::ValidatedRow> rows, const Warn& warn)
     }
 }
 
-std::optional<FrameworkProfile> given_host(const ValidationArguments& arguments) {
-    const std::string& path = arguments.framework_profile;
-    if (path.empty()) return std::nullopt;
-    return parse_framework_profile(read_file(path), escape_terminal(path));
-}
-
 /// Warns of files with host costs that no row uses.
-void warn_of_unused_hosts(const ValidationArguments& arguments, bool operators,
-                          const std::set<report::UsedProfile>& profiles, const Warn& warn) {
+void warn_of_unused_hosts(const ValidationArguments& arguments, const std::optional<FrameworkProfile>& host,
+                          bool operators, const std::set<report::UsedProfile>& profiles, const Warn& warn) {
     if (!operators && !arguments.host_profile.empty())
         warn({"--host-profile is ignored: it applies to rows of operators (rows of models: --framework-profile)"});
-    const auto host = given_host(arguments);
     if (host && operators)
         warn({"--framework-profile is ignored: it applies to rows of models (rows of operators: --host-profile)"});
     else if (host && !std::ranges::count(profiles, host->framework, &report::UsedProfile::name))
@@ -116,9 +109,10 @@ void warn_of_unused_hosts(const ValidationArguments& arguments, bool operators,
 }
 
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
-                                                  const ValidationArguments& arguments, const Warn& warn,
+                                                  const ValidationArguments& arguments,
+                                                  const std::optional<FrameworkProfile>& host, const Warn& warn,
                                                   const Watch& watch, std::set<report::UsedProfile>& profiles) {
-    RowPredictor predictor(arguments.models, arguments.device_profile, {}, given_host(arguments));
+    RowPredictor predictor(arguments.models, arguments.device_profile, {}, host);
     warn_of_versions<Measurement>(file.rows, warn);
     if (!arguments.anchor.empty()) {
         const auto anchors = usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn);
@@ -134,10 +128,11 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
 }
 
 std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile<LanguageMeasurement>& file,
-                                                           const ValidationArguments& arguments, const Warn& warn,
-                                                           const Watch& watch,
+                                                           const ValidationArguments& arguments,
+                                                           const std::optional<FrameworkProfile>& host,
+                                                           const Warn& warn, const Watch& watch,
                                                            std::set<report::UsedProfile>& profiles) {
-    const auto profile = [host = given_host(arguments)](const std::string& name) {
+    const auto profile = [&](const std::string& name) {
         return host && host->framework == name ? *host : framework_profile(name);
     };
     LanguagePredictor predictor(arguments.device_profile, profile, arguments.models);
@@ -198,6 +193,9 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     };
     Validation result{read_csv(arguments.rows), {}, {}};
     std::set<report::UsedProfile> profiles;
+    std::optional<FrameworkProfile> host;
+    if (const std::string& path = arguments.framework_profile; !path.empty())
+        host = parse_framework_profile(read_file(path), escape_terminal(path));
     const bool operators = holds_operators(result.table);
     if (operators) {
         auto file = read_operator_measurements(std::move(result.table));
@@ -205,14 +203,14 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
         result.table = std::move(file.table);
     } else if (holds_language_models(result.table)) {
         auto file = read_language_measurements(std::move(result.table));
-        result.rows = validate_language_models(file, arguments, warn, watch, profiles);
+        result.rows = validate_language_models(file, arguments, host, warn, watch, profiles);
         result.table = std::move(file.table);
     } else {
         auto file = read_model_measurements(std::move(result.table));
-        result.rows = validate_models(file, arguments, warn, watch, profiles);
+        result.rows = validate_models(file, arguments, host, warn, watch, profiles);
         result.table = std::move(file.table);
     }
-    warn_of_unused_hosts(arguments, operators, profiles, warn);
+    warn_of_unused_hosts(arguments, host, operators, profiles, warn);
     warn_of_units(result.rows, warn);
     const std::string by = !arguments.by.empty() ? arguments.by
                            : operators           ? "gpu,op,precision"
