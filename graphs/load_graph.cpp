@@ -7,7 +7,6 @@
 #include <map>
 #include <sstream>
 
-#include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "graphs/config/import_config.hpp"
@@ -19,6 +18,7 @@
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/size_checks.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -67,22 +67,19 @@ Graph load_config(std::string_view text, const std::string& path, const ImportOp
     std::error_code ignored;
     const auto found = std::filesystem::status(name, ignored).type();
     if (found == file_type::directory) {
-        throw Error(ErrorCode::usage, fmt::format("{}: a model is a file, this is a folder without config.json", name));
+        throw_error(ErrorCode::usage, "{}: a model is a file, this is a folder without config.json", name);
     }
     if (found == file_type::fifo || found == file_type::character) {
-        throw Error(ErrorCode::usage, fmt::format("{}: a model is a file, this is a {}", name,
-                                                  found == file_type::fifo ? "pipe" : "device"));
+        throw_error(ErrorCode::usage, "{}: a model is a file, this is a {}", name,
+                    found == file_type::fifo ? "pipe" : "device");
     }
     const std::vector<std::string> near = near_names(name, zoo_names());
     constexpr std::array<std::string_view, 6> suffixes{".onnx", ".pt2", ".pt", ".pth", ".txt", ".json"};
     const bool is_path = std::ranges::any_of(suffixes, [&](auto suffix) { return name.ends_with(suffix); });
-    throw Error(
-        ErrorCode::usage,
-        fmt::format(
-            "no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
-            near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
-            is_path ? ""
-                    : "; give the config.json of a model on Hugging Face, or export the model (docs/exporting.md)"));
+    throw_error(
+        ErrorCode::usage, "no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
+        near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
+        is_path ? "" : "; give the config.json of a model on Hugging Face, or export the model (docs/exporting.md)");
 }
 
 Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
@@ -94,7 +91,7 @@ Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
 }
 
 Graph load_zoo(std::string_view name, const ImportOptions& options) {
-    if (name.empty()) throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
+    if (name.empty()) throw_error(ErrorCode::usage, "the zoo holds {}", fmt::join(zoo_names(), ", "));
     if (const auto known = zoo_name(name)) {
         for (const EmbeddedFile& file : embedded_files()) {
             if (name_of_file(file.path) == *known) return load_embedded(file, options);
@@ -107,7 +104,7 @@ bool holds_torchscript(const std::string& path, const ImportOptions& options) {
     try {
         return is_torchscript(Archive(path, options.max_bytes));
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+        throw_error(error.code(), "{}: {}", path, error.what());
     }
 }
 
@@ -115,8 +112,8 @@ bool holds_torchscript(const std::string& path, const ImportOptions& options) {
 Graph load_file(const std::string& path, const ImportOptions& options, bool keep_batch) {
     const MappedFile file(path);
     if (file.bytes().size() > options.max_bytes) {
-        throw Error(ErrorCode::limit, fmt::format("{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(),
-                                                  options.max_bytes));
+        throw_error(ErrorCode::limit, "{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(),
+                    options.max_bytes);
     }
     const FileFormat format = format_of(file.bytes());
     if (format == FileFormat::zip)
@@ -127,12 +124,10 @@ Graph load_file(const std::string& path, const ImportOptions& options, bool keep
     if (format == FileFormat::json) return load_config(file.bytes(), path, options);
     if (format == FileFormat::text) return parse_text_graph(file.bytes(), path);
     if (format == FileFormat::pickle)
-        throw Error(ErrorCode::model,
-                    fmt::format("{}: a pickle, not a graph; export the model with torch.export.save", path));
-    throw Error(
-        ErrorCode::model,
-        fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript, config.json and text graphs", path,
-                    description_of(format)));
+        throw_error(ErrorCode::model, "{}: a pickle, not a graph; export the model with torch.export.save", path);
+    throw_error(ErrorCode::model,
+                "{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript, config.json and text graphs", path,
+                description_of(format));
 }
 
 void vary_fixed_batch(Graph& graph) {
@@ -217,9 +212,8 @@ std::optional<std::string> zoo_name(std::string_view name) {
 Graph load_graph(const std::string& model, const ImportOptions& options) {
     Graph graph = read_graph(model, options, true);
     if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1 && graph.format != "config") {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} cannot be cut for {} cards: only models built from a config.json can", graph.name,
-                                options.tensor_parallel * options.data_parallel));
+        throw_error(ErrorCode::usage, "{} cannot be cut for {} cards: only models built from a config.json can",
+                    graph.name, options.tensor_parallel * options.data_parallel);
     }
     // The importer of TorchScript has taken them: such a file has no shapes of its own.
     if (graph.format != "torchscript") {

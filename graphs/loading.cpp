@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "ftax/error.hpp"
 #include "graphs/vary_batch.hpp"
 #include "src/core/symbol_names.hpp"
 #include "src/core/symbol_range.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -50,7 +50,7 @@ const Tensor& find_input(const Graph& graph, const InputShape& shape, std::size_
         if (graph.tensors[id].name == shape.input) return graph.tensors[id];
         known.push_back(graph.tensors[id].name);
     }
-    throw Error(ErrorCode::usage, fmt::format("no input '{}'; the model has: {}", shape.input, fmt::join(known, ", ")));
+    throw_error(ErrorCode::usage, "no input '{}'; the model has: {}", shape.input, fmt::join(known, ", "));
 }
 
 /// A file exported for one batch size takes another one when the user gives its inputs another leading dimension;
@@ -68,10 +68,9 @@ void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
         const auto size = graph.expressions.constant_value(leading);
         if (!size || *size < 1 || asked == leading) continue;
         if (held && (leading != *held || asked != *wanted)) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("input {}: {} in place of {} and {} in place of {}: one batch can vary", input.name,
-                                    shapes[i].dims[0], *size, graph.expressions.to_string(*wanted),
-                                    graph.expressions.to_string(*held)));
+            throw_error(ErrorCode::usage, "input {}: {} in place of {} and {} in place of {}: one batch can vary",
+                        input.name, shapes[i].dims[0], *size, graph.expressions.to_string(*wanted),
+                        graph.expressions.to_string(*held));
         }
         held = leading;
         wanted = asked;
@@ -107,7 +106,7 @@ void replace_in_ranges(Graph& graph, const ExpressionPool& pool,
 constexpr std::size_t large_file_bytes = 16u << 20;
 
 [[noreturn]] void fail(const std::string& path, std::string_view what) {
-    throw Error(ErrorCode::model, fmt::format("{}: {}", path, what));
+    throw_error(ErrorCode::model, "{}: {}", path, what);
 }
 
 }  // namespace
@@ -172,26 +171,24 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
         const Tensor& input = find_input(graph, shape, position);
         position += shape.input.empty();
         if (!shape.value.empty()) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("input {} is a tensor: give its shape, not the value {}", input.name, shape.value));
+            throw_error(ErrorCode::usage, "input {} is a tensor: give its shape, not the value {}", input.name,
+                        shape.value);
         }
         if (shape.dims.size() != input.shape.size()) {
-            throw Error(ErrorCode::usage, fmt::format("input {} has {} dimensions, not {}", shape.input,
-                                                      input.shape.size(), shape.dims.size()));
+            throw_error(ErrorCode::usage, "input {} has {} dimensions, not {}", shape.input, input.shape.size(),
+                        shape.dims.size());
         }
         for (std::size_t i = 0; i < shape.dims.size(); ++i) {
             const Expression wanted = pool.parse(shape.dims[i]);
             const std::string held = graph.expressions.to_string(input.shape[i]);
             const std::string symbol = bare_symbol(graph.expressions, input.shape[i]);
             if (symbol.empty() && pool.to_string(wanted) != held) {
-                throw Error(
-                    ErrorCode::usage,
-                    fmt::format(
-                        "dimension {} of input {} is fixed to {} in this file; export it with a dynamic dimension", i,
-                        shape.input, held));
+                throw_error(ErrorCode::usage,
+                            "dimension {} of input {} is fixed to {} in this file; export it with a dynamic dimension",
+                            i, shape.input, held);
             }
             if (!symbol.empty() && !(replace.try_emplace(symbol, wanted).first->second == wanted)) {
-                throw Error(ErrorCode::usage, fmt::format("the shapes give {} two values", symbol));
+                throw_error(ErrorCode::usage, "the shapes give {} two values", symbol);
             }
         }
     }

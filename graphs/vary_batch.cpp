@@ -1,12 +1,10 @@
 #include "graphs/vary_batch.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
-#include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -63,10 +61,10 @@ class BatchFollower {
     };
 
     [[noreturn]] void fail(const Op& op) const {
-        throw Error(ErrorCode::usage,
-                    fmt::format("the batch of {} is fixed to {} and cannot be followed through {} ({}); export the "
-                                "model with a dynamic batch",
-                                graph_.name, held_, op.name, op.source));
+        throw_error(ErrorCode::usage,
+                    "the batch of {} is fixed to {} and cannot be followed through {} ({}); export the "
+                    "model with a dynamic batch",
+                    graph_.name, held_, op.name, op.source);
     }
 
     [[noreturn]] void stuck() const { throw NotFollowed{at_}; }
@@ -413,13 +411,12 @@ std::vector<TensorId> inputs_with_batch(const Graph& graph) {
                 held = size;
                 if (std::ranges::find(inputs, id) == inputs.end()) inputs.push_back(id);
             } else if (least_rank == 2) {
-                throw Error(ErrorCode::usage,
-                            fmt::format("the inputs of {} have no fixed leading dimension in common", graph.name));
+                throw_error(ErrorCode::usage, "the inputs of {} have no fixed leading dimension in common", graph.name);
             }
         }
     }
     if (inputs.empty()) {
-        throw Error(ErrorCode::usage, fmt::format("no input of {} has a fixed leading dimension", graph.name));
+        throw_error(ErrorCode::usage, "no input of {} has a fixed leading dimension", graph.name);
     }
     return inputs;
 }

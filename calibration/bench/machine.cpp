@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "ftax/error.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/machine.hpp"
@@ -111,7 +111,7 @@ std::string run_cuda_probe(const std::string& program) {
     std::string command = "'";
     for (const char c : program) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
     const auto [text, status] = run_command(command + "'");
-    if (status == -1) throw Error(ErrorCode::refused, fmt::format("cannot run {}", program));
+    if (status == -1) throw_error(ErrorCode::refused, "cannot run {}", program);
     if (status == 0) return text;
     throw Error(ErrorCode::refused, WIFEXITED(status)
                                         ? fmt::format("{} ended with status {}", program, WEXITSTATUS(status))

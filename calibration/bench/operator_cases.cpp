@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::bench {
 namespace {
@@ -52,8 +52,7 @@ std::string filled(std::string_view text, const OperatorCase& operator_case) {
         if (end == text.npos) break;
         const std::string name(text.substr(open + 1, end - open - 1));
         const auto found = dimensions.find(name);
-        if (found == dimensions.end())
-            throw Error(ErrorCode::usage, fmt::format("{} without {}", operator_case.op, name));
+        if (found == dimensions.end()) throw_error(ErrorCode::usage, "{} without {}", operator_case.op, name);
         result += fmt::format("{}", found->second);
     }
     return result;
@@ -91,7 +90,7 @@ std::string body(const OperatorCase& operator_case) {
                                                      "relu", "tanh", "gelu", "exp",  "sigmoid"};
     if (std::find(std::begin(pointwise), std::end(pointwise), op) != std::end(pointwise))
         return filled(pointwise_text(operator_case), operator_case);
-    throw Error(ErrorCode::usage, fmt::format("unknown operator {}", op));
+    throw_error(ErrorCode::usage, "unknown operator {}", op);
 }
 
 /// Appends the cases of a design: for each operator the names of its dimensions, then their sizes.

@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "calibration/bench/machine.hpp"
-#include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
 
 extern char** environ;
@@ -35,7 +35,7 @@ struct Scripts {
 
     Scripts() {
         if (!::mkdtemp(folder.data()))
-            throw Error(ErrorCode::usage, fmt::format("cannot create {}: {}", folder, std::strerror(errno)));
+            throw_error(ErrorCode::usage, "cannot create {}: {}", folder, std::strerror(errno));
         for (const EmbeddedFile& file : embedded_files()) {
             if (file.path.starts_with(script_folder))
                 write_file(fmt::format("{}/{}", folder, file.path.substr(script_folder.size())), file.content);
@@ -72,8 +72,7 @@ class PythonDevice : public BenchDevice {
             for (const auto& [key, value] : answer.at("environment").items()) environment_.emplace_back(key, value);
             warnings_ = answer.at("warnings").get<std::vector<std::string>>();
         });
-        if (environment_.empty())
-            throw Error(ErrorCode::refused, fmt::format("{} ended without an answer", options_.python));
+        if (environment_.empty()) throw_error(ErrorCode::refused, "{} ended without an answer", options_.python);
     }
 
     [[nodiscard]] Environment environment() const override { return environment_; }
@@ -110,7 +109,7 @@ class PythonDevice : public BenchDevice {
         write_file(job, request.dump());
         std::array<int, 2> ends{};
         if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-            throw Error(ErrorCode::limit, fmt::format("cannot create a pipe: {}", std::strerror(errno)));
+            throw_error(ErrorCode::limit, "cannot create a pipe: {}", std::strerror(errno));
         posix_spawn_file_actions_t actions;
         ::posix_spawn_file_actions_init(&actions);
         ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
@@ -128,8 +127,8 @@ class PythonDevice : public BenchDevice {
         std::optional<Error> problem;
         if (reason != 0) {
             ::close(ends[0]);
-            throw Error(ErrorCode::usage, fmt::format("cannot start {}: {}; --python names another", options_.python,
-                                                      std::strerror(reason)));
+            throw_error(ErrorCode::usage, "cannot start {}: {}; --python names another", options_.python,
+                        std::strerror(reason));
         }
         bool is_told = false;
         for (std::string unread;;) {
@@ -163,8 +162,7 @@ class PythonDevice : public BenchDevice {
         }
         if (problem) throw *problem;
         if (WIFSIGNALED(status))
-            throw Error(ErrorCode::refused,
-                        fmt::format("{} was ended by signal {}", options_.python, WTERMSIG(status)));
+            throw_error(ErrorCode::refused, "{} was ended by signal {}", options_.python, WTERMSIG(status));
         return status == 0;
     }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/cpu.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -47,8 +47,8 @@ CpuRow cpu_row(const Graph& graph, const DeviceSpec& device, std::string_view fr
 CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::string_view framework,
                const FitOptions& options) {
     if (rows.size() < fewest_rows) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} usable operators are too few to fit a CPU, it takes {}", rows.size(), fewest_rows));
+        throw_error(ErrorCode::usage, "{} usable operators are too few to fit a CPU, it takes {}", rows.size(),
+                    fewest_rows);
     }
     std::vector<HostKind> kinds;
     LogFit::Block host_block;

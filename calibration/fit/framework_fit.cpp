@@ -7,10 +7,10 @@
 #include <tuple>
 
 #include "ftax/equations.hpp"
-#include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -124,7 +124,7 @@ std::vector<HostRow> host_bound_rows(std::span<const HostRow> rows) {
 FrameworkFit fit_framework(const std::string& framework, const std::string& version,
                            std::span<const HostRow> all_rows) {
     const std::vector<HostRow> rows = host_bound_rows(all_rows);
-    if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("no rows of {}", framework));
+    if (rows.empty()) throw_error(ErrorCode::usage, "no rows of {}", framework);
 
     const FrameworkModel& model = framework_model(framework);
     const HostUnknowns shared(model, rows, {}, [&](const std::string& name, bool) {

@@ -8,8 +8,8 @@
 #include "calibration/fit/log_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
-#include "ftax/error.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -49,8 +49,7 @@ std::vector<const Row*> usable(std::span<const Row> rows, double Row::*seconds, 
         if (std::isfinite(row.*seconds) && row.*seconds > 0) result.push_back(&row);
     }
     if (result.size() < fewest) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} usable rows are too few to fit {}, it takes {}", result.size(), what, fewest));
+        throw_error(ErrorCode::usage, "{} usable rows are too few to fit {}, it takes {}", result.size(), what, fewest);
     }
     return result;
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 
@@ -36,7 +36,7 @@ std::int64_t AtenCall::axis(std::int64_t axis, std::size_t rank) const {
 }
 
 void AtenCall::fail(std::string_view what) const {
-    throw Error(ErrorCode::model, fmt::format("{} ({}): {}", excerpt(name), excerpt(target), what));
+    throw_error(ErrorCode::model, "{} ({}): {}", excerpt(name), excerpt(target), what);
 }
 
 }  // namespace ftax

@@ -1,14 +1,12 @@
 #include "graphs/aten/aten_ops.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "graphs/aten/aten_decompositions.hpp"
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -86,7 +84,7 @@ bool is_known_aten(std::string_view target) noexcept {
 
 void check_room(const Graph& graph, std::uint64_t most, std::string_view node) {
     if (graph.ops.size() < most) return;
-    throw Error(ErrorCode::limit, fmt::format("{}: more than {} operators (--max-nodes)", excerpt(node), most));
+    throw_error(ErrorCode::limit, "{}: more than {} operators (--max-nodes)", excerpt(node), most);
 }
 
 void append_aten(Graph& graph, const AtenCall& call) {

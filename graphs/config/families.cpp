@@ -1,14 +1,12 @@
 #include "graphs/config/families.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
 
-#include "ftax/error.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::config {
 namespace {
@@ -16,7 +14,7 @@ namespace {
 constexpr std::string_view table_path = "graphs/config/families.txt";
 
 [[noreturn]] void fail(std::string_view row, std::string_view what) {
-    throw Error(ErrorCode::profile, fmt::format("{}: {}: {}", table_path, row, what));
+    throw_error(ErrorCode::profile, "{}: {}: {}", table_path, row, what);
 }
 
 /// Reads a feature's value into the family.

@@ -14,6 +14,7 @@
 #include "graphs/config/read_config.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/non_finite.hpp"
 
@@ -136,11 +137,11 @@ void cut_for_cards(const JsonField& document, TransformerConfig& config, const I
     }
     cut(config.mlp_width, mlp_field, "columns of the MLP");
     if (all % options.expert_parallel != 0) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("--ep {} does not divide {} cards (--tp times --dp)", options.expert_parallel, all));
+        throw_error(ErrorCode::usage, "--ep {} does not divide {} cards (--tp times --dp)", options.expert_parallel,
+                    all);
     }
     if (options.expert_parallel > 1 && config.experts.count == 0)
-        throw Error(ErrorCode::usage, fmt::format("--ep {}: the model has no experts", options.expert_parallel));
+        throw_error(ErrorCode::usage, "--ep {}: the model has no experts", options.expert_parallel);
     if (config.experts.count > 0) {
         cut_into(all / options.expert_parallel, config.experts.width, "moe_intermediate_size", "columns of an expert");
         std::int64_t own = config.experts.count;

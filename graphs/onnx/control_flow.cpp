@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/node_order.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -42,14 +42,13 @@ std::shared_ptr<const GraphRecord> Importer::body_of(const Call& call, std::stri
         if (!body) body = std::make_shared<const GraphRecord>(read_graph(a.graph, options_.max_nodes));
         return body;
     }
-    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): required attribute '{}' is missing", excerpt(call.name),
-                                              excerpt(call.record.op_type), attribute));
+    throw_error(ErrorCode::model, "node '{}' ({}): required attribute '{}' is missing", excerpt(call.name),
+                excerpt(call.record.op_type), attribute);
 }
 
 std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix) {
     if (outer.body_depth == max_body_depth) {
-        throw Error(ErrorCode::limit,
-                    fmt::format("{}: bodies nested deeper than {} levels", excerpt(prefix), max_body_depth));
+        throw_error(ErrorCode::limit, "{}: bodies nested deeper than {} levels", excerpt(prefix), max_body_depth);
     }
     construction_.spend(8 + body->initializers.size() + body->value_info.size() / 4 + outer.call_attributes.size(),
                         prefix);
@@ -106,7 +105,7 @@ bool Importer::import_control(Scope& scope, Call& call) {
 
 bool Importer::import_if(Scope& scope, Call& call) {
     if (call.inputs.empty() || call.inputs[0] == no_tensor) {
-        throw Error(ErrorCode::model, fmt::format("node '{}' (If): the condition is missing", excerpt(call.name)));
+        throw_error(ErrorCode::model, "node '{}' (If): the condition is missing", excerpt(call.name));
     }
     auto then_body = body_of(call, "then_branch");
     auto else_body = body_of(call, "else_branch");
@@ -117,9 +116,8 @@ bool Importer::import_if(Scope& scope, Call& call) {
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;
     if (body->outputs.size() < call.record.outputs.size()) {
-        throw Error(ErrorCode::model,
-                    fmt::format("node '{}' (If): a branch has {} outputs, the node {}", excerpt(call.name),
-                                body->outputs.size(), call.record.outputs.size()));
+        throw_error(ErrorCode::model, "node '{}' (If): a branch has {} outputs, the node {}", excerpt(call.name),
+                    body->outputs.size(), call.record.outputs.size());
     }
     const std::vector<TensorId> results = run_body(std::move(inner), call.name);
     for (std::size_t i = 0; i < call.record.outputs.size(); ++i) scope.names[call.record.outputs[i]] = results[i];
@@ -132,8 +130,8 @@ bool Importer::import_loop(Scope& scope, Call& call) {
     const std::size_t carried = inputs > 2 ? inputs - 2 : 0;
     if (state.body->inputs.size() != carried + 2 || state.body->outputs.size() < carried + 1 ||
         call.record.outputs.size() + 1 > state.body->outputs.size()) {
-        throw Error(ErrorCode::model, fmt::format("node '{}' (Loop): inputs and outputs of node and body do not fit",
-                                                  excerpt(call.name)));
+        throw_error(ErrorCode::model, "node '{}' (Loop): inputs and outputs of node and body do not fit",
+                    excerpt(call.name));
     }
     const bool has_count = inputs > 0 && call.inputs[0] != no_tensor;
     const bool has_condition = inputs > 1 && call.inputs[1] != no_tensor;
@@ -285,7 +283,7 @@ void Importer::iterate(Iteration& state) {
     }
     const auto& names = state.call.record.outputs;
     if (names.size() > state.carried.size() + scanned.size())
-        throw Error(ErrorCode::model, fmt::format("node '{}': more outputs than its body has", excerpt(name)));
+        throw_error(ErrorCode::model, "node '{}': more outputs than its body has", excerpt(name));
     for (std::size_t i = 0; i < names.size(); ++i) {
         if (names[i].empty()) continue;
         TensorId& result = state.scope.names[names[i]];

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "ftax/error.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/core/descriptor.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
 
 [[noreturn]] void refuse(std::string_view location, std::string_view why) {
-    throw Error(ErrorCode::refused, fmt::format("external data '{}': {}", excerpt(location), why));
+    throw_error(ErrorCode::refused, "external data '{}': {}", excerpt(location), why);
 }
 
 std::vector<std::string> components_of(std::string_view location) {
@@ -71,20 +70,19 @@ std::optional<std::string> read_external_data(const ExternalData& data, const st
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = data.length.value_or(static_cast<std::uint64_t>(count));
     if (data.offset > size || length > size - data.offset) {
-        throw Error(ErrorCode::model, fmt::format("external data '{}': bytes {} to {} lie beyond its end at {}",
-                                                  excerpt(data.location), data.offset, data.offset + length, size));
+        throw_error(ErrorCode::model, "external data '{}': bytes {} to {} lie beyond its end at {}",
+                    excerpt(data.location), data.offset, data.offset + length, size);
     }
     if (length != static_cast<std::uint64_t>(count)) {
-        throw Error(ErrorCode::model, fmt::format("external data '{}': {} bytes announced where the tensor has {}",
-                                                  excerpt(data.location), length, count));
+        throw_error(ErrorCode::model, "external data '{}': {} bytes announced where the tensor has {}",
+                    excerpt(data.location), length, count);
     }
     std::string bytes(static_cast<std::size_t>(count), '\0');
     std::size_t done = 0;
     while (done < bytes.size()) {
         const ssize_t got =
             ::pread(file->number(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(data.offset + done));
-        if (got <= 0)
-            throw Error(ErrorCode::model, fmt::format("external data '{}': cannot be read", excerpt(data.location)));
+        if (got <= 0) throw_error(ErrorCode::model, "external data '{}': cannot be read", excerpt(data.location));
         done += static_cast<std::size_t>(got);
     }
     return bytes;

@@ -1,14 +1,12 @@
 #include "graphs/onnx/import_onnx.hpp"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
-#include "ftax/error.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/module_paths.hpp"
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/strides.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 
@@ -28,7 +26,7 @@ Graph import_onnx(std::string_view bytes, const std::string& path, const ImportO
         if (graph.name.empty()) graph.name = std::filesystem::path(path).stem().string();
         return graph;
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+        throw_error(error.code(), "{}: {}", path, error.what());
     }
 }
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "ftax/error.hpp"
 #include "graphs/onnx/module_paths.hpp"
 #include "graphs/onnx/node_order.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -82,8 +82,7 @@ void Importer::check_versions() {
     if (model_.opsets.empty()) throw Error(ErrorCode::model, "the model imports no operator set");
     for (const OpsetRecord& imported : model_.opsets) {
         if (!imported.domain.empty() && imported.domain != "ai.onnx") continue;
-        if (imported.version < 1)
-            throw Error(ErrorCode::model, fmt::format("operator set version {}", imported.version));
+        if (imported.version < 1) throw_error(ErrorCode::model, "operator set version {}", imported.version);
         if (imported.version > newest_known_opset) {
             complain(fmt::format("operator set {} is newer than {}, the newest ftax knows: its rules are used",
                                  imported.version, newest_known_opset));
@@ -99,7 +98,7 @@ void Importer::add_inputs(Scope& scope) {
     for (const TensorRecord& record : model_.graph.initializers) {
         const TensorId id = construction_.add_record(std::string(record.name), record);
         if (!scope.names.emplace(record.name, id).second) {
-            throw Error(ErrorCode::model, fmt::format("two initializers are called '{}'", excerpt(record.name)));
+            throw_error(ErrorCode::model, "two initializers are called '{}'", excerpt(record.name));
         }
     }
     std::vector<std::pair<std::string_view, TypeRecord>> inputs;
@@ -118,15 +117,15 @@ void Importer::add_inputs(Scope& scope) {
         }
         auto dims = dimension_names_->shape(i, construction_.graph.expressions);
         if (!dims && type.kind == TypeRecord::Kind::tensor) {
-            throw Error(ErrorCode::usage, fmt::format("input '{}' has no shape; give it with --shapes {}:…",
-                                                      excerpt(name), excerpt(name)));
+            throw_error(ErrorCode::usage, "input '{}' has no shape; give it with --shapes {}:…", excerpt(name),
+                        excerpt(name));
         }
         const bool weight = weights.contains(name) && dims && construction_.math.static_count(*dims);
         const TensorId id = construction_.add_tensor(std::string(name), dtype,
                                                      weight ? TensorRole::weight : TensorRole::input, std::move(dims));
         construction_.notes[id].is_sequence = type.kind == TypeRecord::Kind::sequence;
         if (!scope.names.emplace(name, id).second)
-            throw Error(ErrorCode::model, fmt::format("two inputs are called '{}'", excerpt(name)));
+            throw_error(ErrorCode::model, "two inputs are called '{}'", excerpt(name));
         construction_.graph.inputs.push_back(id);
     }
 }
@@ -182,8 +181,7 @@ TensorId Importer::resolve(Scope& scope, std::string_view name) {
     const TensorId known = lookup(scope, name);
     if (known != no_tensor) return known;
     const auto declared = scope.declared.find(name);
-    if (declared == scope.declared.end())
-        throw Error(ErrorCode::model, fmt::format("nothing produces '{}'", excerpt(name)));
+    if (declared == scope.declared.end()) throw_error(ErrorCode::model, "nothing produces '{}'", excerpt(name));
     const TypeRecord type = type_of(*declared->second);
     std::optional<Dims> dims;
     if (type.shape) {
@@ -225,7 +223,7 @@ std::string Importer::unique_name(const Scope& scope, const NodeRecord& record) 
 
 void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t index) {
     construction_.spend(1, record.name.empty() ? scope.prefix : record.name);
-    if (record.outputs.empty()) throw Error(ErrorCode::model, fmt::format("{} has no output", title_of(record, index)));
+    if (record.outputs.empty()) throw_error(ErrorCode::model, "{} has no output", title_of(record, index));
     Call call{record, {}, {}, unique_name(scope, record)};
     for (AttributeRecord& attribute : attributes_of(record)) {
         if (!attribute.reference.empty()) {
@@ -248,7 +246,7 @@ void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t i
     }
     if (const OpRow* row = find_row(record.domain, record.op_type)) return apply_row(scope, std::move(call), *row);
     if (options_.unsupported_is_error) {
-        throw Error(ErrorCode::model, fmt::format("{}: no rule for this operator", title_of(record, index)));
+        throw_error(ErrorCode::model, "{}: no rule for this operator", title_of(record, index));
     }
     construction_.warn(fmt::format("{}: no rule for operator {}; modelled as memory-bound", title_of(record, index),
                                    source_of(record)));
@@ -408,7 +406,7 @@ void Importer::finish_graph(const Scope& scope) {
     for (const ValueRecord& output : model_.graph.outputs) {
         const TensorId id = lookup(scope, output.name);
         if (id == no_tensor)
-            throw Error(ErrorCode::model, fmt::format("nothing produces the graph output '{}'", excerpt(output.name)));
+            throw_error(ErrorCode::model, "nothing produces the graph output '{}'", excerpt(output.name));
         if (const auto* members = construction_.notes[id].sequence.get()) {
             graph.outputs.insert(graph.outputs.end(), members->begin(), members->end());
         } else {

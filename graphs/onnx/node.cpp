@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -26,8 +26,8 @@ std::string source_of(const NodeRecord& node) {
 
 TensorId Construction::add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims) {
     if (dims && dims->size() > max_rank) {
-        throw Error(ErrorCode::limit,
-                    fmt::format("tensor '{}' has rank {}; at most {} is read", excerpt(name), dims->size(), max_rank));
+        throw_error(ErrorCode::limit, "tensor '{}' has rank {}; at most {} is read", excerpt(name), dims->size(),
+                    max_rank);
     }
     graph.tensors.push_back({.name = std::move(name),
                              .dtype = dtype,
@@ -63,8 +63,7 @@ TensorId Construction::add_record(std::string name, const TensorRecord& record) 
     Dims dims;
     for (const std::int64_t dim : record.dims) {
         if (dim < 0)
-            throw Error(ErrorCode::model,
-                        fmt::format("initializer '{}' has the negative dimension {}", excerpt(name), dim));
+            throw_error(ErrorCode::model, "initializer '{}' has the negative dimension {}", excerpt(name), dim);
         dims.push_back(math.constant(dim));
     }
     const auto count = math.static_count(dims);
@@ -104,8 +103,8 @@ void Construction::warn(std::string message) {
 void Construction::spend(std::uint64_t units, std::string_view node) {
     spent += std::min(units, options->max_nodes + 1);
     if (spent <= options->max_nodes) return;
-    throw Error(ErrorCode::limit, fmt::format("node '{}': more than {} nodes once bodies are inlined (--max-nodes)",
-                                              excerpt(node), options->max_nodes));
+    throw_error(ErrorCode::limit, "node '{}': more than {} nodes once bodies are inlined (--max-nodes)", excerpt(node),
+                options->max_nodes);
 }
 
 bool Construction::is_folded(TensorId tensor) const {
@@ -265,7 +264,7 @@ TensorId Node::emit(OpKind op, std::string_view step, const std::vector<TensorId
 }
 
 void Node::fail(std::string_view what) const {
-    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): {}", excerpt(name), excerpt(record.op_type), what));
+    throw_error(ErrorCode::model, "node '{}' ({}): {}", excerpt(name), excerpt(record.op_type), what);
 }
 
 }  // namespace ftax::onnx_import

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <span>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -25,8 +25,8 @@ void append_captures(const NodeRecord& node, std::vector<std::string_view>& name
     const auto open_bodies = [&](const NodeRecord& owner, int depth) {
         if (!has_body(owner)) return;
         if (depth > max_body_depth) {
-            throw Error(ErrorCode::limit, fmt::format("node '{}': bodies nested deeper than {} levels",
-                                                      excerpt(node.name), max_body_depth));
+            throw_error(ErrorCode::limit, "node '{}': bodies nested deeper than {} levels", excerpt(node.name),
+                        max_body_depth);
         }
         for (AttributeRecord& attribute : attributes_of(owner)) {
             if (!attribute.graph.empty()) open.push_back({std::move(attribute.graph), depth});
@@ -57,10 +57,9 @@ class Dependencies {
                 if (output.empty()) continue;
                 const auto [known, added] = producers.emplace(output, i);
                 if (!added || own.contains(output)) {
-                    throw Error(
-                        ErrorCode::model,
-                        fmt::format("'{}' has two producers: {} and {}", excerpt(output), title_of(nodes[i], i),
-                                    added ? "an input or initializer" : title_of(nodes[known->second], known->second)));
+                    throw_error(ErrorCode::model, "'{}' has two producers: {} and {}", excerpt(output),
+                                title_of(nodes[i], i),
+                                added ? "an input or initializer" : title_of(nodes[known->second], known->second));
                 }
             }
         }
@@ -133,7 +132,7 @@ void visit(std::size_t count, const std::vector<std::uint32_t>& roots, const Edg
                     cycle = fmt::format("{} → {}", name(step->first), cycle);
                     if (cycle.size() > 2000) break;  // a cycle through a million nodes need not be printed whole
                 }
-                throw Error(ErrorCode::model, fmt::format("{}: {} → {}", complaint, name(next), cycle));
+                throw_error(ErrorCode::model, "{}: {} → {}", complaint, name(next), cycle);
             }
             enter(next);
         }
@@ -151,8 +150,8 @@ std::vector<NodeRecord> with_bodies(const std::vector<NodeRecord>& nodes, std::u
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (!has_body(all[i])) continue;
         if (depth[i] == max_body_depth) {
-            throw Error(ErrorCode::limit,
-                        fmt::format("{}: bodies nested deeper than {} levels", title_of(all[i], i), max_body_depth));
+            throw_error(ErrorCode::limit, "{}: bodies nested deeper than {} levels", title_of(all[i], i),
+                        max_body_depth);
         }
         for (const AttributeRecord& attribute : attributes_of(all[i])) {
             if (attribute.graph.empty()) continue;
@@ -186,7 +185,7 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
         if (producer != no_node) {
             roots.push_back(producer);
         } else if (!own.contains(output) && !is_outer(output)) {
-            throw Error(ErrorCode::model, fmt::format("the graph output '{}' has no producer", excerpt(output)));
+            throw_error(ErrorCode::model, "the graph output '{}' has no producer", excerpt(output));
         }
     }
     if (outputs.empty()) {
@@ -204,8 +203,8 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
           [&](std::uint32_t node) { return title_of(nodes[node], node); });
     for (const auto& [node, name] : dependencies.dangling()) {
         if (live[node]) {
-            throw Error(ErrorCode::model, fmt::format("{} reads '{}', which nothing produces",
-                                                      title_of(nodes[node], node), excerpt(name)));
+            throw_error(ErrorCode::model, "{} reads '{}', which nothing produces", title_of(nodes[node], node),
+                        excerpt(name));
         }
         order.dangling_in_dead.push_back(name);
     }
@@ -245,9 +244,8 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
     visit(count + 1, roots, edges, leave, "local functions call each other in a cycle",
           [&](std::uint32_t function) { return excerpt(model.functions[function].name); });
     if (nodes[count] > max_nodes) {
-        throw Error(
-            ErrorCode::limit,
-            fmt::format("the graph has more than {} nodes once its functions are inlined (--max-nodes)", max_nodes));
+        throw_error(ErrorCode::limit, "the graph has more than {} nodes once its functions are inlined (--max-nodes)",
+                    max_nodes);
     }
 }
 

@@ -1,12 +1,10 @@
 #include "graphs/onnx/records.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <charconv>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -44,8 +42,8 @@ std::uint64_t unsigned_number(std::string_view text, std::string_view key, std::
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
-        throw Error(ErrorCode::model, fmt::format("byte {}: external data {} '{}' is not an unsigned 64-bit number",
-                                                  offset, key, excerpt(text)));
+        throw_error(ErrorCode::model, "byte {}: external data {} '{}' is not an unsigned 64-bit number", offset, key,
+                    excerpt(text));
     }
     return value;
 }
@@ -72,17 +70,17 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
     tensor.message.push_back(message);
     if (external) {
         if (!data || data->location.empty()) {
-            throw Error(ErrorCode::model, fmt::format("byte {}: initializer '{}' is external but names no location",
-                                                      message.offset, excerpt(tensor.name)));
+            throw_error(ErrorCode::model, "byte {}: initializer '{}' is external but names no location", message.offset,
+                        excerpt(tensor.name));
         }
         if (inline_payload) {
-            throw Error(ErrorCode::model, fmt::format("byte {}: initializer '{}' has both inline and external data",
-                                                      message.offset, excerpt(tensor.name)));
+            throw_error(ErrorCode::model, "byte {}: initializer '{}' has both inline and external data", message.offset,
+                        excerpt(tensor.name));
         }
         std::uint64_t end = 0;
         if (__builtin_add_overflow(data->offset, data->length.value_or(0), &end)) {
-            throw Error(ErrorCode::model, fmt::format("byte {}: external data of '{}' ends beyond 2^64", message.offset,
-                                                      excerpt(tensor.name)));
+            throw_error(ErrorCode::model, "byte {}: external data of '{}' ends beyond 2^64", message.offset,
+                        excerpt(tensor.name));
         }
         tensor.external = data;
     }
@@ -118,8 +116,7 @@ NodeRecord read_node(const Bytes& message) {
 
 void add_node(const Bytes& message, std::vector<NodeRecord>& nodes, std::uint64_t max_nodes) {
     if (nodes.size() >= max_nodes) {
-        throw Error(ErrorCode::limit,
-                    fmt::format("byte {}: more than {} nodes (--max-nodes)", message.offset, max_nodes));
+        throw_error(ErrorCode::limit, "byte {}: more than {} nodes (--max-nodes)", message.offset, max_nodes);
     }
     nodes.push_back(read_node(message));
 }
@@ -213,8 +210,7 @@ void read_tensor_type(const Bytes& message, TypeRecord& type) {
 
 void read_type(const Bytes& message, TypeRecord& type, int depth) {
     if (depth > max_type_depth) {
-        throw Error(ErrorCode::limit,
-                    fmt::format("byte {}: types nested deeper than {} levels", message.offset, max_type_depth));
+        throw_error(ErrorCode::limit, "byte {}: types nested deeper than {} levels", message.offset, max_type_depth);
     }
     for_each_field(message, [&](const Field& field) {
         if (field.number == 1) {

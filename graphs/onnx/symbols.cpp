@@ -8,10 +8,10 @@
 #include <set>
 #include <span>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/symbol_names.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -90,8 +90,7 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             const auto& dim = (*type.shape)[axis].value;
             if (const auto* value = std::get_if<std::int64_t>(&dim)) {
                 if (*value < -1)
-                    throw Error(ErrorCode::model,
-                                fmt::format("input '{}' has the negative dimension {}", excerpt(name), *value));
+                    throw_error(ErrorCode::model, "input '{}' has the negative dimension {}", excerpt(name), *value);
                 shape->push_back(*value < 0 ? open_dim(name, axis) : file_.constant(*value));
             } else {
                 const auto* text = std::get_if<std::string_view>(&dim);
@@ -160,12 +159,12 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         if (found == inputs.end()) {
             std::string names;
             for (const auto& [name, type] : inputs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-            throw Error(ErrorCode::usage, fmt::format("unknown input '{}'; available: {}", shape.input, names));
+            throw_error(ErrorCode::usage, "unknown input '{}'; available: {}", shape.input, names);
         }
         std::optional<Dims>& dims = shapes_[static_cast<std::size_t>(found - inputs.begin())];
         if (dims && dims->size() != shape.dims.size()) {
-            throw Error(ErrorCode::usage, fmt::format("input '{}' has rank {}, the shape given has {}", shape.input,
-                                                      dims->size(), shape.dims.size()));
+            throw_error(ErrorCode::usage, "input '{}' has rank {}, the shape given has {}", shape.input, dims->size(),
+                        shape.dims.size());
         }
         Dims replaced;
         for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
@@ -175,9 +174,8 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             if (!symbol.empty()) {
                 const auto [known, added] = bound_.emplace(symbol, text);
                 if (!added && known->second != text) {
-                    throw Error(ErrorCode::model,
-                                fmt::format("input '{}' makes dimension '{}' {} where another input makes it {}",
-                                            shape.input, symbol, text, known->second));
+                    throw_error(ErrorCode::model, "input '{}' makes dimension '{}' {} where another input makes it {}",
+                                shape.input, symbol, text, known->second);
                 }
                 renamed_[symbol] = text;
                 replaced.push_back((*dims)[axis]);

@@ -1,12 +1,10 @@
-#include <fmt/format.h>
-
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "ftax/error.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -91,8 +89,8 @@ std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std:
     if (!raw.empty()) words = words_of(raw, static_cast<std::size_t>(bits / 8));
     if (words.empty() && count > 0) return std::nullopt;
     if (words.size() != static_cast<std::size_t>(count)) {
-        throw Error(ErrorCode::model, fmt::format("tensor '{}' holds {} elements, its dims say {}",
-                                                  excerpt(tensor.name), words.size(), count));
+        throw_error(ErrorCode::model, "tensor '{}' holds {} elements, its dims say {}", excerpt(tensor.name),
+                    words.size(), count);
     }
     std::vector<Number> numbers;
     numbers.reserve(words.size());

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "ftax/error.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::uint32_t group_start = 3;
 constexpr std::uint32_t group_end = 4;
 
 [[noreturn]] void fail(std::size_t offset, std::string_view what) {
-    throw Error(ErrorCode::model, fmt::format("byte {}: {}", offset, what));
+    throw_error(ErrorCode::model, "byte {}: {}", offset, what);
 }
 
 void expect(const Field& field, WireType type) {
@@ -117,8 +117,7 @@ bool WireReader::next(Field& field) {
             if (open_groups.empty()) return true;
         } else if (group == group_start) {
             if (open_groups.size() == max_group_depth) {
-                throw Error(ErrorCode::limit,
-                            fmt::format("byte {}: groups nested deeper than {} levels", begin, max_group_depth));
+                throw_error(ErrorCode::limit, "byte {}: groups nested deeper than {} levels", begin, max_group_depth);
             }
             open_groups.push_back(field.number);
         } else {

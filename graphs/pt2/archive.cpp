@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -48,7 +48,7 @@ Archive::Archive(const std::string& path, std::uint64_t max_bytes) : bytes_left_
     const std::uintmax_t size = std::filesystem::file_size(path, unknown);
     if (!unknown) bytes_left_ = std::min(bytes_left_, std::max(always_unpacked_bytes, largest_ratio * size));
     const zip_int64_t count = zip_get_num_entries(opened.get(), 0);
-    if (count > max_members) throw Error(ErrorCode::limit, fmt::format("more than {} members", max_members));
+    if (count > max_members) throw_error(ErrorCode::limit, "more than {} members", max_members);
     for (zip_int64_t i = 0; i < count; ++i) {
         zip_stat_t stat;
         if (zip_stat_index(opened.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
@@ -79,9 +79,9 @@ std::string Archive::read(const std::string& name) {
             fail(fmt::format("member '{}': {}", excerpt(name), zip_error_strerror(zip_file_get_error(member.get()))));
         if (count == 0) break;
         if (static_cast<std::uint64_t>(count) > bytes_left_) {
-            throw Error(ErrorCode::limit,
-                        fmt::format("member '{}' unpacks to more than the limit (--max-bytes; {} times the archive)",
-                                    excerpt(name), largest_ratio));
+            throw_error(ErrorCode::limit,
+                        "member '{}' unpacks to more than the limit (--max-bytes; {} times the archive)", excerpt(name),
+                        largest_ratio);
         }
         bytes_left_ -= static_cast<std::uint64_t>(count);
         content.append(block.data(), static_cast<std::size_t>(count));

@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/core/control_flow.hpp"
@@ -17,6 +16,7 @@
 #include "src/core/shape_rules.hpp"
 #include "src/core/strides.hpp"
 #include "src/core/symbol_names.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/non_finite.hpp"
 
@@ -51,7 +51,7 @@ std::int64_t integer(const Json& value) {
     if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
     if (!is_integer(value)) {
         const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-        throw Error(ErrorCode::model, fmt::format("'{:.40}' is not a 64-bit integer", text));
+        throw_error(ErrorCode::model, "'{:.40}' is not a 64-bit integer", text);
     }
     return value.get<std::int64_t>();
 }
@@ -76,9 +76,9 @@ auto in_context(const Where& where, const Read& read) {
     try {
         return read();
     } catch (const Json::exception& error) {
-        throw Error(ErrorCode::model, fmt::format("{}: {}", where(), complaint(error)));
+        throw_error(ErrorCode::model, "{}: {}", where(), complaint(error));
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}", where(), error.what()));
+        throw_error(error.code(), "{}: {}", where(), error.what());
     }
 }
 
@@ -158,9 +158,8 @@ class Importer {
         const Json* version = member(program, "schema_version");
         const std::int64_t major = version ? integer(version->at("major")) : 0;
         if (major > newest_schema) {
-            throw Error(ErrorCode::model,
-                        fmt::format("schema version {} is newer than {}; re-export with torch 2.4 to 2.11", major,
-                                    newest_schema));
+            throw_error(ErrorCode::model, "schema version {} is newer than {}; re-export with torch 2.4 to 2.11", major,
+                        newest_schema);
         }
     }
 
@@ -219,8 +218,7 @@ class Importer {
         tensor.name = name;
         tensor.dtype = dtype_of(integer(meta.at("dtype")));
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
-        if (tensor.shape.size() > max_rank)
-            throw Error(ErrorCode::limit, fmt::format("more than {} dimensions", max_rank));
+        if (tensor.shape.size() > max_rank) throw_error(ErrorCode::limit, "more than {} dimensions", max_rank);
         if (const Json* strides = member(meta, "strides")) {
             for (const Json& stride : *strides) tensor.strides.push_back(size(stride));
             if (tensor.strides.size() != tensor.shape.size())
@@ -238,7 +236,7 @@ class Importer {
         graph_.tensors.push_back(std::move(tensor));
         const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
         if (!scope.tensors.emplace(name, id).second)
-            throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", excerpt(name)));
+            throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(name));
         if (!used_names_.insert(name).second) graph_.tensors[id].name = fmt::format("{}.{}", name, id);
         return id;
     }
@@ -246,7 +244,7 @@ class Importer {
     static TensorId lookup(const Scope& scope, const std::string& name) {
         const auto found = scope.tensors.find(name);
         if (found == scope.tensors.end())
-            throw Error(ErrorCode::model, fmt::format("tensor '{}' is read before it is produced", excerpt(name)));
+            throw_error(ErrorCode::model, "tensor '{}' is read before it is produced", excerpt(name));
         return found->second;
     }
 
@@ -270,7 +268,7 @@ class Importer {
 
     void import_nodes(Scope& scope, int depth) {
         if (depth > max_subgraph_depth)
-            throw Error(ErrorCode::limit, fmt::format("subgraphs nested deeper than {}", max_subgraph_depth));
+            throw_error(ErrorCode::limit, "subgraphs nested deeper than {}", max_subgraph_depth);
         for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
     }
 
@@ -304,8 +302,7 @@ class Importer {
         const bool fresh = used_op_names_.insert(call.name).second;  // a body that runs again has the names it had
         if (!fresh && !call.outputs.empty()) call.name = graph_.tensors[call.outputs[0]].name;
         if (options_.unsupported_is_error && !is_known_aten(call.target)) {
-            throw Error(ErrorCode::model,
-                        fmt::format("{}: no rule for operator {}", excerpt(call.name), excerpt(call.target)));
+            throw_error(ErrorCode::model, "{}: no rule for operator {}", excerpt(call.name), excerpt(call.target));
         }
         append_aten(graph_, call);
     }
@@ -341,13 +338,11 @@ class Importer {
         AtenArgument argument;
         argument.name = input.at("name");
         const Json& value = input.at("arg");
-        if (!value.is_object())
-            throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", excerpt(argument.name)));
+        if (!value.is_object()) throw_error(ErrorCode::model, "argument '{}' has no value", excerpt(argument.name));
         // Some versions of torch write every alternative of the union, all but one of them null.
         auto chosen = value.begin();
         while (chosen != value.end() && chosen.value().is_null()) ++chosen;
-        if (chosen == value.end())
-            throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", excerpt(argument.name)));
+        if (chosen == value.end()) throw_error(ErrorCode::model, "argument '{}' has no value", excerpt(argument.name));
         const std::string& kind = chosen.key();
         const Json& held = chosen.value();
         if (kind.ends_with("tensor") || kind.ends_with("tensors")) {
@@ -377,9 +372,7 @@ class Importer {
             const Json* value = &item;
             if (!member(item, "as_int"))
                 value = member(scope.graph.at("sym_int_values"), item.at("as_name").get<std::string>().c_str());
-            if (!value)
-                throw Error(ErrorCode::model,
-                            fmt::format("size '{}' has no value", excerpt(item.at("as_name").dump())));
+            if (!value) throw_error(ErrorCode::model, "size '{}' has no value", excerpt(item.at("as_name").dump()));
             const Json* number = member(*value, "as_int");
             argument.sizes.push_back(number ? graph_.expressions.constant(integer(*number)) : size(*value));
             if (number) argument.integers.push_back(integer(*number));
@@ -471,10 +464,10 @@ class Importer {
         if (!results) return append_opaque(scope, node, call, called);
         const std::vector<std::string> names = output_names(node);
         if (names.size() != results->size())
-            throw Error(ErrorCode::model, fmt::format("{}: body and call differ in outputs", excerpt(call.target)));
+            throw_error(ErrorCode::model, "{}: body and call differ in outputs", excerpt(call.target));
         for (std::size_t i = 0; i < names.size(); ++i) {
             if (!scope.tensors.emplace(names[i], (*results)[i]).second)
-                throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", excerpt(names[i])));
+                throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(names[i]));
         }
     }
 
@@ -494,8 +487,8 @@ class Importer {
                                       int depth) {
         const Json& inputs = body.at("inputs");
         if (inputs.size() != operands.size())
-            throw Error(ErrorCode::model, fmt::format("{}: a body has {} inputs, not {}", excerpt(call.target),
-                                                      operands.size(), inputs.size()));
+            throw_error(ErrorCode::model, "{}: a body has {} inputs, not {}", excerpt(call.target), operands.size(),
+                        inputs.size());
         Scope inner{body, {}};
         for (std::size_t i = 0; i < operands.size(); ++i) {
             const Json* tensor = member(inputs[i], "as_tensor");
@@ -535,7 +528,7 @@ class Importer {
             if (pass == passes) return carried;
             std::vector<TensorId> next = import_body(*called.bodies[1], operands, call, depth);
             if (next.size() != carried.size())
-                throw Error(ErrorCode::model, fmt::format("{}: a body does not return what it carries", call.target));
+                throw_error(ErrorCode::model, "{}: a body does not return what it carries", call.target);
             carried = std::move(next);
         }
     }
@@ -547,7 +540,7 @@ class Importer {
         const bool sliceable = !sources.empty() && std::ranges::all_of(sources, [&](TensorId id) {
             return id != no_tensor && !graph_.tensors[id].shape.empty();
         });
-        if (!sliceable) throw Error(ErrorCode::model, fmt::format("{}: no dimension to slice", excerpt(call.target)));
+        if (!sliceable) throw_error(ErrorCode::model, "{}: no dimension to slice", excerpt(call.target));
         Expression count = graph_.tensors[sources[0]].shape[0];
         const std::int64_t passes = passes_of(graph_, options_, called.name, graph_.expressions.constant_value(count));
         if (options_.trip_counts.contains(called.name)) count = graph_.expressions.constant(passes);
@@ -558,7 +551,7 @@ class Importer {
             operands.insert(operands.end(), others.begin(), others.end());
             const std::vector<TensorId> results = import_body(*called.bodies[0], operands, call, depth);
             if (results.size() < carried.size())
-                throw Error(ErrorCode::model, fmt::format("{}: a body does not return what it carries", call.target));
+                throw_error(ErrorCode::model, "{}: a body does not return what it carries", call.target);
             std::copy_n(results.begin(), carried.size(), carried.begin());
             stacked.resize(results.size() - carried.size());
             for (std::size_t i = 0; i < stacked.size(); ++i) stacked[i].push_back(results[carried.size() + i]);
@@ -649,7 +642,7 @@ std::string program_member(const Archive& archive) {
     }
     if (programs.size() == 1) return programs[0];
     if (programs.size() > 1)
-        throw Error(ErrorCode::model, fmt::format("holds {} programs; export one model per file", programs.size()));
+        throw_error(ErrorCode::model, "holds {} programs; export one model per file", programs.size());
     if (compiled)
         throw Error(ErrorCode::model,
                     "compiled by AOTInductor, which keeps no graph; re-export with torch.export.save");
@@ -686,9 +679,9 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
         graph.module_calls = recorded_module_calls(archive);
         if (graph.module_calls.empty()) importer.take_module_calls_from_stacks();
     } catch (const Json::exception& error) {
-        throw Error(ErrorCode::model, fmt::format("{}: damaged program: {}", path, complaint(error)));
+        throw_error(ErrorCode::model, "{}: damaged program: {}", path, complaint(error));
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+        throw_error(error.code(), "{}: {}", path, error.what());
     }
     return graph;
 }

@@ -1,15 +1,13 @@
 #include "graphs/torchscript/import_torchscript.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
-#include "ftax/error.hpp"
 #include "graphs/torchscript/interpreter.hpp"
 #include "graphs/torchscript/load_program.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -30,8 +28,7 @@ void check_envelope(const std::string& path, std::uint64_t max_bytes) {
         if (!in_folder(member, "/data/") && !in_folder(member, "/constants/")) {
             static_cast<void>(archive.read(member));
         } else if (!archive.is_stored(member)) {
-            throw Error(ErrorCode::model,
-                        fmt::format("tensor '{}' is compressed, as torch never writes it", excerpt(member)));
+            throw_error(ErrorCode::model, "tensor '{}' is compressed, as torch never writes it", excerpt(member));
         }
     }
 }
@@ -51,7 +48,7 @@ Graph import_torchscript(const std::string& path, const ImportOptions& options) 
         check_envelope(path, options.max_bytes);
         script::interpret(script::load_program(path), options, graph);
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+        throw_error(error.code(), "{}: {}", path, error.what());
     }
     propagate_strides(graph);
     lay_out_for_cuda(graph, false);

@@ -10,12 +10,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/aten/aten_shapes.hpp"
 #include "graphs/torchscript/host_operators.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/shape_rules.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::script {
 namespace {
@@ -46,8 +46,8 @@ class Interpreter {
         try {
             for (const Value& output : call(forward->second, std::move(arguments))) add_outputs(output);
         } catch (const Raised& raised) {
-            throw Error(ErrorCode::model, fmt::format("the program raises an exception for these input shapes{}{}",
-                                                      raised.message.empty() ? "" : ": ", raised.message));
+            throw_error(ErrorCode::model, "the program raises an exception for these input shapes{}{}",
+                        raised.message.empty() ? "" : ": ", raised.message);
         }
     }
 
@@ -73,15 +73,14 @@ class Interpreter {
             }
         }
         if (!missing.empty()) {
-            throw Error(
-                ErrorCode::usage,
-                fmt::format("a TorchScript file does not say what shapes its inputs have; give those of {}, e.g. "
-                            "--input float:batchx3x224x224,long:batchxseq,long=5",
-                            fmt::join(missing, ", ")));
+            throw_error(ErrorCode::usage,
+                        "a TorchScript file does not say what shapes its inputs have; give those of {}, e.g. "
+                        "--input float:batchx3x224x224,long:batchxseq,long=5",
+                        fmt::join(missing, ", "));
         }
         if (used < options_.input_shapes.size())
-            throw Error(ErrorCode::usage, fmt::format("{} input shapes for {} inputs", options_.input_shapes.size(),
-                                                      forward.parameters.size() - 1));
+            throw_error(ErrorCode::usage, "{} input shapes for {} inputs", options_.input_shapes.size(),
+                        forward.parameters.size() - 1);
         return arguments;
     }
 
@@ -101,16 +100,14 @@ class Interpreter {
     Value argument(const std::string& name, ValueType type, const InputShape& given) {
         if (!given.value.empty()) {
             if (type == ValueType::tensor || type == ValueType::tensors)
-                throw Error(ErrorCode::usage,
-                            fmt::format("input {} is a tensor: give its shape, e.g. --input float:4x3", name));
+                throw_error(ErrorCode::usage, "input {} is a tensor: give its shape, e.g. --input float:4x3", name);
             return number(name, type, given);
         }
         if (is_number(type)) {
             const std::string_view example = type == ValueType::integer ? "long=5"
                                              : type == ValueType::real  ? "float=0.5"
                                                                         : "bool=true";
-            throw Error(ErrorCode::usage,
-                        fmt::format("input {} is a number: give its value, e.g. --input {}", name, example));
+            throw_error(ErrorCode::usage, "input {} is a number: give its value, e.g. --input {}", name, example);
         }
         Value tensor = declare_input(name, given);
         if (type != ValueType::tensors) return tensor;
@@ -135,7 +132,7 @@ class Interpreter {
         } else if (!parsed(double{})) {
             return graph_.expressions.parse(text);
         }
-        throw Error(ErrorCode::usage, fmt::format("input {}: '{}' is not a value of its type", name, text));
+        throw_error(ErrorCode::usage, "input {}: '{}' is not a value of its type", name, text);
     }
 
     Value declare_input(const std::string& name, const InputShape& given) {
@@ -160,7 +157,7 @@ class Interpreter {
 
     TensorId declare(AtenOutput type, std::string name) {
         if (type.shape.size() > max_rank)
-            throw Error(ErrorCode::limit, fmt::format("'{}' has more than {} dimensions", excerpt(name), max_rank));
+            throw_error(ErrorCode::limit, "'{}' has more than {} dimensions", excerpt(name), max_rank);
         graph_.tensors.push_back({.name = unique_name(tensor_names_, std::move(name)),
                                   .dtype = type.dtype,
                                   .known_shape = type.known_shape,
@@ -209,9 +206,8 @@ class Interpreter {
         active_.push_back(index);
         Frame frame(function.value_count);
         if (function.body.inputs.size() != arguments.size())
-            throw Error(ErrorCode::model,
-                        fmt::format("'{}' is called with {} arguments, not {}", excerpt(function.name),
-                                    arguments.size(), function.body.inputs.size()));
+            throw_error(ErrorCode::model, "'{}' is called with {} arguments, not {}", excerpt(function.name),
+                        arguments.size(), function.body.inputs.size());
         for (std::size_t i = 0; i < arguments.size(); ++i) frame.at(function.body.inputs[i]) = std::move(arguments[i]);
         std::vector<Value> results = run_block(function.body, frame);
         active_.pop_back();
@@ -226,8 +222,8 @@ class Interpreter {
             cycle.insert(cycle.begin(), program_.functions[*caller].name);
             if (*caller == index) break;
         }
-        throw Error(ErrorCode::model, fmt::format("calls nested deeper than {}: {} → {}", max_depth,
-                                                  fmt::join(cycle, " → "), program_.functions[index].name));
+        throw_error(ErrorCode::model, "calls nested deeper than {}: {} → {}", max_depth, fmt::join(cycle, " → "),
+                    program_.functions[index].name);
     }
 
     std::vector<Value> run_block(const Block& block, Frame& frame) {
@@ -244,9 +240,8 @@ class Interpreter {
         const std::uint64_t most = free_steps_per_node * options_.max_nodes + steps_per_operator * graph_.ops.size();
         steps_ += count;
         if (steps_ > most) {
-            throw Error(ErrorCode::limit,
-                        fmt::format("the program takes more than {} steps for {} operators (--max-nodes)", most,
-                                    graph_.ops.size()));
+            throw_error(ErrorCode::limit, "the program takes more than {} steps for {} operators (--max-nodes)", most,
+                        graph_.ops.size());
         }
     }
 
@@ -282,7 +277,7 @@ class Interpreter {
             if (result) take_steps(length(*result) / items_per_step);
             return result;
         } catch (const Error& error) {
-            throw Error(error.code(), fmt::format("{} ({}): {}", place(), excerpt(node.kind), error.what()));
+            throw_error(error.code(), "{} ({}): {}", place(), excerpt(node.kind), error.what());
         }
     }
 
@@ -303,8 +298,8 @@ class Interpreter {
 
     void set_all(const Node& node, Frame& frame, std::vector<Value> values) const {
         if (values.size() < node.outputs.size())
-            throw Error(ErrorCode::model, fmt::format("{} ({}): {} values for {} outputs", place(), excerpt(node.kind),
-                                                      values.size(), node.outputs.size()));
+            throw_error(ErrorCode::model, "{} ({}): {} values for {} outputs", place(), excerpt(node.kind),
+                        values.size(), node.outputs.size());
         for (std::size_t i = 0; i < node.outputs.size(); ++i) frame.at(node.outputs[i]) = std::move(values[i]);
     }
 
@@ -335,8 +330,8 @@ class Interpreter {
             const auto& attributes = object(arguments.at(0)).attributes;
             const auto found = attributes.find(node.name);
             if (found == attributes.end())
-                throw Error(ErrorCode::model,
-                            fmt::format("{}: reads an attribute '{}' that is not there", place(), excerpt(node.name)));
+                throw_error(ErrorCode::model, "{}: reads an attribute '{}' that is not there", place(),
+                            excerpt(node.name));
             set(node, frame, found->second);
         } else if (kind == "prim::SetAttr") {
             object(arguments.at(0)).attributes[node.name] = std::move(arguments.at(1));
@@ -351,7 +346,7 @@ class Interpreter {
 
     Object& object(const Value& value) {
         const auto* held = value.as<ObjectValue>();
-        if (!held) throw Error(ErrorCode::model, fmt::format("{}: reads an attribute of what is no object", place()));
+        if (!held) throw_error(ErrorCode::model, "{}: reads an attribute of what is no object", place());
         return program_.objects.at(held->index);
     }
 
@@ -359,8 +354,7 @@ class Interpreter {
         const Object& callee = object(arguments.at(0));
         const auto method = callee.methods.find(node.name);
         if (method == callee.methods.end())
-            throw Error(ErrorCode::model,
-                        fmt::format("{}: calls a method '{}' that is not there", place(), excerpt(node.name)));
+            throw_error(ErrorCode::model, "{}: calls a method '{}' that is not there", place(), excerpt(node.name));
         const std::string caller = module_;
         const bool module = node.name.starts_with("forward");
         if (module && !callee.path.empty()) {
@@ -373,7 +367,7 @@ class Interpreter {
     }
 
     [[noreturn]] void malformed(const Node& node) const {
-        throw Error(ErrorCode::model, fmt::format("{}: a malformed {}", place(), excerpt(node.kind)));
+        throw_error(ErrorCode::model, "{}: a malformed {}", place(), excerpt(node.kind));
     }
 
     // ---- conditions and loops
@@ -694,7 +688,7 @@ class Interpreter {
         const std::string operation(target.substr(target.rfind(':') + 1));
         call.name = unique_name(op_names_, operation.substr(0, operation.find_last_not_of('_') + 1));
         if (options_.unsupported_is_error && !is_known_aten(call.target))
-            throw Error(ErrorCode::model, fmt::format("{}: no rule for operator {}", call.name, call.target));
+            throw_error(ErrorCode::model, "{}: no rule for operator {}", call.name, call.target);
         const bool reads_host = operation == "Int" || operation == "Bool" || operation == "Float" ||
                                 operation.ends_with("Implicit") || operation == "item";
         if (reads_host) {

@@ -1,11 +1,8 @@
 #include "graphs/torchscript/load_program.hpp"
 
-#include "ftax/error.hpp"
-
 #ifdef FTAX_TORCHSCRIPT_MODULE
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +14,7 @@
 #include <fstream>
 
 #include "graphs/torchscript/libtorch_module.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::script {
 namespace {
@@ -28,7 +26,7 @@ void* open_module() {
     for (const std::string& path : {std::string(built), name}) {
         if (void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
     }
-    throw Error(ErrorCode::model, fmt::format("LibTorch does not load: {}", dlerror()));
+    throw_error(ErrorCode::model, "LibTorch does not load: {}", dlerror());
 }
 
 using Load = decltype(&ftax_load_torchscript);
@@ -43,7 +41,7 @@ void load_in_child(Load load, const std::string& path) {
     std::uint64_t mapped_pages = 0;
     std::ifstream("/proc/self/statm") >> mapped_pages;
     const ::pid_t child = ::fork();
-    if (child < 0) throw Error(ErrorCode::limit, fmt::format("no process for LibTorch: {}", std::strerror(errno)));
+    if (child < 0) throw_error(ErrorCode::limit, "no process for LibTorch: {}", std::strerror(errno));
     if (child == 0) {
         const std::uint64_t in_all = mapped_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
         const ::rlimit memory{in_all, in_all}, no_core{0, 0};
@@ -67,10 +65,8 @@ void load_in_child(Load load, const std::string& path) {
     }
     if (status == 0) return;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM)
-        throw Error(ErrorCode::model,
-                    fmt::format("LibTorch crashes on the program ({})", ::strsignal(WTERMSIG(status))));
-    throw Error(ErrorCode::limit,
-                fmt::format("LibTorch needs more than {} s or {} MB for the program", seconds, bytes >> 20));
+        throw_error(ErrorCode::model, "LibTorch crashes on the program ({})", ::strsignal(WTERMSIG(status)));
+    throw_error(ErrorCode::limit, "LibTorch needs more than {} s or {} MB for the program", seconds, bytes >> 20);
 }
 
 }  // namespace
@@ -78,8 +74,7 @@ void load_in_child(Load load, const std::string& path) {
 Program load_program(const std::string& path) {
     static void* const module = open_module();
     const auto load = reinterpret_cast<Load>(dlsym(module, "ftax_load_torchscript"));
-    if (!load)
-        throw Error(ErrorCode::model, fmt::format("the module of LibTorch is of another version: {}", dlerror()));
+    if (!load) throw_error(ErrorCode::model, "the module of LibTorch is of another version: {}", dlerror());
     load_in_child(load, path);
     Program program;
     load(path, program);

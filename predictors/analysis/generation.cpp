@@ -5,12 +5,12 @@
 #include <cmath>
 #include <utility>
 
-#include "ftax/error.hpp"
 #include "ftax/generate.hpp"
 #include "predictors/analysis/crossings.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/symbol_range.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -92,14 +92,14 @@ class Sum {
 
 void check(const GenerationRequest& request) {
     const auto at_least_one = [](std::int64_t value, std::string_view what) {
-        if (value < 1) throw Error(ErrorCode::usage, fmt::format("{} must be at least 1, not {}", what, value));
+        if (value < 1) throw_error(ErrorCode::usage, "{} must be at least 1, not {}", what, value);
     };
     at_least_one(request.batch, "the batch");
     at_least_one(request.prompt, "the length of the prompt");
     at_least_one(request.new_tokens, "the number of new tokens");
     if (request.longest_prompt != 0 && request.longest_prompt < request.prompt) {
-        throw Error(ErrorCode::usage, fmt::format("the longest prompt has {} tokens, less than the mean of {}",
-                                                  request.longest_prompt, request.prompt));
+        throw_error(ErrorCode::usage, "the longest prompt has {} tokens, less than the mean of {}",
+                    request.longest_prompt, request.prompt);
     }
 }
 
@@ -122,11 +122,10 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
       has_fixed_cache_(has_symbol(graph, "cache")) {
     for (const std::string_view symbol : decoder_symbols) {
         if (has_symbol(graph, symbol)) continue;
-        throw Error(
-            ErrorCode::model,
-            fmt::format("{} generates no tokens: it has no dimension {} (a decoder's config.json gives one with "
-                        "batch, seq and past)",
-                        graph.name, symbol));
+        throw_error(ErrorCode::model,
+                    "{} generates no tokens: it has no dimension {} (a decoder's config.json gives one with "
+                    "batch, seq and past)",
+                    graph.name, symbol);
     }
     if (auto steps = rewrites::without_encoder(graph)) {
         steps_graph_ = std::make_unique<const Graph>(std::move(*steps));

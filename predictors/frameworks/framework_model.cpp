@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/strides.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 
@@ -76,7 +76,7 @@ const FrameworkModel& framework_model(std::string_view name) {
                              : near.empty()
                                  ? fmt::format("; available: {}", fmt::join(names, ", "))
                                  : fmt::format(" (near: {}); `ftax frameworks list` shows all", fmt::join(near, ", "));
-    throw Error(ErrorCode::usage, fmt::format("unknown framework '{}'{}", name, hint));
+    throw_error(ErrorCode::usage, "unknown framework '{}'{}", name, hint);
 }
 
 const FrameworkModel& model_of(const FrameworkProfile& profile) {

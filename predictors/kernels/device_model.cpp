@@ -1,12 +1,10 @@
 #include "predictors/kernels/device_model.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 #include "src/core/parameters.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -22,10 +20,10 @@ CpuModel cpu_model(const DeviceProfile& profile) {
                          known += find_parameter(profile.parameters, name) != nullptr;
                      });
     if (known == 0) {
-        throw Error(ErrorCode::profile,
-                    fmt::format("{}: no profile of this CPU; `ftax calibrate --device cpu` makes one "
-                                "and --profile names it",
-                                profile.device.slug));
+        throw_error(ErrorCode::profile,
+                    "{}: no profile of this CPU; `ftax calibrate --device cpu` makes one "
+                    "and --profile names it",
+                    profile.device.slug);
     }
     return model;
 }

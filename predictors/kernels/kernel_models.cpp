@@ -1,13 +1,11 @@
 #include "predictors/kernels/kernel_models.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 #include <vector>
 
-#include "ftax/error.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 
@@ -20,8 +18,7 @@ KernelParameters kernel_parameters(const DeviceProfile& profile) {
     });
     for (const Parameter& p : profile.parameters) {
         if (std::find(names.begin(), names.end(), p.name) == names.end()) {
-            throw Error(ErrorCode::profile,
-                        fmt::format("{}: no kernel model has a parameter {}", profile.device.slug, p.name));
+            throw_error(ErrorCode::profile, "{}: no kernel model has a parameter {}", profile.device.slug, p.name);
         }
     }
     return parameters;

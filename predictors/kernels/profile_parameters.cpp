@@ -1,10 +1,8 @@
 #include "predictors/kernels/profile_parameters.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "ftax/error.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 
@@ -14,8 +12,8 @@ double profile_value(std::span<const Parameter> parameters, std::string_view own
                                      [](const Parameter& p, std::string_view wanted) { return p.name < wanted; });
     if (at == parameters.end() || at->name != name) return spec.initial;
     if (!(at->value >= spec.lower && at->value <= spec.upper)) {
-        throw Error(ErrorCode::profile, fmt::format("parameter {} of {} is {}, outside [{}, {}]", name, owner,
-                                                    at->value, spec.lower, spec.upper));
+        throw_error(ErrorCode::profile, "parameter {} of {} is {}, outside [{}, {}]", name, owner, at->value,
+                    spec.lower, spec.upper);
     }
     return at->value;
 }

@@ -1,12 +1,9 @@
 #include "predictors/lowering/lowering.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <unordered_map>
 
-#include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/lowering/autocast.hpp"
 #include "predictors/lowering/launch_rules.hpp"
@@ -14,6 +11,7 @@
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/type_assignment.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -41,8 +39,7 @@ class Lowering {
 
     Schedule run() {
         if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn));
+            throw_error(ErrorCode::usage, "cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn);
         }
         schedule_.storage = types_.storage();
         sum_weights();

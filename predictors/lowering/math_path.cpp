@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ftax/error.hpp"
 #include "ftax/precision.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 
@@ -21,8 +21,8 @@ MathPath math_path(const DeviceSpec& device, Precision precision, bool convoluti
         for (const PrecisionSpec& other : precision_specs()) {
             if (runs(device, other)) others.push_back(other.name);
         }
-        throw Error(ErrorCode::usage, fmt::format("{} has no {} arithmetic; it runs {}", device.name, spec.name,
-                                                  fmt::join(others, ", ")));
+        throw_error(ErrorCode::usage, "{} has no {} arithmetic; it runs {}", device.name, spec.name,
+                    fmt::join(others, ", "));
     }
     const MathPath path = precision == Precision::fp32 && convolution ? MathPath::tf32 : spec.rest;
     // Without tensor cores, frameworks store fp16 and compute at the fp32 rate (Pascal in framework_tax.csv).

@@ -1,16 +1,14 @@
-#include <fmt/format.h>
-
 #include <mutex>
 #include <shared_mutex>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
 
-#include "ftax/error.hpp"
 #include "ftax/nas.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/nas/network.hpp"
 #include "src/core/in_parallel.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -141,8 +139,8 @@ struct CostFunction::State {
     void check(std::span<const int> choices, std::size_t row) const {
         for (std::size_t site = 0; site < sites; ++site) {
             if (choices[site] >= 0 && choices[site] < site_options[site]) continue;
-            throw Error(ErrorCode::usage, fmt::format("{}: architecture {}: choice {} must be from 0 to {}, not {}",
-                                                      space->name(), row, site, site_options[site] - 1, choices[site]));
+            throw_error(ErrorCode::usage, "{}: architecture {}: choice {} must be from 0 to {}, not {}", space->name(),
+                        row, site, site_options[site] - 1, choices[site]);
         }
     }
 
@@ -173,10 +171,9 @@ struct CostFunction::State {
 CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
                            std::vector<std::int64_t> batches, Campaign campaign, const ShapeBindings& dims) {
     for (const std::int64_t batch : batches) {
-        if (batch < 1) throw Error(ErrorCode::usage, fmt::format("batch must be at least 1, not {}", batch));
+        if (batch < 1) throw_error(ErrorCode::usage, "batch must be at least 1, not {}", batch);
     }
-    if (space.options().empty())
-        throw Error(ErrorCode::usage, fmt::format("the space {} has no choices", space.name()));
+    if (space.options().empty()) throw_error(ErrorCode::usage, "the space {} has no choices", space.name());
     const SegmentMaker segment_of(host_costs(framework, options.precision, device.device), campaign, space,
                                   synchronizes_runs(model_of(framework), options));
     state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches),

@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
 #include <array>
 
-#include "ftax/error.hpp"
 #include "predictors/nas/spaces.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -48,13 +46,13 @@ class FbNet final : public Space {
         choices.clear();
         parse_integers(name(), text, '-', choices);
         if (choices.size() != layer_count) {
-            throw Error(ErrorCode::usage, fmt::format("fbnet: expected {} numbers, not {}, in '{}'", layer_count,
-                                                      choices.size(), excerpt(text)));
+            throw_error(ErrorCode::usage, "fbnet: expected {} numbers, not {}, in '{}'", layer_count, choices.size(),
+                        excerpt(text));
         }
         for (const int choice : choices) {
             if (choice < 0 || choice > skip) {
-                throw Error(ErrorCode::usage, fmt::format("fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip,
-                                                          choice, excerpt(text)));
+                throw_error(ErrorCode::usage, "fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip, choice,
+                            excerpt(text));
             }
         }
     }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "ftax/error.hpp"
 #include "predictors/nas/spaces.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -40,8 +40,8 @@ class NasBench201 final : public Space {
         std::size_t at = 0;
         const auto expect = [&](std::string_view token) {
             if (text.substr(at, token.size()) != token) {
-                throw Error(ErrorCode::usage, fmt::format("nasbench201: expected '{}' at character {} of '{}'", token,
-                                                          at + 1, excerpt(text)));
+                throw_error(ErrorCode::usage, "nasbench201: expected '{}' at character {} of '{}'", token, at + 1,
+                            excerpt(text));
             }
             at += token.size();
         };
@@ -51,16 +51,16 @@ class NasBench201 final : public Space {
             const std::size_t tilde = std::min(text.find('~', at), text.size());
             const auto found = std::ranges::find(operations, text.substr(at, tilde - at));
             if (found == operations.end()) {
-                throw Error(ErrorCode::usage, fmt::format("nasbench201: expected one of {} at character {} of '{}'",
-                                                          fmt::join(operations, ", "), at + 1, excerpt(text)));
+                throw_error(ErrorCode::usage, "nasbench201: expected one of {} at character {} of '{}'",
+                            fmt::join(operations, ", "), at + 1, excerpt(text));
             }
             choices.push_back(static_cast<int>(found - operations.begin()));
             at = tilde;
             expect(fmt::format("~{}|", e.from));
         }
         if (at != text.size()) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("nasbench201: unexpected text at character {} of '{}'", at + 1, excerpt(text)));
+            throw_error(ErrorCode::usage, "nasbench201: unexpected text at character {} of '{}'", at + 1,
+                        excerpt(text));
         }
     }
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -26,10 +26,10 @@ BuiltNetwork build_network(const Space& space, std::span<const int> choices, std
         space.build(net, block, live);
         built.ends.push_back(net.graph().ops.size());
         if (built.ends.back() > max_nodes) {
-            throw Error(ErrorCode::limit, fmt::format("{}: more than {} operators", space.name(), max_nodes));
+            throw_error(ErrorCode::limit, "{}: more than {} operators", space.name(), max_nodes);
         }
     }
-    if (net.graph().ops.empty()) throw Error(ErrorCode::model, fmt::format("{}: the network is empty", space.name()));
+    if (net.graph().ops.empty()) throw_error(ErrorCode::model, "{}: the network is empty", space.name());
     built.graph = net.finish({live[0]});
     return built;
 }
@@ -41,12 +41,10 @@ ShapeBindings dims_of(const Space& space, const ShapeBindings& given) {
         if (usual == dims.end()) {
             std::vector<std::string> open;
             for (const auto& [known, _] : dims) open.push_back(known);
-            throw Error(ErrorCode::usage,
-                        fmt::format("the space {} leaves no dimension '{}' open (those are: {})", space.name(),
-                                    excerpt(name), open.empty() ? "none" : fmt::format("{}", fmt::join(open, ", "))));
+            throw_error(ErrorCode::usage, "the space {} leaves no dimension '{}' open (those are: {})", space.name(),
+                        excerpt(name), open.empty() ? "none" : fmt::format("{}", fmt::join(open, ", ")));
         }
-        if (value < 1)
-            throw Error(ErrorCode::usage, fmt::format("dimension '{}' must be at least 1, not {}", name, value));
+        if (value < 1) throw_error(ErrorCode::usage, "dimension '{}' must be at least 1, not {}", name, value);
         usual->second = value;
     }
     return dims;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::nas::once_for_all {
 namespace {
@@ -21,7 +21,7 @@ std::string_view value_of(std::string_view space, std::string_view text, std::st
     const std::string quoted = fmt::format("\"{}\":", key);
     const std::size_t at = text.find(quoted);
     if (at == std::string_view::npos)
-        throw Error(ErrorCode::usage, fmt::format("{}: expected {} in '{}'", space, quoted, excerpt(text)));
+        throw_error(ErrorCode::usage, "{}: expected {} in '{}'", space, quoted, excerpt(text));
     return without_leading_space(text.substr(at + quoted.size()));
 }
 
@@ -40,17 +40,16 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
             value = value.substr(0, value.find_last_not_of(" \t") + 1);
             const auto found = std::ranges::find(allowed, value);
             if (found == allowed.end()) {
-                throw Error(ErrorCode::usage,
-                            fmt::format("{}: expected \"{}\" to hold {}, not '{}', in '{}'", space, key,
-                                        fmt::join(allowed, ", "), excerpt(value), excerpt(text)));
+                throw_error(ErrorCode::usage, "{}: expected \"{}\" to hold {}, not '{}', in '{}'", space, key,
+                            fmt::join(allowed, ", "), excerpt(value), excerpt(text));
             }
             choices.push_back(static_cast<int>(found - allowed.begin()));
             list.remove_prefix(std::min(comma + 1, list.size()));
         }
     }
     if (choices.size() - first != count) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: expected \"{}\" to list {} numbers in '{}'", space, key, count, excerpt(text)));
+        throw_error(ErrorCode::usage, "{}: expected \"{}\" to list {} numbers in '{}'", space, key, count,
+                    excerpt(text));
     }
 }
 
@@ -60,8 +59,8 @@ void read_side(std::string_view space, std::string_view text, std::vector<int>& 
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), side);
     static_cast<void>(end);
     if (error != std::errc{} || side < smallest_side || side > largest_side) {
-        throw Error(ErrorCode::usage, fmt::format("{}: expected \"r\" from {} to {} in '{}'", space, smallest_side,
-                                                  largest_side, excerpt(text)));
+        throw_error(ErrorCode::usage, "{}: expected \"r\" from {} to {} in '{}'", space, smallest_side, largest_side,
+                    excerpt(text));
     }
     choices.push_back(side - smallest_side);
 }

@@ -5,8 +5,8 @@
 #include <array>
 #include <charconv>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -27,8 +27,7 @@ const Space& space(std::string_view name) {
     for (const SpaceGetter get : getters) {
         if (get().name() == name) return get();
     }
-    throw Error(ErrorCode::usage,
-                fmt::format("unknown search space '{}'; available: {}", name, fmt::join(space_names(), ", ")));
+    throw_error(ErrorCode::usage, "unknown search space '{}'; available: {}", name, fmt::join(space_names(), ", "));
 }
 
 void parse_integers(std::string_view space, std::string_view text, char separator, std::vector<int>& values) {
@@ -38,14 +37,14 @@ void parse_integers(std::string_view space, std::string_view text, char separato
         int value = 0;
         const auto [next, error] = std::from_chars(at, end, value);
         if (error != std::errc{}) {
-            throw Error(ErrorCode::usage, fmt::format("{}: expected an integer at character {} of '{}'", space,
-                                                      at - text.data() + 1, excerpt(text)));
+            throw_error(ErrorCode::usage, "{}: expected an integer at character {} of '{}'", space,
+                        at - text.data() + 1, excerpt(text));
         }
         values.push_back(value);
         if (next == end) return;
         if (*next != separator) {
-            throw Error(ErrorCode::usage, fmt::format("{}: expected '{}' at character {} of '{}'", space, separator,
-                                                      next - text.data() + 1, excerpt(text)));
+            throw_error(ErrorCode::usage, "{}: expected '{}' at character {} of '{}'", space, separator,
+                        next - text.data() + 1, excerpt(text));
         }
         at = next + 1;
     }

@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
 #include <array>
 
-#include "ftax/error.hpp"
 #include "predictors/nas/spaces.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -40,15 +38,13 @@ class Transformer final : public Space {
         choices.clear();
         parse_integers(name(), text, '-', choices);
         if (choices.size() != ranges.size()) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("transformer: expected width-depth-heads-ffn, not '{}'", excerpt(text)));
+            throw_error(ErrorCode::usage, "transformer: expected width-depth-heads-ffn, not '{}'", excerpt(text));
         }
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const Range& r = ranges[i];
             if (choices[i] < r.first || choices[i] > r.last || (choices[i] - r.first) % r.step != 0) {
-                throw Error(ErrorCode::usage,
-                            fmt::format("transformer: expected {} from {} to {} in steps of {}, not {}, in '{}'",
-                                        r.name, r.first, r.last, r.step, choices[i], excerpt(text)));
+                throw_error(ErrorCode::usage, "transformer: expected {} from {} to {} in steps of {}, not {}, in '{}'",
+                            r.name, r.first, r.last, r.step, choices[i], excerpt(text));
             }
             choices[i] = (choices[i] - r.first) / r.step;
         }

@@ -1,7 +1,5 @@
 #include "predictors/steps/prepared_model.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +10,7 @@
 #include "src/core/operands.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/core/symbol_range.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -34,9 +33,8 @@ bool has_token_cache(const Graph& graph) {
 const Graph& checked(const Graph& graph, const FrameworkModel& model) {
     check_operands(graph);
     if (model.traits.serves_sequences && !has_token_cache(graph)) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} serves language models that generate: {} reads no cache of earlier tokens",
-                                model.name, graph.name));
+        throw_error(ErrorCode::usage, "{} serves language models that generate: {} reads no cache of earlier tokens",
+                    model.name, graph.name);
     }
     return graph;
 }

@@ -13,10 +13,10 @@
 
 #include "calibration/bench/machine.hpp"
 #include "calibration/bench/python_device.hpp"
-#include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/precision.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
@@ -65,7 +65,7 @@ std::string python_of(const BenchArguments& arguments) {
 std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments) {
     const Precision precision = parse_precision(arguments.precision);
     if (precision_spec(precision).quantizes_weights()) {
-        throw Error(ErrorCode::usage, fmt::format("operators are not measured in {}", arguments.precision));
+        throw_error(ErrorCode::usage, "operators are not measured in {}", arguments.precision);
     }
     return bench::open_python({.python = python_of(arguments),
                                .device = arguments.device,
@@ -88,8 +88,8 @@ void refuse_other_machine(const std::string& file, const bench::Environment& now
     for (const char* key : {"device", "cpu"}) {
         const auto was = before.value("environment", nlohmann::json::object()).value(key, ""), is = value_of(now, key);
         if (was != is && !was.empty())
-            throw Error(ErrorCode::refused,
-                        fmt::format("{}: {} is {}, now {}: choose another folder (--output)", file, key, was, is));
+            throw_error(ErrorCode::refused, "{}: {} is {}, now {}: choose another folder (--output)", file, key, was,
+                        is);
     }
 }
 
@@ -103,14 +103,14 @@ std::string minutes(double seconds) {
 /// Rows are appended to a file of the same columns only, and to an existing one only if that is asked for.
 void refuse_other_file(const std::string& file, const std::vector<std::string>& columns, bool resume) {
     if (!std::filesystem::exists(file)) return;
-    if (!resume) throw Error(ErrorCode::usage, fmt::format("{} exists; --resume continues it", file));
+    if (!resume) throw_error(ErrorCode::usage, "{} exists; --resume continues it", file);
     const std::string text = read_file(file);
     if (text.find('\n') == text.npos) return;  // a torn header
     const CsvTable table(text, file);
     if (!std::equal(
             columns.begin(), columns.end(), table.header().begin(),
             table.header().begin() + static_cast<std::ptrdiff_t>(std::min(columns.size(), table.header().size()))))
-        throw Error(ErrorCode::profile, fmt::format("{}: other columns than this program writes", file));
+        throw_error(ErrorCode::profile, "{}: other columns than this program writes", file);
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     : arguments_(arguments), device_(std::move(device)) {
     std::error_code failed;
     std::filesystem::create_directories(arguments_.output, failed);
-    if (failed) throw Error(ErrorCode::usage, fmt::format("cannot create {}: {}", arguments_.output, failed.message()));
+    if (failed) throw_error(ErrorCode::usage, "cannot create {}: {}", arguments_.output, failed.message());
     print_warnings(device_->warnings());
     bench::Environment environment = bench::machine_environment(command_line());
     environment.emplace_back("ftax", FTAX_VERSION);

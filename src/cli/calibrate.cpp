@@ -7,12 +7,12 @@
 
 #include "calibration/bench/machine.hpp"
 #include "calibration/fit/cpu_fit.hpp"
-#include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/calibration.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/statistics.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
@@ -120,7 +120,7 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
         }
     }
     const auto count = static_cast<double>(distances.size());
-    if (distances.empty()) throw Error(ErrorCode::usage, fmt::format("{}: no network could be measured", path));
+    if (distances.empty()) throw_error(ErrorCode::usage, "{}: no network could be measured", path);
     proof.mape /= count;
     proof.blind_mape /= count;
     proof.spread = quantile(distances, 0.95);
@@ -220,12 +220,11 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     Proof proof = proved();
     constexpr double worse = 1.2;  // significantly worse than before
     if (proof.mape > worse * proof.blind_mape && proof.mape > largest_blind_error)
-        throw Error(
+        throw_error(
             ErrorCode::refused,
-            fmt::format(
-                "error on networks not used in the fit: {:.0f} % with the calibration, {:.0f} % with the datasheet: "
-                "no profile is written; {} keeps the rows",
-                100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output));
+            "error on networks not used in the fit: {:.0f} % with the calibration, {:.0f} % with the datasheet: "
+            "no profile is written; {} keeps the rows",
+            100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output);
     const bool strays = proof.spread > 1;
     for (int i = 0; i < 8 && proof.spread > 1; ++i) {  // other components of the interval are unchanged
         widen(host.profile, 1.02 * proof.spread);

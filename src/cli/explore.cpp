@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "ftax/error.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -28,7 +28,7 @@ std::pair<std::string, std::vector<std::int64_t>> parse_over(const std::string& 
     if (text.empty()) return {"", {1}};
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-        throw Error(ErrorCode::usage, fmt::format("--over '{}' is not of the form NAME=LIST", text));
+        throw_error(ErrorCode::usage, "--over '{}' is not of the form NAME=LIST", text);
     }
     return {text.substr(0, equals), parse_batches(std::string_view(text).substr(equals + 1), "--over")};
 }
@@ -46,7 +46,7 @@ int run_explore(const ExploreArguments& arguments) {
     const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
     const std::vector<std::string> devices = split_list(arguments.run.device);
     if (devices.size() * values.size() * batches.size() > most_predictions) {
-        throw Error(ErrorCode::limit, fmt::format("more than {} predictions for one page", most_predictions));
+        throw_error(ErrorCode::limit, "more than {} predictions for one page", most_predictions);
     }
     const Graph graph = load_graph(arguments.model);
     require_batch(graph);

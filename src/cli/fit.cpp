@@ -8,10 +8,10 @@
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
-#include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
@@ -87,7 +87,7 @@ void refuse_unread(const FitArguments& arguments, unsigned rows) {
     for (const Reader& reader : readers) {
         const bool given = std::ranges::count(arguments.given, reader.option) > 0;
         if (given && (reader.rows & rows) == 0) {
-            throw Error(ErrorCode::usage, fmt::format("{} does not apply to {}", reader.option, of));
+            throw_error(ErrorCode::usage, "{} does not apply to {}", reader.option, of);
         }
     }
     if ((rows & operators) != 0 && !arguments.start.empty()) {
@@ -176,9 +176,8 @@ int run_fit(FitArguments arguments) {
         (here ? measured_here : others).push_back(std::move(table));
     }
     if (!measured_here.empty() && !others.empty()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} was measured for a calibration; the other files are fitted without it",
-                                escape_terminal(measured_here.front().origin())));
+        throw_error(ErrorCode::usage, "{} was measured for a calibration; the other files are fitted without it",
+                    escape_terminal(measured_here.front().origin()));
     }
     refuse_unread(arguments, kinds);
     if (others.empty()) return fit_machine(std::move(measured_here), arguments);

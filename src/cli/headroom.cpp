@@ -1,14 +1,12 @@
 #include "ftax/headroom.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "ftax/generate.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/pages.hpp"
@@ -32,8 +30,8 @@ double parse_budget(const std::string& text) {
     const auto number = parse_number(std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
     const double budget = number.value_or(0) / (is_percent ? 100 : 1);
     if (!number || !(budget > 0) || budget > 10) {
-        throw Error(ErrorCode::usage, fmt::format("invalid budget '{}': give a share above 0 and up to 1000%, e.g. 5%",
-                                                  escape_terminal(text)));
+        throw_error(ErrorCode::usage, "invalid budget '{}': give a share above 0 and up to 1000%, e.g. 5%",
+                    escape_terminal(text));
     }
     return budget;
 }

@@ -8,11 +8,11 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "ftax/error.hpp"
 #include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, OptionOfCommand>> arguments_of(const Command&
 std::string word_of(const std::string& name, const json& value) {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number()) return value.dump();
-    throw Error(ErrorCode::usage, fmt::format("{}: {} is neither a text nor a number", name, excerpt(value.dump())));
+    throw_error(ErrorCode::usage, "{}: {} is neither a text nor a number", name, excerpt(value.dump()));
 }
 
 }  // namespace
@@ -121,11 +121,11 @@ std::vector<std::string> words_of(const std::string& command, const json& argume
     for (const auto& [name, value] : arguments.items()) {
         const auto found = std::ranges::find(known, name, [](const auto& argument) { return argument.first; });
         if (found == known.end()) {
-            throw Error(ErrorCode::usage, fmt::format("{} has no argument '{}'", command, excerpt(name)));
+            throw_error(ErrorCode::usage, "{} has no argument '{}'", command, excerpt(name));
         }
         const OptionOfCommand& option = found->second;
         if (option.value.empty() && !value.is_boolean()) {
-            throw Error(ErrorCode::usage, fmt::format("{} is true or false", name));
+            throw_error(ErrorCode::usage, "{} is true or false", name);
         }
         if (value.is_null() || value == json(false)) continue;
         std::vector<std::string> values;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
 #include "src/io/kineto_trace.hpp"
 #include "src/io/profile_file.hpp"
@@ -81,17 +81,15 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
     const FrameworkModel& framework = framework_model(arguments.run.framework);
     if (!framework.rewrites.empty() || framework.traits.host_kind) {
-        throw Error(
-            ErrorCode::usage,
-            fmt::format("{} does not run the model's operators one by one, as a trace of torch.profiler has them; "
-                        "pytorch-eager and libtorch do",
-                        framework.name));
+        throw_error(ErrorCode::usage,
+                    "{} does not run the model's operators one by one, as a trace of torch.profiler has them; "
+                    "pytorch-eager and libtorch do",
+                    framework.name);
     }
     const KinetoTrace trace = read_kineto_trace(arguments.trace);
     const Graph graph = load_graph(arguments.model);
     if (arguments.batch.empty() && has_batch(graph))
-        throw Error(ErrorCode::usage,
-                    fmt::format("the batch of {} is dynamic: give that of the trace (--batch N)", graph.name));
+        throw_error(ErrorCode::usage, "the batch of {} is dynamic: give that of the trace (--batch N)", graph.name);
     const auto batch = one_batch_for(graph, arguments.batch, "a trace is of");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <optional>
 
-#include "ftax/error.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
@@ -55,7 +55,7 @@ std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space&
             print_warnings({fmt::format("{}:{}: {}", path, table.line(row), error.what())});
         }
     }
-    if (samples.empty()) throw Error(ErrorCode::profile, fmt::format("{}: no usable sample", escape_terminal(path)));
+    if (samples.empty()) throw_error(ErrorCode::profile, "{}: no usable sample", escape_terminal(path));
     return samples;
 }
 
@@ -92,7 +92,7 @@ struct Architectures {
 Architectures read_architectures(const std::string& path, const nas::Space& space) {
     Architectures result{read_csv(path), 0, {}, {}, {}, 0};
     const auto column = result.table.column("arch");
-    if (!column) throw Error(ErrorCode::profile, fmt::format("{}: no column arch", escape_terminal(path)));
+    if (!column) throw_error(ErrorCode::profile, "{}: no column arch", escape_terminal(path));
     result.column = *column;
     std::vector<int> one;
     for (std::size_t row = 0; row < result.table.rows(); ++row) {
@@ -166,12 +166,12 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
     std::vector<double> score(archs.rows.size());
     if (!arguments.score.empty()) {
         const auto column = archs.table.column(arguments.score);
-        if (!column) throw Error(ErrorCode::usage, fmt::format("no column {} for --score", arguments.score));
+        if (!column) throw_error(ErrorCode::usage, "no column {} for --score", arguments.score);
         for (std::size_t i = 0; i < score.size(); ++i) {
             const auto value = parse_number(archs.table.row(archs.rows[i])[*column]);
             if (!value) {
-                throw Error(ErrorCode::profile, fmt::format("{}:{}: {} is not a number", arguments.architectures,
-                                                            archs.table.line(archs.rows[i]), arguments.score));
+                throw_error(ErrorCode::profile, "{}:{}: {} is not a number", arguments.architectures,
+                            archs.table.line(archs.rows[i]), arguments.score);
             }
             score[i] = *value;
         }

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <span>
 
-#include "ftax/error.hpp"
 #include "src/cli/in_process.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
@@ -30,9 +30,8 @@ void refuse_one_place_for_two(std::span<const Form> forms) {
     for (const Form& form : forms) {
         const auto other = std::ranges::find_if(forms, [&](const Form& f) { return f.path == form.path; });
         if (form.path.empty() || other->option == form.option) continue;
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} and {} cannot both go to {}", other->option, form.option,
-                                form.path == standard_output ? "standard output" : escape_terminal(form.path)));
+        throw_error(ErrorCode::usage, "{} and {} cannot both go to {}", other->option, form.option,
+                    form.path == standard_output ? "standard output" : escape_terminal(form.path));
     }
 }
 

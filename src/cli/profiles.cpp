@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "ftax/device.hpp"
-#include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
@@ -34,9 +34,8 @@ struct ProfileView {
     for (std::string& host : call_host_names()) names.push_back(std::move(host));
     for (const DeviceSpec& device : device_specs()) names.push_back(device.slug);
     const std::vector<std::string> near = near_names(name, names);
-    throw Error(ErrorCode::usage, fmt::format("no device or framework named '{}'{}; `ftax profiles list` shows all",
-                                              escape_terminal(name),
-                                              near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", "))));
+    throw_error(ErrorCode::usage, "no device or framework named '{}'{}; `ftax profiles list` shows all",
+                escape_terminal(name), near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")));
 }
 
 ProfileView view_of(const FrameworkProfile& profile, std::string_view name) {

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -34,7 +34,7 @@ constexpr std::size_t max_symbols = 1000;
 constexpr std::size_t max_expressions = 2'000'000;
 
 [[noreturn]] void fail_too_large() {
-    throw Error(ErrorCode::limit, fmt::format("a shape expression has more than {} terms", max_terms));
+    throw_error(ErrorCode::limit, "a shape expression has more than {} terms", max_terms);
 }
 
 /// Lower powers first. Multiplying two monomials by the same one keeps their order, as Storage::quotient needs.
@@ -61,7 +61,7 @@ struct ExpressionPool::Storage {
         const std::size_t length = printed_length(node);
         if (length > max_terms) fail_too_large();
         if (nodes.size() >= max_expressions)
-            throw Error(ErrorCode::limit, fmt::format("the shapes need more than {} expressions", max_expressions));
+            throw_error(ErrorCode::limit, "the shapes need more than {} expressions", max_expressions);
         auto [position, added] = ids.try_emplace(key_of(node), static_cast<std::uint32_t>(nodes.size()));
         if (added) {
             nodes.push_back(std::move(node));
@@ -320,7 +320,7 @@ Expression ExpressionPool::symbol(std::string_view name) {
     auto found = std::ranges::find(storage_->symbols, name);
     if (found == storage_->symbols.end()) {
         if (storage_->symbols.size() == max_symbols)
-            throw Error(ErrorCode::limit, fmt::format("more than {} different dynamic dimensions", max_symbols));
+            throw_error(ErrorCode::limit, "more than {} different dynamic dimensions", max_symbols);
         found = storage_->symbols.emplace(found, name);
     }
     const auto index = static_cast<std::uint32_t>(found - storage_->symbols.begin());
@@ -437,8 +437,8 @@ void ExpressionPool::evaluate(std::span<const std::int64_t> symbol_values, std::
                 const std::int64_t a = values[node.a];
                 const std::int64_t b = values[node.b];
                 if (b == 0)
-                    throw Error(ErrorCode::model, fmt::format("division by zero in shape expression {}",
-                                                              storage_->print(static_cast<std::uint32_t>(id))));
+                    throw_error(ErrorCode::model, "division by zero in shape expression {}",
+                                storage_->print(static_cast<std::uint32_t>(id)));
                 if (node.kind == NodeKind::floor_divide) value = floor_quotient(a, b);
                 if (node.kind == NodeKind::ceil_divide) value = ceil_quotient(a, b);
                 if (node.kind == NodeKind::modulo) value = a - checked_multiply(floor_quotient(a, b), b);

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <optional>
 
-#include "ftax/error.hpp"
 #include "ftax/expression.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -22,7 +22,7 @@ class ExpressionParser {
 
     Expression parse() {
         if (text_.size() > max_length) {
-            throw Error(ErrorCode::limit, fmt::format("shape expression longer than {} characters", max_length));
+            throw_error(ErrorCode::limit, "shape expression longer than {} characters", max_length);
         }
         const Expression result = sum();
         if (position_ != text_.size()) fail("unexpected character");
@@ -31,8 +31,7 @@ class ExpressionParser {
 
   private:
     [[noreturn]] void fail(std::string_view what) const {
-        throw Error(ErrorCode::model,
-                    fmt::format("shape expression '{}': {} at character {}", excerpt(text_), what, position_ + 1));
+        throw_error(ErrorCode::model, "shape expression '{}': {} at character {}", excerpt(text_), what, position_ + 1);
     }
 
     void skip_spaces() {
@@ -53,7 +52,7 @@ class ExpressionParser {
 
     void descend() {
         if (++depth_ > max_depth)
-            throw Error(ErrorCode::limit, fmt::format("shape expression nested deeper than {} levels", max_depth));
+            throw_error(ErrorCode::limit, "shape expression nested deeper than {} levels", max_depth);
     }
 
     Expression sum() {
@@ -144,7 +143,7 @@ class ExpressionParser {
         if (text_.substr(position_).starts_with('-')) fail("expected an integer without a sign");
         const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
         if (error == std::errc::result_out_of_range) {
-            throw Error(ErrorCode::limit, fmt::format("shape expression '{}': integer out of range", excerpt(text_)));
+            throw_error(ErrorCode::limit, "shape expression '{}': integer out of range", excerpt(text_));
         }
         if (error != std::errc{}) fail("expected an integer");
         position_ += static_cast<std::size_t>(end - begin);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
 #include "src/core/symbol_range.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -27,10 +27,10 @@ void check_sizes(const Graph& graph, const BoundShapes& bound) {
             return graph.expressions.constant_value(e) ? std::to_string(value)
                                                        : fmt::format("{} = {}", graph.expressions.to_string(e), value);
         };
-        throw Error(ErrorCode::model,
-                    fmt::format("{}: {}: {} and {} must be equal; the model holds a size of its export, export it with "
-                                "dynamic dimensions",
-                                graph.name, check.op, print(check.is, is), print(check.must_be, must_be)));
+        throw_error(ErrorCode::model,
+                    "{}: {}: {} and {} must be equal; the model holds a size of its export, export it with "
+                    "dynamic dimensions",
+                    graph.name, check.op, print(check.is, is), print(check.must_be, must_be));
     }
 }
 
@@ -40,9 +40,8 @@ void check_signs(const Graph& graph, const BoundShapes& bound) {
         for (const Expression dim : tensor.shape) {
             if (bound[dim] >= 0) continue;
             const bool fixed = graph.expressions.constant_value(dim).has_value();
-            throw Error(ErrorCode::model,
-                        fmt::format("{}: tensor {} has a negative dimension: {}{}", graph.name, tensor.name,
-                                    fixed ? "" : graph.expressions.to_string(dim) + " = ", bound[dim]));
+            throw_error(ErrorCode::model, "{}: tensor {} has a negative dimension: {}{}", graph.name, tensor.name,
+                        fixed ? "" : graph.expressions.to_string(dim) + " = ", bound[dim]);
         }
     }
 }
@@ -83,8 +82,7 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
         }
         const std::int64_t least = symbols[i] == cached_tokens ? 0 : 1;
         if (found->second < least) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("symbol {} must be at least {}, not {}", symbols[i], least, found->second));
+            throw_error(ErrorCode::usage, "symbol {} must be at least {}, not {}", symbols[i], least, found->second);
         }
         symbol_values[i] = found->second;
     }
@@ -93,16 +91,15 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
         if (std::ranges::find(symbols, name) == symbols.end()) unknown.push_back(name);
     }
     if (!unbound.empty()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: give a value to the dynamic dimension {}{}{}{}", graph.name, unbound,
-                                unbound.find(cached_tokens) == std::string::npos ? "" : "; `ftax generate` sets both",
-                                unknown.empty() ? "" : "; unknown: ", fmt::join(unknown, ", ")));
+        throw_error(ErrorCode::usage, "{}: give a value to the dynamic dimension {}{}{}{}", graph.name, unbound,
+                    unbound.find(cached_tokens) == std::string::npos ? "" : "; `ftax generate` sets both",
+                    unknown.empty() ? "" : "; unknown: ", fmt::join(unknown, ", "));
     }
     if (!unknown.empty()) {
         const std::string known =
             symbols.empty() ? "the model has none" : fmt::format("known: {}", fmt::join(symbols, ", "));
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: unknown dynamic dimension {} ({})", graph.name, fmt::join(unknown, ", "), known));
+        throw_error(ErrorCode::usage, "{}: unknown dynamic dimension {} ({})", graph.name, fmt::join(unknown, ", "),
+                    known);
     }
     graph.expressions.evaluate(symbol_values, bound.values);
     const bool any_negative = std::ranges::any_of(bound.values, [](auto size) { return size < 0; });
@@ -181,8 +178,7 @@ bool sort_topologically(Graph& graph) {
         for (auto step = std::ranges::find(walk, at) + 1; step != walk.end(); ++step) {
             cycle.insert(0, graph.ops[*step].name + " → ");
         }
-        throw Error(ErrorCode::model,
-                    fmt::format("{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle));
+        throw_error(ErrorCode::model, "{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle);
     }
     if (std::ranges::is_sorted(order)) return false;
     std::vector<Op> sorted;

@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "ftax/error.hpp"
 #include "src/core/shape_rules.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -35,7 +35,7 @@ class Layer : public ShapeRules<Layer, true> {
     [[nodiscard]] const std::string& name() const { return name_; }
 
     [[noreturn]] void fail(std::string_view what) const {
-        throw Error(ErrorCode::model, fmt::format("{}: {}: {}", graph_.name, name_, what));
+        throw_error(ErrorCode::model, "{}: {}: {}", graph_.name, name_, what);
     }
 
     [[nodiscard]] const Tensor& tensor(TensorId id) const {

@@ -6,8 +6,8 @@
 #include <array>
 #include <numeric>
 
-#include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -87,7 +87,7 @@ void check_operands(const Graph& graph) {
         auto wrong = missing_operand(op);
         if (!wrong) wrong = missing_channels(graph, op);
         if (!wrong) wrong = impossible_axes(graph, op);
-        if (wrong) throw Error(ErrorCode::model, fmt::format("{}: operator {}: {}", graph.name, op.name, *wrong));
+        if (wrong) throw_error(ErrorCode::model, "{}: operator {}: {}", graph.name, op.name, *wrong);
     }
 }
 

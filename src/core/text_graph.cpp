@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -59,7 +59,7 @@ class Parser {
 
     Graph parse() {
         if (text_.size() > max_text_bytes) {
-            throw Error(ErrorCode::limit, fmt::format("{}: text graph larger than {} bytes", origin_, max_text_bytes));
+            throw_error(ErrorCode::limit, "{}: text graph larger than {} bytes", origin_, max_text_bytes);
         }
         graph_.name = origin_;
         graph_.format = "text";
@@ -99,7 +99,7 @@ class Parser {
         fail_at(here(), what, code);
     }
     [[noreturn]] void fail_at(Place place, std::string_view what, ErrorCode code = ErrorCode::model) const {
-        throw Error(code, fmt::format("{}:{}:{}: {}", origin_, place.line, place.column, what));
+        throw_error(code, "{}:{}:{}: {}", origin_, place.line, place.column, what);
     }
 
     [[nodiscard]] bool at(char c) const { return position_ < text_.size() && text_[position_] == c; }
@@ -392,7 +392,7 @@ class Parser {
 
     void finish() {
         if (graph_.tensors.empty())
-            throw Error(ErrorCode::model, fmt::format("{}: neither an input nor an operator in the file", origin_));
+            throw_error(ErrorCode::model, "{}: neither an input nor an operator in the file", origin_);
         for (const auto& [text, known] : tensors_) {
             if (!known.defined)
                 fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(excerpt(text))));

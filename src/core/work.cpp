@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -247,8 +247,7 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
         }
         return work;
     } catch (const Error& error) {
-        throw Error(error.code(),
-                    fmt::format("{}: operator {} ({}): {}", graph.name, op.name, op.source, error.what()));
+        throw_error(error.code(), "{}: operator {} ({}): {}", graph.name, op.name, op.source, error.what());
     }
 }
 

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "src/core/embedded.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/quantities.hpp"
 
@@ -29,7 +30,7 @@ nlohmann::json merged(std::string_view name) {
     const std::string origin = origin_of(name);
     const auto files = embedded_files();
     const auto file = std::ranges::find(files, origin, &EmbeddedFile::path);
-    if (file == files.end()) throw Error(ErrorCode::profile, fmt::format("{}: no such file", origin));
+    if (file == files.end()) throw_error(ErrorCode::profile, "{}: no such file", origin);
     nlohmann::json own = parse_json(file->content, origin);
     if (!own.contains("inherits")) return own;
     nlohmann::json whole = merged(own["inherits"].get<std::string>());

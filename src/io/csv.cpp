@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/number.hpp"
@@ -40,7 +40,7 @@ class CellReader {
     }
 
     [[noreturn]] void fail(std::size_t line, std::string_view what) const {
-        throw Error(ErrorCode::profile, fmt::format("{}:{}: {}", origin_, line, what));
+        throw_error(ErrorCode::profile, "{}:{}: {}", origin_, line, what);
     }
 
   private:
@@ -132,12 +132,12 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
         }
         lines_.push_back(first_line);
     }
-    if (header_.empty()) throw Error(ErrorCode::profile, fmt::format("{}: no header line", origin_));
+    if (header_.empty()) throw_error(ErrorCode::profile, "{}: no header line", origin_);
     std::unordered_set<std::string_view> names;
     for (const std::string_view name : header_) {
         if (!name.empty() && !names.insert(name).second) {
-            throw Error(ErrorCode::profile,
-                        fmt::format("{}:1: the column {} occurs twice", origin_, escape_terminal(excerpt(name))));
+            throw_error(ErrorCode::profile, "{}:1: the column {} occurs twice", origin_,
+                        escape_terminal(excerpt(name)));
         }
     }
 }
@@ -156,8 +156,7 @@ std::string_view CsvTable::cell(std::size_t row, std::string_view name) const {
 void CsvTable::require(std::initializer_list<std::string_view> columns) const {
     for (const std::string_view name : columns) {
         if (column(name)) continue;
-        throw Error(ErrorCode::profile,
-                    fmt::format("{}: no column {}; needed are {}", origin_, name, fmt::join(columns, ", ")));
+        throw_error(ErrorCode::profile, "{}: no column {}; needed are {}", origin_, name, fmt::join(columns, ", "));
     }
 }
 

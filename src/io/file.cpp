@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "ftax/error.hpp"
 #include "src/core/descriptor.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax {
@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(std::string_view action, const std::string& path, int reason) {
-    throw Error(ErrorCode::usage, fmt::format("cannot {} {}: {}", action, escape_terminal(path),
-                                              std::generic_category().message(reason)));
+    throw_error(ErrorCode::usage, "cannot {} {}: {}", action, escape_terminal(path),
+                std::generic_category().message(reason));
 }
 
 /// Returns 0, or errno.
@@ -56,7 +56,7 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
     if (known_bytes <= max_bytes) content.reserve(known_bytes + 1);
     for (;;) {
         if (content.size() > max_bytes) {
-            throw Error(ErrorCode::limit, fmt::format("{} is longer than {} bytes", escape_terminal(path), max_bytes));
+            throw_error(ErrorCode::limit, "{} is longer than {} bytes", escape_terminal(path), max_bytes);
         }
         const std::size_t before = content.size();
         content.resize(std::max(before + chunk_bytes, std::min(content.capacity(), known_bytes + 1)));

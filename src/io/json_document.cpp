@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax {
@@ -40,15 +41,15 @@ class Builder {
         Level& level = open_.back();
         const auto [slot, added] = level.container->get_ref<json::object_t&>().emplace(name, nullptr);
         level.key = &slot->first, level.slot = &slot->second;
-        if (!added) throw Error(rules_.malformed, fmt::format("{}: {}: occurs twice", origin_, path()));
+        if (!added) throw_error(rules_.malformed, "{}: {}: occurs twice", origin_, path());
         return true;
     }
 
     bool parse_error(std::size_t byte, const std::string&, const json::exception& error) {
         constexpr int number_out_of_range = 406;  // Source: the library's documentation, "Exceptions"
         if (error.id == number_out_of_range)
-            throw Error(rules_.malformed, fmt::format("{}: {}: a number too large for a double", origin_, path()));
-        throw Error(rules_.malformed, fmt::format("{}:{}: {}: not valid JSON", origin_, line_and_column(byte), path()));
+            throw_error(rules_.malformed, "{}: {}: a number too large for a double", origin_, path());
+        throw_error(rules_.malformed, "{}:{}: {}: not valid JSON", origin_, line_and_column(byte), path());
     }
 
   private:
@@ -69,8 +70,8 @@ class Builder {
 
     bool open(json container) {
         if (open_.size() == rules_.deepest_level)
-            throw Error(ErrorCode::limit,
-                        fmt::format("{}: {}: nested deeper than {} levels", origin_, path(), rules_.deepest_level));
+            throw_error(ErrorCode::limit, "{}: {}: nested deeper than {} levels", origin_, path(),
+                        rules_.deepest_level);
         open_.push_back({add(std::move(container))});
         return true;
     }
@@ -174,7 +175,7 @@ void JsonField::fail(std::string_view what, std::optional<ErrorCode> code) const
 }
 
 void JsonField::fail_at(const std::string& path, std::string_view what, ErrorCode code) const {
-    throw Error(code, fmt::format("{}: {}: {}", document_->origin, path.empty() ? "the document" : path, what));
+    throw_error(code, "{}: {}: {}", document_->origin, path.empty() ? "the document" : path, what);
 }
 
 std::optional<JsonField> JsonField::find(std::string_view key) const {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ftax/error.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
@@ -136,9 +136,7 @@ class TraceReader {
   private:
     static constexpr int end_of_file = std::char_traits<char>::eof();
 
-    [[noreturn]] void fail(std::string_view what) const {
-        throw Error(ErrorCode::profile, fmt::format("{}: {}", origin_, what));
-    }
+    [[noreturn]] void fail(std::string_view what) const { throw_error(ErrorCode::profile, "{}: {}", origin_, what); }
 
     /// Reads up to the bracket that opens the list of events, and what the profiler says of the GPU before it.
     void read_header() {
@@ -189,7 +187,7 @@ class TraceReader {
             return;
         }
         if (trace_.events.size() == limits_.max_events) {
-            throw Error(ErrorCode::limit, fmt::format("{}: more than {} events", origin_, limits_.max_events));
+            throw_error(ErrorCode::limit, "{}: more than {} events", origin_, limits_.max_events);
         }
         const int thread = threads_.try_emplace(std::move(raw.thread), static_cast<int>(threads_.size())).first->second;
         trace_.events.push_back({.kind = *kind,
@@ -248,7 +246,7 @@ KinetoTrace read_kineto_trace(std::istream& in, const std::string& origin, const
 
 KinetoTrace read_kineto_trace(const std::string& path, const TraceLimits& limits) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw Error(ErrorCode::usage, fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+    if (!file) throw_error(ErrorCode::usage, "cannot open {}: {}", path, std::strerror(errno));
     return read_kineto_trace(file, path, limits);
 }
 

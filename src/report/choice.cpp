@@ -8,7 +8,7 @@
 #include <limits>
 #include <tuple>
 
-#include "ftax/error.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/units.hpp"
 
@@ -305,9 +305,8 @@ std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, con
         any = any || value_of(*choices[i], by) || !choices[i]->runs();
     }
     if (!any)
-        throw Error(ErrorCode::usage, fmt::format("--sort {}: not available for these rows{}",
-                                                  criterion_names()[static_cast<std::size_t>(by)],
-                                                  by == Criterion::cost ? "; give --price" : ""));
+        throw_error(ErrorCode::usage, "--sort {}: not available for these rows{}",
+                    criterion_names()[static_cast<std::size_t>(by)], by == Criterion::cost ? "; give --price" : "");
     std::ranges::stable_sort(order, {}, key);
     return order;
 }

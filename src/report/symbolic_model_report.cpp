@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "ftax/error.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
@@ -76,8 +76,8 @@ bool is_bound(const Graph& graph, const ShapeBindings& bindings) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
     for (const auto& [name, value] : bindings) {
         if (std::ranges::count(symbols, name) > 0) continue;
-        throw Error(ErrorCode::usage, fmt::format("{}: unknown dynamic dimension {} (known: {})", graph.name, name,
-                                                  fmt::join(symbols, ", ")));
+        throw_error(ErrorCode::usage, "{}: unknown dynamic dimension {} (known: {})", graph.name, name,
+                    fmt::join(symbols, ", "));
     }
     return bindings.size() == symbols.size();
 }

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "ftax/error.hpp"
 #include "src/core/symbol_range.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
@@ -18,12 +18,12 @@ std::int64_t at_least(std::int64_t least, std::string_view text, std::string_vie
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
-        throw Error(ErrorCode::limit, fmt::format("{} {} does not fit into 64 bits", what, text));
+        throw_error(ErrorCode::limit, "{} {} does not fit into 64 bits", what, text);
     }
     if (error != std::errc{} || end != text.data() + text.size()) {
-        throw Error(ErrorCode::usage, fmt::format("{} '{}' is not an integer", what, text));
+        throw_error(ErrorCode::usage, "{} '{}' is not an integer", what, text);
     }
-    if (value < least) throw Error(ErrorCode::usage, fmt::format("{} {} is not at least {}", what, text, least));
+    if (value < least) throw_error(ErrorCode::usage, "{} {} is not at least {}", what, text, least);
     return value;
 }
 
@@ -33,16 +33,15 @@ std::int64_t positive(std::string_view text, std::string_view what) {
 
 void append(std::vector<std::int64_t>& values, std::int64_t value, std::string_view option) {
     if (values.size() == max_values) {
-        throw Error(ErrorCode::limit, fmt::format("{} lists more than {} values", option, max_values));
+        throw_error(ErrorCode::limit, "{} lists more than {} values", option, max_values);
     }
     values.push_back(value);
 }
 
 void append_range(std::vector<std::int64_t>& values, std::string_view range, std::string_view option) {
     const auto fail = [&] {
-        throw Error(
-            ErrorCode::usage,
-            fmt::format("{} '{}' is neither a number nor FIRST:LAST:xFACTOR nor FIRST:LAST:+STEP", option, range));
+        throw_error(ErrorCode::usage, "{} '{}' is neither a number nor FIRST:LAST:xFACTOR nor FIRST:LAST:+STEP", option,
+                    range);
     };
     const std::size_t first_colon = range.find(':');
     const std::size_t second_colon = range.find(':', first_colon + 1);
@@ -54,7 +53,7 @@ void append_range(std::vector<std::int64_t>& values, std::string_view range, std
     const std::int64_t step =
         positive(range.substr(second_colon + 2), fmt::format("{} {}", option, kind == 'x' ? "factor" : "step"));
     if (kind == 'x' && step == 1) fail();
-    if (last < first) throw Error(ErrorCode::usage, fmt::format("{} {} ends below its begin", option, range));
+    if (last < first) throw_error(ErrorCode::usage, "{} {} ends below its begin", option, range);
     for (std::int64_t value = first; value <= last;) {
         append(values, value, option);
         const bool overflow =
@@ -67,7 +66,7 @@ std::pair<std::string_view, std::string_view> split_at_colon(std::string_view te
                                                              std::string_view form) {
     const std::size_t colon = text.rfind(':');
     if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size())
-        throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form {}", option, text, form));
+        throw_error(ErrorCode::usage, "{} '{}' is not of the form {}", option, text, form);
     return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
@@ -84,8 +83,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 /// "4x3x224x224" → {"4", "3", "224", "224"}
 std::vector<std::string> parse_dims(std::string_view dims, std::string_view text) {
     std::vector<std::string> result = split(dims, 'x');
-    if (std::ranges::count(result, "") > 0)
-        throw Error(ErrorCode::usage, fmt::format("shape '{}' leaves a dimension empty", text));
+    if (std::ranges::count(result, "") > 0) throw_error(ErrorCode::usage, "shape '{}' leaves a dimension empty", text);
     return result;
 }
 
@@ -119,15 +117,14 @@ ShapeBindings parse_dimensions(const std::vector<std::string>& texts, std::strin
     for (const std::string& text : texts) {
         const std::size_t equals = text.find('=');
         if (equals == std::string::npos || equals == 0) {
-            throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form NAME=NUMBER", option, text));
+            throw_error(ErrorCode::usage, "{} '{}' is not of the form NAME=NUMBER", option, text);
         }
         const std::string name = text.substr(0, equals);
         const std::int64_t least = name == cached_tokens ? 0 : 1;
         const std::int64_t value = at_least(least, text.substr(equals + 1), fmt::format("{} {}", option, name));
         const auto [position, added] = bindings.emplace(name, value);
         if (!added && position->second != value) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("{} {} is given twice, as {} and {}", option, name, position->second, value));
+            throw_error(ErrorCode::usage, "{} {} is given twice, as {} and {}", option, name, position->second, value);
         }
     }
     return bindings;
@@ -137,7 +134,7 @@ std::pair<std::string, bool> parse_branch(std::string_view text) {
     const std::size_t equals = text.rfind('=');
     const std::string_view branch = equals == std::string_view::npos ? "" : text.substr(equals + 1);
     if (equals == 0 || (branch != "then" && branch != "else")) {
-        throw Error(ErrorCode::usage, fmt::format("--branch '{}' is neither IF=then nor IF=else", text));
+        throw_error(ErrorCode::usage, "--branch '{}' is neither IF=then nor IF=else", text);
     }
     return {std::string(text.substr(0, equals)), branch == "then"};
 }
@@ -163,7 +160,7 @@ InputShape parse_input_type(std::string_view text) {
                                      : split_at_colon(text, "--input", "float:4x3x224x224 or long=5");
     const auto found = torch_names.find(type);
     const auto dtype = found != torch_names.end() ? std::optional(found->second) : dtype_from_name(type);
-    if (!dtype) throw Error(ErrorCode::usage, fmt::format("--input '{}': unknown type '{}'", text, type));
+    if (!dtype) throw_error(ErrorCode::usage, "--input '{}': unknown type '{}'", text, type);
     if (number) return {.input = {}, .dims = {}, .dtype = dtype, .value = std::string(dims)};
     return {.input = {}, .dims = parse_dims(dims, text), .dtype = dtype};
 }

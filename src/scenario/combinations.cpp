@@ -7,9 +7,9 @@
 #include <cmath>
 #include <map>
 
-#include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
@@ -25,8 +25,8 @@ bool is_file(const std::string& prices) {
 double parse_price(std::string_view text, std::string_view where) {
     const auto price = parse_number(text);
     if (price && *price > 0 && std::isfinite(*price)) return *price;
-    throw Error(ErrorCode::usage, fmt::format("{} {} is not a positive number of dollars per hour", where,
-                                              escape_terminal(excerpt(std::string(text)))));
+    throw_error(ErrorCode::usage, "{} {} is not a positive number of dollars per hour", where,
+                escape_terminal(excerpt(std::string(text))));
 }
 
 struct PricedDevice {
@@ -65,16 +65,15 @@ std::vector<PricedDevice> priced_devices(const RunArguments& run, const std::str
         const std::vector<PricedDevice> known = read_prices(prices);
         for (PricedDevice& device : devices) {
             const auto found = std::ranges::find_if(known, [&](const auto& k) { return k.name == device.name; });
-            if (found == known.end())
-                throw Error(ErrorCode::usage, fmt::format("{} has no price of {}", prices, device.name));
+            if (found == known.end()) throw_error(ErrorCode::usage, "{} has no price of {}", prices, device.name);
             device.dollars_per_hour = found->dollars_per_hour;
         }
         return devices;
     }
     const std::vector<std::string> words = split_list(prices);
     if (words.size() != 1 && words.size() != devices.size())
-        throw Error(ErrorCode::usage, fmt::format("--price has {} values for {} devices; give one, or one for each",
-                                                  words.size(), devices.size()));
+        throw_error(ErrorCode::usage, "--price has {} values for {} devices; give one, or one for each", words.size(),
+                    devices.size());
     for (std::size_t i = 0; i < devices.size(); ++i)
         devices[i].dollars_per_hour = parse_price(words[words.size() == 1 ? 0 : i], "--price");
     return devices;
@@ -126,10 +125,10 @@ report::Ranking ranking_of(const ChoiceArguments& arguments, std::optional<repor
     if (!arguments.sort.empty()) {
         ranking.by = report::criterion_from_name(arguments.sort);
         if (!ranking.by)
-            throw Error(ErrorCode::usage, fmt::format("--sort {}: there are {}", escape_terminal(arguments.sort),
-                                                      fmt::join(report::criterion_names(), ", ")));
+            throw_error(ErrorCode::usage, "--sort {}: there are {}", escape_terminal(arguments.sort),
+                        fmt::join(report::criterion_names(), ", "));
     }
-    if (arguments.top < 0) throw Error(ErrorCode::usage, fmt::format("--top {}: not a number of rows", arguments.top));
+    if (arguments.top < 0) throw_error(ErrorCode::usage, "--top {}: not a number of rows", arguments.top);
     return ranking;
 }
 
@@ -143,10 +142,9 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
         const auto limit = limits.find(equals == std::string::npos ? "latency" : word.substr(0, equals));
         const auto seconds = parse_duration(std::string_view(word).substr(equals + 1));  // npos + 1: the whole word
         if (limit == limits.end() || !seconds) {
-            throw Error(
-                ErrorCode::usage,
-                fmt::format("--slo {}: give ttft, tpot or latency a time with its unit, as in ttft=500ms or latency=2s",
-                            escape_terminal(excerpt(word))));
+            throw_error(ErrorCode::usage,
+                        "--slo {}: give ttft, tpot or latency a time with its unit, as in ttft=500ms or latency=2s",
+                        escape_terminal(excerpt(word)));
         }
         *limit->second = *seconds;
     }
@@ -156,7 +154,7 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
 void hold_to(const ServiceLevel& level, report::Choice& choice) {
     const auto within = [&](const std::optional<double>& seconds, double limit, const char* name) {
         if (!std::isfinite(limit)) return;
-        if (!seconds) throw Error(ErrorCode::usage, fmt::format("--slo {}: nothing here has that time", name));
+        if (!seconds) throw_error(ErrorCode::usage, "--slo {}: nothing here has that time", name);
         choice.keeps_level = choice.keeps_level && *seconds <= limit;
         choice.keeps_level_surely = choice.keeps_level_surely && *seconds * choice.high <= limit;
     };

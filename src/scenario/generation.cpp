@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
@@ -45,8 +45,8 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     ImportOptions options = import_options(model);
     const std::int64_t all = std::min(cards, most_cards + 1) * options.data_parallel;
     if (all > most_cards) {
-        throw Error(ErrorCode::usage, fmt::format("--tp {} times --dp {} is more than {} cards", cards,
-                                                  options.data_parallel, most_cards));
+        throw_error(ErrorCode::usage, "--tp {} times --dp {} is more than {} cards", cards, options.data_parallel,
+                    most_cards);
     }
     options.tensor_parallel = static_cast<int>(cards);
     Graph graph = ftax::load_graph(model.model, options);
@@ -62,14 +62,16 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
 
 void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards) {
     if (!model_of(framework).traits.splits_tensors) {
-        throw Error(ErrorCode::usage, fmt::format("--tp {}: {} gives each card layers of its own instead of a part "
-                                                  "of every layer; there is no prediction for that",
-                                                  cards, framework.framework));
+        throw_error(ErrorCode::usage,
+                    "--tp {}: {} gives each card layers of its own instead of a part "
+                    "of every layer; there is no prediction for that",
+                    cards, framework.framework);
     }
     if (!device.peer_bandwidth_bytes_per_s) {
-        throw Error(ErrorCode::usage, fmt::format("--tp {}: the datasheet of {} has no bandwidth between cards "
-                                                  "(peer_bandwidth_bytes_per_s)",
-                                                  cards, device.name));
+        throw_error(ErrorCode::usage,
+                    "--tp {}: the datasheet of {} has no bandwidth between cards "
+                    "(peer_bandwidth_bytes_per_s)",
+                    cards, device.name);
     }
 }
 
@@ -83,9 +85,8 @@ void suggest_decoders(const Graph& graph) {
     std::erase_if(decoders, [](const std::string& model) { return !is_decoder(ftax::load_graph("zoo:" + model)); });
     const std::vector<std::string> near = near_names(graph.name, decoders);
     if (near.empty()) return;
-    throw Error(ErrorCode::model,
-                fmt::format("{} generates no tokens: it has no cache of earlier ones; did you mean {}?", graph.name,
-                            fmt::join(near, " or ")));
+    throw_error(ErrorCode::model, "{} generates no tokens: it has no cache of earlier ones; did you mean {}?",
+                graph.name, fmt::join(near, " or "));
 }
 
 }  // namespace

@@ -7,12 +7,12 @@
 
 #include "calibration/bench/bench_device.hpp"
 #include "calibration/bench/operator_cases.hpp"
-#include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/statistics.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
 
@@ -146,9 +146,9 @@ class Collector {
             }
         }
         if (static_cast<double>(slow) > most_dropped * static_cast<double>(clocks.size()))
-            throw Error(ErrorCode::refused,
-                        fmt::format("{} of {} rows ran below {:.0f} % of the clock of the others: measure again", slow,
-                                    clocks.size(), 100 * lowest));
+            throw_error(ErrorCode::refused,
+                        "{} of {} rows ran below {:.0f} % of the clock of the others: measure again", slow,
+                        clocks.size(), 100 * lowest);
         if (slow > 0) warn_({fmt::format("{} rows at a clock far below that of the others are not fitted", slow)});
         std::map<Case, double> result;
         std::size_t disturbed = 0;
@@ -170,8 +170,8 @@ class Collector {
         if (gpu == gpu_) return;
         DeviceSpec device = device_spec(gpu);
         if (device_ && device_->slug != device.slug) {
-            throw Error(ErrorCode::profile,
-                        fmt::format("rows of {} and of {}: fit each machine separately", device_->slug, device.slug));
+            throw_error(ErrorCode::profile, "rows of {} and of {}: fit each machine separately", device_->slug,
+                        device.slug);
         }
         gpu_ = gpu;
         device_ = std::move(device);

@@ -6,10 +6,10 @@
 #include <iterator>
 
 #include "calibration/bench/bench_device.hpp"
-#include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
@@ -33,9 +33,7 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
             bindings[symbol] = given->second;
             continue;
         }
-        if (!size)
-            throw Error(ErrorCode::usage,
-                        fmt::format("{} needs a value for {}: no column input or seq", row.model, symbol));
+        if (!size) throw_error(ErrorCode::usage, "{} needs a value for {}: no column input or seq", row.model, symbol);
         bindings[symbol] = *size;
     }
     if (graph.inputs.empty()) return bindings;
@@ -43,11 +41,11 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     if (shape.empty()) return bindings;
     const auto fixed = fixed_batch(graph);
     if (fixed && *fixed != row.batch) {
-        throw Error(ErrorCode::usage, fmt::format("{} is fixed at batch {}", row.model, *fixed));
+        throw_error(ErrorCode::usage, "{} is fixed at batch {}", row.model, *fixed);
     }
     const auto side = graph.expressions.constant_value(shape.back());
     if (fixed_size && size && side && *side != *size) {
-        throw Error(ErrorCode::usage, fmt::format("{} is fixed at input {}, not {}", row.model, *side, *size));
+        throw_error(ErrorCode::usage, "{} is fixed at input {}, not {}", row.model, *side, *size);
     }
     return bindings;
 }
@@ -165,12 +163,11 @@ Measurement RowPredictor::predictable(const Measurement& measured) {
     Measurement row = with_own_framework(measured);
     row.gpu = device_spec(row.gpu).slug;
     if (!row.era.empty() && row.era != exported_era)
-        throw Error(ErrorCode::usage,
-                    fmt::format("era {}: its networks have other shapes than those of era {}", row.era, exported_era));
+        throw_error(ErrorCode::usage, "era {}: its networks have other shapes than those of era {}", row.era,
+                    exported_era);
     if (row.mode == "train") throw Error(ErrorCode::usage, "training is not modelled");
     if (is_part_of_latency(row.mode))
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} is a part of the latency; rows of end_to_end are predicted", row.mode));
+        throw_error(ErrorCode::usage, "{} is a part of the latency; rows of end_to_end are predicted", row.mode);
     return row;
 }
 
@@ -301,8 +298,8 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     std::vector<std::string> warnings = predictor.anchor(own);
     const Conditioned* known = predictor.conditioned(slug, "", context.model);
     if (!known)
-        throw Error(ErrorCode::usage,
-                    fmt::format("no anchor row could be predicted{}", warnings.empty() ? "" : "; " + warnings.front()));
+        throw_error(ErrorCode::usage, "no anchor row could be predicted{}",
+                    warnings.empty() ? "" : "; " + warnings.front());
     device.factors = known->device;
     if (!known->hosts.contains(host_name(framework.framework, ""))) {
         warnings.push_back(fmt::format(

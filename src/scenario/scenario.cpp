@@ -9,12 +9,12 @@
 #include <set>
 #include <vector>
 
-#include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "ftax/version.hpp"
 #include "graphs/vary_batch.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/quantized_weights.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 /// Under --strict, throws for profiles of another GPU, framework or host.
 void refuse(const std::vector<std::string>& mismatches) {
-    if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
+    if (!mismatches.empty()) throw_error(ErrorCode::profile, "{} (--strict)", fmt::join(mismatches, "; "));
 }
 
 /// Returns the precision of a checkpoint's weights; if the card lacks units for their activations, the one with the
@@ -60,8 +60,7 @@ std::string how_to_vary(const Graph& graph) {
 CacheKind parse_cache_kind(const std::string& name) {
     const auto kind = cache_kind_from_name(name);
     if (!kind) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("unknown cache '{}'; available: dynamic, static, paged", escape_terminal(name)));
+        throw_error(ErrorCode::usage, "unknown cache '{}'; available: dynamic, static, paged", escape_terminal(name));
     }
     return *kind;
 }
@@ -71,8 +70,8 @@ DType parse_cache_type(const std::string& name) {
         {"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}, {"fp8", DType::f8e4m3}};
     const auto found = types.find(name);
     if (found == types.end()) {
-        throw Error(ErrorCode::usage, fmt::format("unknown cache precision '{}'; available: fp32, fp16, bf16, fp8",
-                                                  escape_terminal(name)));
+        throw_error(ErrorCode::usage, "unknown cache precision '{}'; available: fp32, fp16, bf16, fp8",
+                    escape_terminal(name));
     }
     return found->second;
 }
@@ -176,7 +175,7 @@ std::optional<std::int64_t> fixed_batch(const Graph& graph) {
 
 void require_batch(const Graph& graph) {
     if (has_batch(graph)) return;
-    throw Error(ErrorCode::usage, fmt::format("the batch of {} is fixed; {}", graph.name, how_to_vary(graph)));
+    throw_error(ErrorCode::usage, "the batch of {} is fixed; {}", graph.name, how_to_vary(graph));
 }
 
 std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
@@ -191,7 +190,7 @@ std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const s
 
 std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list, std::string_view what) {
     const auto batches = batches_for(graph, list);
-    if (batches.size() > 1) throw Error(ErrorCode::usage, fmt::format("{} one batch size: give one --batch", what));
+    if (batches.size() > 1) throw_error(ErrorCode::usage, "{} one batch size: give one --batch", what);
     return batches.front();
 }
 
@@ -203,8 +202,8 @@ ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch) 
 Precision parse_precision(const std::string& name) {
     const auto precision = precision_from_name(name);
     if (!precision) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("unknown precision '{}'; available: {}", name, fmt::join(precision_names(), ", ")));
+        throw_error(ErrorCode::usage, "unknown precision '{}'; available: {}", name,
+                    fmt::join(precision_names(), ", "));
     }
     return *precision;
 }
@@ -262,17 +261,14 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     if (builds_engines(choice.name)) {
         const auto version = tensorrt_version(text);
         if (!version)
-            throw Error(ErrorCode::usage,
-                        fmt::format("{}: not a TensorRT version from 7.0 on, such as tensorrt@8.6", framework));
+            throw_error(ErrorCode::usage, "{}: not a TensorRT version from 7.0 on, such as tensorrt@8.6", framework);
         libraries.tensorrt = *version;
         return choice;
     }
     if (!newest_version(choice.name))
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: the rules of {} do not depend on its version", framework, choice.name));
+        throw_error(ErrorCode::usage, "{}: the rules of {} do not depend on its version", framework, choice.name);
     choice.version = version_number(text);
-    if (!choice.version)
-        throw Error(ErrorCode::usage, fmt::format("{}: invalid version; write e.g. pytorch-eager@2.5", framework));
+    if (!choice.version) throw_error(ErrorCode::usage, "{}: invalid version; write e.g. pytorch-eager@2.5", framework);
     note_version(choice, libraries);
     return choice;
 }

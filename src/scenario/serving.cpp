@@ -9,12 +9,12 @@
 #include <set>
 #include <tuple>
 
-#include "ftax/error.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/in_parallel.hpp"
 #include "src/core/quantized_weights.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
@@ -446,8 +446,8 @@ std::vector<ServingRequest> read_requests(const std::string& path) {
     std::vector<ServingRequest> requests;
     for (std::size_t row = 0; row < table.rows(); ++row) {
         const auto fail = [&](std::string_view column, std::string_view what) {
-            throw Error(ErrorCode::profile, fmt::format("{}:{}: {} {}: {}", path, table.line(row), column, what,
-                                                        escape_terminal(excerpt(table.cell(row, column)))));
+            throw_error(ErrorCode::profile, "{}:{}: {} {}: {}", path, table.line(row), column, what,
+                        escape_terminal(excerpt(table.cell(row, column))));
         };
         const auto arrival_s = parse_number(table.cell(row, "arrival_s"));
         if (!arrival_s || !(*arrival_s >= 0 && *arrival_s <= latest_arrival_s))

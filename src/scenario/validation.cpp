@@ -8,10 +8,10 @@
 #include <set>
 #include <span>
 
-#include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
 #include "predictors/operator_model.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
@@ -178,7 +178,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
 void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
     for (const std::string& name : by) {
         auto values = report::column_values(table, name);
-        if (!values) throw Error(ErrorCode::usage, fmt::format("--by {}: {} has no such column", name, table.origin()));
+        if (!values) throw_error(ErrorCode::usage, "--by {}: {} has no such column", name, table.origin());
         for (std::size_t i = 0; i < rows.size(); ++i) rows[i].group.push_back(std::move((*values)[i]));
     }
 }

@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "ftax/device.hpp"
-#include "ftax/error.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 
@@ -19,12 +19,10 @@ namespace {
     for (const DeviceSpec& device : device_specs()) slugs.push_back(device.slug);
     const std::vector<std::string> near = near_names(name, slugs);
     if (name.find(',') != name.npos) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("unknown device '{}'; `ftax compare` takes several", escape_terminal(name)));
+        throw_error(ErrorCode::usage, "unknown device '{}'; `ftax compare` takes several", escape_terminal(name));
     }
-    throw Error(ErrorCode::usage,
-                fmt::format("unknown device '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
-                            near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size()));
+    throw_error(ErrorCode::usage, "unknown device '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
+                near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size());
 }
 
 }  // namespace

@@ -11,12 +11,12 @@
 
 #include "ftax/device.hpp"
 #include "ftax/equations.hpp"
-#include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/parameters.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
@@ -97,8 +97,7 @@ std::vector<std::string> calibrated_frameworks() {
 }
 
 [[noreturn]] void fail_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
-    throw Error(ErrorCode::usage,
-                fmt::format("unknown {} {}; available: {}", what, escape_terminal(name), fmt::join(known, ", ")));
+    throw_error(ErrorCode::usage, "unknown {} {}; available: {}", what, escape_terminal(name), fmt::join(known, ", "));
 }
 
 const VarianceComponents& variance_components() {
