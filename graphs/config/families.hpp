@@ -27,7 +27,7 @@ struct Family {
     std::string_view query_norm_switch = "true";  ///< whether queries and keys are normalised
     bool wide_mlp = false;                        ///< the MLP's width defaults to four times the hidden size
     std::string_view query_bias = "attention_bias", output_bias = "attention_bias", mlp_bias = "mlp_bias";
-    std::string_view head_bias = "false", tied = "tie_word_embeddings", scaled_embedding = "false";
+    std::string_view head_bias = "false", scaled_embedding = "false";
     std::string_view rotary_share = "1";  ///< share of a head that is rotated, or the width itself
     /// Layers with sliding-window attention, if the file does not list `layer_types`.
     std::string_view window, window_switch = "true", window_first = "0";

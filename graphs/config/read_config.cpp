@@ -404,7 +404,7 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     config.output_bias = read_flag(document, family.output_bias);
     config.mlp_bias = read_flag(document, family.mlp_bias);
     config.head_bias = read_flag(document, family.head_bias);
-    config.tied = read_flag(document, family.tied);
+    config.tied = read_flag(document, "tie_word_embeddings");
     if (const auto cap = document.find("attn_logit_softcapping")) config.score_cap = cap->positive();
     if (const auto cap = document.find("final_logit_softcapping")) config.logit_cap = cap->positive();
     read_mixers(document, family, config.layers);

@@ -23,6 +23,7 @@ struct ScopeNames {
 };
 constexpr ScopeNames of_kernels{"architecture", "device", "name architecture device value relative_stddev source"};
 constexpr ScopeNames of_calls{"", "machine", "name machine value relative_stddev source"};
+constexpr ScopeNames of_frameworks{"", "", "name value relative_stddev source"};
 
 constexpr int stranger = 1 << 16;
 
@@ -34,38 +35,17 @@ int kinship_distance(Architecture architecture, std::string_view key) {
     return found == kin.end() ? stranger : static_cast<int>(found - kin.begin()) + 1;
 }
 
-auto order_of(const ScopedParameter& p) {
-    return std::tie(p.parameter.name, p.scope, p.key);
-}
-const std::string& order_of(const Parameter& p) {
-    return p.name;
-}
-
-constexpr auto in_order = [](const auto& a, const auto& b) { return order_of(a) < order_of(b); };
-
-template <class P>
-void append_in_order(std::vector<P>& parameters, P parameter, const JsonField& field) {
-    if (!parameters.empty() && !in_order(parameters.back(), parameter)) {
-        const bool twice = !in_order(parameter, parameters.back());
-        field["name"].fail(twice ? "occurs twice" : "is out of order; parameters are sorted by name");
-    }
-    parameters.push_back(std::move(parameter));
-}
-
-Parameter parse_parameter(const JsonField& field) {
-    Parameter parameter;
-    parameter.name = field["name"].text();
-    parameter.value = field["value"].positive();
-    if (const auto spread = field.find("relative_stddev")) parameter.relative_stddev = spread->not_negative();
-    parameter.source = field["source"].text();
-    return parameter;
-}
+constexpr auto in_order = [](const ScopedParameter& a, const ScopedParameter& b) {
+    return std::tie(a.parameter.name, a.scope, a.key) < std::tie(b.parameter.name, b.scope, b.key);
+};
 
 ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names) {
     field.allow(names.fields);
-    ScopedParameter scoped{parse_parameter(field), ParameterScope::shared, {}};
+    ScopedParameter scoped{{field["name"].text(), field["value"].positive(), 0, {}}, ParameterScope::shared, {}};
+    if (const auto spread = field.find("relative_stddev")) scoped.parameter.relative_stddev = spread->not_negative();
+    scoped.parameter.source = field["source"].text();
     const auto architecture = names.architecture.empty() ? std::nullopt : field.find(names.architecture);
-    const auto device = field.find(names.device);
+    const auto device = names.device.empty() ? std::nullopt : field.find(names.device);
     if (architecture && device) device->fail("cannot stand beside architecture");
     if (architecture) {
         scoped.scope = ParameterScope::architecture;
@@ -78,27 +58,34 @@ ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names)
     return scoped;
 }
 
-std::vector<JsonField> parameter_fields(const JsonField& root) {
-    const JsonField field = root["parameters"];
-    std::vector<JsonField> fields = field.elements();
-    if (fields.empty()) field.fail("is empty");
-    return fields;
+std::vector<ScopedParameter> parse_parameters(const JsonField& root, const ScopeNames& names) {
+    std::vector<ScopedParameter> parameters;
+    for (const JsonField& field : root["parameters"].elements()) {
+        ScopedParameter parameter = parse_parameter(field, names);
+        if (!parameters.empty() && !in_order(parameters.back(), parameter)) {
+            const bool twice = !in_order(parameter, parameters.back());
+            field["name"].fail(twice ? "occurs twice" : "is out of order; parameters are sorted by name");
+        }
+        parameters.push_back(std::move(parameter));
+    }
+    if (parameters.empty()) root["parameters"].fail("is empty");
+    return parameters;
 }
 
-ordered_json to_json(const Parameter& parameter) {
-    ordered_json json = ordered_json::object();
-    json["name"] = parameter.name;
-    json["value"] = parameter.value;
-    if (parameter.relative_stddev > 0) json["relative_stddev"] = parameter.relative_stddev;
-    json["source"] = parameter.source;
-    return json;
-}
-
-ordered_json to_json(const ScopedParameter& scoped, const ScopeNames& names) {
-    ordered_json json = to_json(scoped.parameter);
-    const std::string scope(scoped.scope == ParameterScope::device ? names.device : names.architecture);
-    if (scoped.scope != ParameterScope::shared) json[scope] = scoped.key;
-    return json;
+ordered_json to_json(std::vector<ScopedParameter> parameters, const ScopeNames& names) {
+    std::ranges::sort(parameters, in_order);
+    ordered_json list = ordered_json::array();
+    for (const auto& [parameter, scope, key] : parameters) {
+        ordered_json json = ordered_json::object();
+        json["name"] = parameter.name;
+        json["value"] = parameter.value;
+        if (parameter.relative_stddev > 0) json["relative_stddev"] = parameter.relative_stddev;
+        json["source"] = parameter.source;
+        if (scope != ParameterScope::shared)
+            json[std::string(scope == ParameterScope::device ? names.device : names.architecture)] = key;
+        list.push_back(std::move(json));
+    }
+    return list;
 }
 
 /// Says in the source of a fitted value which rows it comes from: of the device's own kind, or of others.
@@ -111,14 +98,6 @@ void name_origin(Parameter& parameter, const std::string& origin) {
 Parameter& narrow(std::vector<Parameter>& parameters, const Parameter& parameter) {
     if (parameters.empty() || parameters.back().name != parameter.name) parameters.emplace_back();
     return parameters.back() = parameter;
-}
-
-template <class P, class... Names>
-ordered_json to_json(std::vector<P>& parameters, const Names&... names) {
-    std::ranges::sort(parameters, in_order);
-    ordered_json list = ordered_json::array();
-    for (const P& parameter : parameters) list.push_back(to_json(parameter, names...));
-    return list;
 }
 
 /// Creates the common header of profiles. Out of memory, nlohmann's initializer-list constructor leaks and converting
@@ -148,19 +127,13 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
             }
         }
     }
-    for (const JsonField& field : parameter_fields(root)) {
-        append_in_order(profile.parameters, parse_parameter(field, of_kernels), field);
-    }
+    profile.parameters = parse_parameters(root, of_kernels);
     return profile;
 }
 
 HostProfileFile parse_host_profile(std::string_view text, const std::string& origin) {
     const JsonField root = JsonField::parse(text, origin, "host", "schema_version kind framework version parameters");
-    HostProfileFile profile{root["framework"].text(), root["version"].text(), {}};
-    for (const JsonField& field : parameter_fields(root)) {
-        append_in_order(profile.parameters, parse_parameter(field, of_calls), field);
-    }
-    return profile;
+    return {root["framework"].text(), root["version"].text(), parse_parameters(root, of_calls)};
 }
 
 FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin) {
@@ -170,10 +143,8 @@ FrameworkProfile parse_framework_profile(std::string_view text, const std::strin
     profile.framework = root["framework"].text();
     profile.version = root["version"].text();
     profile.host = root["host"].text();
-    for (const JsonField& field : parameter_fields(root)) {
-        field.allow({"name", "value", "relative_stddev", "source"});
-        append_in_order(profile.parameters, parse_parameter(field), field);
-    }
+    for (ScopedParameter& scoped : parse_parameters(root, of_frameworks))
+        profile.parameters.push_back(std::move(scoped.parameter));
     return profile;
 }
 
@@ -195,7 +166,7 @@ std::string to_text(DeviceProfileFile profile) {
         }
         json["partly_fitted_on"] = std::move(list);
     }
-    json["parameters"] = to_json(profile.parameters, of_kernels);
+    json["parameters"] = to_json(std::move(profile.parameters), of_kernels);
     return to_text(json);
 }
 
@@ -204,7 +175,10 @@ std::string to_text(FrameworkProfile profile) {
     json["framework"] = profile.framework;
     json["version"] = profile.version;
     json["host"] = profile.host;
-    json["parameters"] = to_json(profile.parameters);
+    std::vector<ScopedParameter> parameters;
+    for (Parameter& parameter : profile.parameters)
+        parameters.push_back({std::move(parameter), ParameterScope::shared, {}});
+    json["parameters"] = to_json(std::move(parameters), of_frameworks);
     return to_text(json);
 }
 
@@ -212,7 +186,7 @@ std::string to_text(HostProfileFile profile) {
     ordered_json json = profile_of_kind("host");
     json["framework"] = profile.framework;
     json["version"] = profile.version;
-    json["parameters"] = to_json(profile.parameters, of_calls);
+    json["parameters"] = to_json(std::move(profile.parameters), of_calls);
     return to_text(json);
 }
 
