@@ -1,5 +1,7 @@
 #include "graphs/torchscript/load_program.hpp"
 
+#include "src/core/throw_error.hpp"
+
 #ifdef FTAX_TORCHSCRIPT_MODULE
 
 #include <dlfcn.h>
@@ -14,7 +16,6 @@
 #include <fstream>
 
 #include "graphs/torchscript/libtorch_module.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::script {
 namespace {
