@@ -53,6 +53,7 @@ struct GemmTile {
     double inverse_columns = 1, inverse_rows = 1;
     double inverse_work = 1;     ///< 1 / (outputs · parts of the reduction computed in parallel)
     double idle_schedulers = 1;  ///< schedulers per warp of the block
+    double share = 1;            ///< of the main loop's rate, where shared memory feeds few outputs per thread
 };
 
 /// Builds a tile and its derived fields from its sizes.
@@ -73,6 +74,7 @@ struct GemmCatalogue {
     std::vector<GemmCandidate> candidates;
     double split_penalty = 1;  ///< work of a split reduction relative to an unsplit one
     double most_parts = 64;    ///< largest number of parts of a reduction on tensor cores
+    bool by_time = false;      ///< the library takes the fastest tile, not that of least padded work
 };
 
 /// Tile of a convolution: rows, columns and threads per block.
@@ -128,6 +130,7 @@ struct ArchitectureSpec {
     [[nodiscard]] bool has_measured_gaps() const { return stream_gap_s.has_value(); }
     double dram_share = 0.9;              ///< sustained share of the datasheet's memory bandwidth, without inline ECC
     double conv_share = 1;                ///< rate of cuDNN's 2-D convolutions on tensor cores relative to other chips'
+    double gemm_latency_share = 1;        ///< latency of f32 main loops relative to loops without asynchronous copies
     double f32_share = 1;                 ///< sustained share of the datasheet's f32 rate in matrix products
     double f32_share_consumer = 1;        ///< f32_share for GeForce and Titan, whose clocks exceed the stated boost
     double f32_energy_per_flop_j = 0;     ///< at boost clock, in excess of the idle draw

@@ -45,14 +45,15 @@ inline BlockRates block_rates(const DeviceRates& rates, const GemmParameters& p)
     r.s_per_flop.fill(sm_s_per_flop / p.wide_efficiency);
     r.s_per_flop[static_cast<std::size_t>(MainLoop::narrow)] = sm_s_per_flop / p.narrow_efficiency;
     r.s_per_flop[static_cast<std::size_t>(MainLoop::sliced)] = sm_s_per_flop / p.sliced_efficiency;
-    r.memory_latency = p.latency_cycles * flops_per_cycle * (0.5 / r.step);
-    r.issue_latency = p.issue_latency * flops_per_cycle * (1.0 / 128);
+    const double latency = rates.chip->gemm_latency_share * flops_per_cycle;
+    r.memory_latency = p.latency_cycles * latency * (0.5 / r.step);
+    r.issue_latency = p.issue_latency * latency * (1.0 / 128);
     return r;
 }
 
 /// Returns the time of a block's arithmetic: 2·tile·(reduction + fill) operations at its SM's share of the rate.
 inline double block_time(const GemmTile& tile, double part, const BlockRates& r) {
-    return (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
+    return (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)] / tile.share;
 }
 
 inline double squared_latency(const GemmTile& tile, const BlockRates& r) {
@@ -75,6 +76,35 @@ inline Choice choose_kernel(const GemmShape& s, const ArchitectureSpec& chip, do
     const GemmCatalogue& kernels = catalogue(s, chip);
     return choose(s, kernels, PaddedWork{&s, 1 / sms, kernels.split_penalty});
 }
+
+inline bool is_lt_layer(const GemmShape& s) {
+    return s.linear && s.element_bytes == 4 && s.library == BlasLibrary::cublas_lt;
+}
+/// Number of 32 x 32 tiles, by which cublasLt decides about layers.
+inline double small_tiles(const GemmShape& s) {
+    return static_cast<double>(ceil_quotient(s.m, 32)) * static_cast<double>(ceil_quotient(s.n, 32));
+}
+
+/// Time of the blocks of a candidate, and of a second kernel that adds the parts of a split reduction. cublasLt splits
+/// layers of few tiles only. Source: grids in data/measurements/h100-sxm5-80gb/product_kernels.csv.xz.
+struct TileTime {
+    PaddedWork splits;
+    const BlockRates* rates;
+    double second_kernel_s;
+
+    [[nodiscard]] static double bound(const GemmCandidate&, double) { return 0; }
+    [[nodiscard]] double next_split(const GemmCandidate& c, double blocks, double split_k) const {
+        const GemmShape& s = *splits.shape;
+        const double tiles = small_tiles(s);
+        const bool splits_layer = tiles <= 32 || (tiles * splits.inverse_sms <= 2 && s.k >= 4096);
+        return is_lt_layer(s) && !splits_layer ? 0 : splits.next_split(c, blocks, split_k);
+    }
+    [[nodiscard]] double operator()(const GemmCandidate& c, double blocks, double split_k) const {
+        const double part = rates->part(static_cast<double>(splits.shape->k), split_k);
+        return compute_time(c.tile, blocks * split_k * splits.inverse_sms, block_time(c.tile, part, *rates), *rates) +
+               (split_k > 1 ? second_kernel_s : 0);
+    }
+};
 
 /// Returns the energy per operation relative to a 128 × 128 block: each operand value serves a row or column of the
 /// block. Sliced kernels are excluded, since no measurements show the effect.
@@ -143,7 +173,8 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
 /// their tiles; on P4 and P100, exactly the rows with m <= 16 have none. There, layers of vgg16 (k = 25,088) in
 /// framework_tax.csv take as long as reading their weights.
 inline bool is_gemv(const GemmShape& s, const ArchitectureSpec& chip) {
-    const bool to_vector = s.n == 1 && s.batch == 1;  // torch.mv and products with one column
+    const bool one_row = s.m == 1 && chip.layers.by_time;
+    const bool to_vector = (s.n == 1 || one_row) && s.batch == 1;  // torch.mv and products with one column
     return to_vector || (s.linear && s.m <= (s.element_bytes >= 4 ? chip.gemv_rows : 1));
 }
 
@@ -163,28 +194,25 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
     return plan;
 }
 
-/// Returns the shortest time of cublasLt 13's kernels for f32 layers with a bias of few tiles of 32 × 32, whose steps
-/// of eight values of k follow each other; 0 for others. Up to 16 rows take a sixth of a wait for memory each step,
-/// more rows half a wait unsplit. sgemm_largek_lds64 splits k, takes a wait each step and has three more kernels: one
-/// that clears, one that scales and one that adds the bias. Source: names and grids in data/measurements/h100-sxm5-80gb
-/// and h200-sxm-141gb: 64 to 129 rows by 64 to 3,072 columns, k of 64 to 8,192.
-inline double sequential_seconds(const GemmShape& s, const DeviceRates& rates) {
-    constexpr std::int64_t side = 32, few_rows = 16, long_k = 2048;
-    constexpr double few_tiles = 32;
-    const bool concerned = rates.chip->has_sgemm_largek && s.newest_library && s.linear && s.element_bytes == 4 &&
-                           s.library == BlasLibrary::cublas_lt;
+/// Returns the time of the main loops and helper kernels of cublasLt 13's sgemm_largek_lds64; 0 where another kernel
+/// runs. It computes f32 layers with a bias whose 32 x 32 tiles fill half to all SMs and whose k is long: parts of k
+/// run side by side, each step of eight values takes 0.155 us for each block of an SM, and three more kernels clear,
+/// scale and add the bias. Layers of up to 16 rows take a sixth of a wait for memory each step. Source: names, grids
+/// and times in data/measurements/h100-sxm5-80gb/product_kernels.csv.xz.
+inline double largek_seconds(const GemmShape& s, const DeviceRates& rates) {
+    constexpr std::int64_t few_rows = 16, long_k = 2048;
+    constexpr double block_step_cycles = 307, few_tiles = 32;
+    const bool concerned = rates.chip->has_sgemm_largek && s.newest_library && is_lt_layer(s);
     if (!concerned) return 0;
-    const double tiles = static_cast<double>(ceil_quotient(s.m, side)) * static_cast<double>(ceil_quotient(s.n, side));
-    const double resident = 2 * rates.sms;
-    if (tiles > resident) return 0;
-    const double steps = static_cast<double>(ceil_quotient(s.k, 8)), wait_s = wait_cycles / rates.boost_clock_hz;
-    if (s.m <= few_rows) return 0.16 * steps * wait_s;
-    const double at_once = std::clamp(std::floor(resident / tiles), 1.0, 5.0);
-    const double most = tiles <= few_tiles ? 16 : s.k < long_k ? at_once : std::max(at_once, 4.0);
-    const double parts = std::min(most, steps);
+    const double tiles = small_tiles(s);
+    const double steps = static_cast<double>(ceil_quotient(s.k, 8));
+    if (s.m <= few_rows) return tiles <= 2 * rates.sms ? 0.16 * steps * wait_cycles / rates.boost_clock_hz : 0;
+    if (tiles <= few_tiles || tiles > rates.sms || static_cast<double>(s.k) < 8 * tiles) return 0;
+    const double at_once = std::clamp(std::floor(2 * rates.sms / tiles), 1.0, 5.0);
+    const double parts = s.k < long_k ? at_once : std::max(at_once, std::min(4.0, std::floor(3 * rates.sms / tiles)));
+    const double step_s = block_step_cycles * round_up(tiles * parts / rates.sms) / rates.boost_clock_hz;
     const double others_s = 3 * (rates.floor_s + rates.chip->stream_gap_s.value_or(0));
-    const double split_s = (2 * (3 + std::min(parts, 5.0)) + std::ceil(steps / parts)) * wait_s + others_s;
-    return tiles <= few_tiles ? split_s : std::min(0.57 * steps * wait_s, split_s);
+    return others_s + 2 * (3 + parts) * wait_cycles / rates.boost_clock_hz + step_s * round_up(steps / parts);
 }
 
 }  // namespace gemm
@@ -193,11 +221,15 @@ inline double sequential_seconds(const GemmShape& s, const DeviceRates& rates) {
 inline KernelPlan plan(const GemmShape& s, const DeviceRates& rates, const GemmParameters& p) {
     if (gemm::is_gemv(s, *rates.chip)) return gemm::plan_gemv(s, rates);
     const auto block = gemm::block_rates(rates, p);
-    auto plan = gemm::plan_choice(s, gemm::choose_kernel(s, *rates.chip, rates.sms), rates, p, block);
-    if (const double sequential_s = gemm::sequential_seconds(s, rates); sequential_s > plan.compute_s) {
-        plan.compute_s = sequential_s;
+    const GemmCatalogue& kernels = gemm::catalogue(s, *rates.chip);
+    const auto choice = kernels.by_time
+                            ? choose(s, kernels, gemm::TileTime{{&s, 1 / rates.sms}, &block, 2 * gemm::floor_s(rates)})
+                            : gemm::choose_kernel(s, *rates.chip, rates.sms);
+    auto plan = gemm::plan_choice(s, choice, rates, p, block);
+    if (const double largek_s = gemm::largek_seconds(s, rates); largek_s > 0) {
+        plan.compute_s = largek_s;
         plan.floor_s = gemm::floor_s(rates);
-        plan.seconds = plan.floor_s + equations::smooth_maximum(sequential_s, plan.memory_s);
+        plan.seconds = plan.floor_s + equations::smooth_maximum(largek_s, plan.memory_s);
     }
     return plan;
 }

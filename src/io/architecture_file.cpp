@@ -48,25 +48,28 @@ int log2_of(const JsonField& field, std::string_view digits) {
 
 /// Names give the sizes: "128x64", "32x32 sliced", "128x128x8".
 GemmTile parse_tile(const JsonField& field) {
-    field.allow({"loop", "threads", "resident"});
+    field.allow({"loop", "threads", "resident", "share"});
     const std::string& name = field.key();
     const std::size_t by = std::min(name.find('x'), name.size());
     const std::size_t begin = std::min(by + 1, name.size());
     const std::size_t end = name.find_first_not_of("0123456789", begin);
     const auto loop = std::ranges::find(loop_names, field["loop"].text());
     if (loop == loop_names.end()) field["loop"].fail(fmt::format("must be one of {}", fmt::join(loop_names, ", ")));
-    return gemm_tile(name, static_cast<MainLoop>(loop - loop_names.begin()),
-                     log2_of(field, std::string_view(name).substr(0, by)),
-                     log2_of(field, std::string_view(name).substr(begin, end - begin)),
-                     field["threads"].positive_count(), field["resident"].positive());
+    GemmTile tile = gemm_tile(name, static_cast<MainLoop>(loop - loop_names.begin()),
+                              log2_of(field, std::string_view(name).substr(0, by)),
+                              log2_of(field, std::string_view(name).substr(begin, end - begin)),
+                              field["threads"].positive_count(), field["resident"].positive());
+    if (const auto share = field.find("share")) tile.share = share->positive();
+    return tile;
 }
 
 GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, const Quantities& quantity) {
-    field.allow({"source", "split_penalty", "most_parts", "candidates"});
+    field.allow({"source", "split_penalty", "most_parts", "by_time", "candidates"});
     quantity.check_source(field["source"]);
     GemmCatalogue catalogue;
     if (const auto penalty = field.find("split_penalty")) catalogue.split_penalty = penalty->positive();
     if (const auto parts = field.find("most_parts")) catalogue.most_parts = parts->positive();
+    if (const auto by_time = field.find("by_time")) catalogue.by_time = by_time->flag();
     for (const JsonField& entry : field["candidates"].elements()) {
         entry.allow({"tile", "weight", "wave_quantization_penalty", "resident", "most_rows"});
         const std::string name = entry["tile"].text();
@@ -130,7 +133,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     root.allow(
         "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
         "integer_shares_lanes integer_product_ratio stream_gap_s graph_gap_s cta_skew pointwise_through_blas gemv_rows "
-        "has_sgemm_largek dram_share conv_share f32_share f32_share_consumer "
+        "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
         "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j operand_sharing "
         "scales_on_tensor_cores gemm attention flash2 conv");
     const Quantities quantity(root);
@@ -148,6 +151,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.gemv_rows = quantity.count(root["gemv_rows"]);
     if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = quantity(*gap);
     if (const auto gap = root.find("graph_gap_s")) spec.graph_gap_s = quantity(*gap);
+    if (const auto share = root.find("gemm_latency_share")) spec.gemm_latency_share = quantity(*share);
     spec.dram_share = quantity(root["dram_share"]);
     if (const auto share = root.find("conv_share")) spec.conv_share = quantity(*share);
     spec.f32_share = quantity(root["f32_share"]);

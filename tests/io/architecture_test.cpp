@@ -60,6 +60,7 @@ TEST_CASE("an architecture is what its files say, number by number") {
             {"graph_gap_s", s.graph_gap_s.value_or(0), 0},
             {"dram_share", s.dram_share, -1},
             {"conv_share", s.conv_share, 1},
+            {"gemm_latency_share", s.gemm_latency_share, 1},
             {"f32_share", s.f32_share, -1},
             {"f32_share_consumer", s.f32_share_consumer, -1},
             {"f32_energy_per_flop_j", s.f32_energy_per_flop_j, -1},
@@ -72,6 +73,7 @@ TEST_CASE("an architecture is what its files say, number by number") {
         const auto same_catalogue = [&](const GemmCatalogue& read, const nlohmann::json& in, const char* tiles) {
             same(read.split_penalty, in, "split_penalty", 1);
             same(read.most_parts, in, "most_parts", 64);
+            same(read.by_time, in, "by_time", 0);
             REQUIRE(read.candidates.size() == in["candidates"].size());
             for (std::size_t i = 0; i < read.candidates.size(); ++i) {
                 const GemmCandidate& c = read.candidates[i];
@@ -81,6 +83,7 @@ TEST_CASE("an architecture is what its files say, number by number") {
                 same(c.wave_quantization_penalty, one, "wave_quantization_penalty", 0.5);
                 same(c.most_rows, one, "most_rows", std::numeric_limits<double>::infinity());
                 same(c.tile.resident, one, "resident", gemm["tiles"][tiles][c.tile.name]["resident"]);
+                same(c.tile.share, gemm["tiles"][tiles][c.tile.name], "share", 1);
             }
         };
         same_catalogue(s.layers, gemm["layers"], "cuda_core");
