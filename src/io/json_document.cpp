@@ -15,6 +15,12 @@ namespace {
 
 using nlohmann::json;
 
+const std::string no_key;
+
+void append_key(std::string& path, std::string_view key) {
+    path += (path.empty() ? "" : ".") + escape_terminal(excerpt(key));
+}
+
 /// Builds the document while it is parsed, and knows where it is. A parser's callback would do, but each of its events
 /// searches the whole of the object around it.
 class Builder {
@@ -93,7 +99,7 @@ class Builder {
                 const bool opened = i + 1 < open_.size();  // its last item is the one that is open
                 result += fmt::format("[{}]", level.container->size() - (opened ? 1 : 0));
             } else if (level.key) {
-                result += (result.empty() ? "" : ".") + escape_terminal(excerpt(*level.key));
+                append_key(result, *level.key);
             }
         }
         return result.empty() ? "the document" : result;
@@ -112,12 +118,6 @@ class Builder {
     json root_;
     std::vector<Level> open_;
 };
-
-const std::string no_key;
-
-void append_key(std::string& path, std::string_view key) {
-    path += (path.empty() ? "" : ".") + escape_terminal(excerpt(key));
-}
 
 /// Appends the path from `at` to `wanted`, which is found by its address; false if it is not in there.
 bool append_path(const json& at, const json* wanted, std::string& path) {
@@ -155,9 +155,10 @@ JsonField JsonField::parse(std::string_view text, const std::string& origin, std
                            std::string_view fields) {
     const auto document =
         std::make_shared<Document>(Document{parse_json(text, origin), {}, origin, ErrorCode::profile});
-    migrate_schema(document->own, origin);
     document->root = &document->own;
     JsonField root(document, document->own, no_key);
+    if (const int version = root["schema_version"].positive_count(); version > 1)
+        root["schema_version"].fail(fmt::format("is {}, newer than the 1 this program knows: update ftax", version));
     const auto found = kind.empty() ? std::nullopt : std::optional(root["kind"]);
     if (found && found->text() != kind) found->fail(fmt::format("is not \"{}\"", kind));
     root.allow(fields);
@@ -245,17 +246,6 @@ int JsonField::integer() const {
 bool JsonField::flag() const {
     if (!value_->is_boolean()) fail("must be true or false");
     return value_->get<bool>();
-}
-
-void migrate_schema(json& document, const std::string& origin, std::span<const SchemaStep> steps) {
-    const JsonField field = JsonField(document, origin)["schema_version"];
-    const auto version = static_cast<std::size_t>(field.positive_count());
-    const std::size_t newest = steps.size() + 1;
-    if (version > newest) {
-        field.fail(fmt::format("is {}, newer than the {} this program knows: update ftax", version, newest));
-    }
-    for (const SchemaStep step : steps.subspan(version - 1)) step(document);
-    document["schema_version"] = newest;
 }
 
 }  // namespace ftax

@@ -31,8 +31,8 @@ struct JsonRules {
 class JsonField {
   public:
     JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid = ErrorCode::profile);
-    /// Parses a profile or datasheet of this kind (empty: its format states none) in the newest schema version, with no
-    /// other fields than `fields`. The result and what is read from it own the document.
+    /// Parses a profile or datasheet of this kind (empty: its format states none) in schema version 1, with no other
+    /// fields than `fields`. The result and what is read from it own the document.
     [[nodiscard]] static JsonField parse(std::string_view text, const std::string& origin, std::string_view kind,
                                          std::string_view fields);
 
@@ -73,12 +73,5 @@ class JsonField {
     const nlohmann::json* value_;
     const std::string* key_;
 };
-
-/// Migrates a document in memory from one schema version to the next.
-using SchemaStep = void (*)(nlohmann::json& document);
-
-/// Migrates a document to the newest schema version: steps[0] migrates version 1 to 2, steps[1] 2 to 3, …; the newest
-/// version is steps.size() + 1. Throws Error{profile} naming both versions if the file is newer.
-void migrate_schema(nlohmann::json& document, const std::string& origin, std::span<const SchemaStep> steps = {});
 
 }  // namespace ftax

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "src/io/architecture_file.hpp"
@@ -14,8 +13,6 @@ namespace ftax {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int newest_schema = 1;  // a newer one needs its step from 1 to 2 in migrate_schema's list
 
 /// What a kind of profile calls the scopes of a parameter; empty where it has none.
 struct ScopeNames {
@@ -104,7 +101,7 @@ Parameter& narrow(std::vector<Parameter>& parameters, const Parameter& parameter
 /// null to an object crashes; therefore starts with an object and adds members individually.
 ordered_json profile_of_kind(std::string_view kind) {
     ordered_json json = ordered_json::object();
-    json["schema_version"] = newest_schema;
+    json["schema_version"] = 1;
     json["kind"] = kind;
     return json;
 }

@@ -243,29 +243,6 @@ TEST_CASE("BAD_INPUTS 41, 36: text that is not strict JSON is rejected at its po
           std::string::npos);
 }
 
-TEST_CASE("BAD_INPUTS 42: a file of an older schema is migrated in memory, step by step from its version on") {
-    // Only schema 1 exists; the steps of a format that changed twice are played here.
-    const SchemaStep steps[]{
-        [](json& document) {  // 1 → 2: milliseconds became seconds
-            for (json& parameter : document["parameters"]) parameter["value"] = parameter["value"].get<double>() * 1e-3;
-        },
-        [](json& document) { document["note"] = "of schema 3"; },
-    };
-    const auto migrated = [&](int version) {
-        json document{{"schema_version", version}, {"parameters", {{{"name", "host.conv"}, {"value", 93.0}}}}};
-        migrate_schema(document, "p.json", steps);
-        CHECK(document["schema_version"] == 3);
-        return document;
-    };
-    CHECK(migrated(1)["parameters"][0]["value"] == approx(0.093));
-    CHECK(migrated(1)["note"] == "of schema 3");
-    CHECK(migrated(2)["parameters"][0]["value"] == 93.0);
-    CHECK(migrated(2).contains("note"));
-    CHECK_FALSE(migrated(3).contains("note"));
-    CHECK_THROWS_WITH_AS(static_cast<void>(migrated(4)),
-                         "p.json: schema_version: is 4, newer than the 3 this program knows: update ftax", Error);
-}
-
 TEST_CASE("BAD_INPUTS 42: a profile newer than the program is refused with both versions") {
     const std::string message = failure_of_change("/schema_version", 7);
     CHECK(message == "p.json: schema_version: is 7, newer than the 1 this program knows: update ftax");
