@@ -3,7 +3,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
 
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"
