@@ -5,7 +5,7 @@ set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 python=$(command -v "$1")
 folder=$2
-largest_mb=25
+largest_mb=30
 
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
