@@ -17,6 +17,7 @@ import json
 import math
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
 BLOCK_SCALED = ("deepseek-v3", "qwen3-235b-a22b")  # checkpoints in fp8
 OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
 UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
+ANCHORS, DRAWS = 5, 2
+GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
 ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
 
 
@@ -255,11 +258,39 @@ def requests(path):
             "300 requests, latency": ("latency_mean_s", sum(last) / len(last))})
 
 
+def anchored(runs, folder):
+    """Runs of an engine, a card and a model with five others of them as anchors: clients with the mean lengths of their requests,
+    of which InferenceX's vary by 6.4 %."""
+    groups = {}
+    for run in runs:
+        if "time per token" in run[4]:
+            groups.setdefault(run[:3], []).append(run)
+    draw = random.Random(1)
+    for group in [group for group in groups.values() if len(group) > ANCHORS] * DRAWS:
+        anchors = draw.sample(group, ANCHORS)
+        path = os.path.join(folder, f"anchors_{len(os.listdir(folder))}.csv")
+        with open(path, "w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["gpu", "framework", "model", "precision", "isl", "osl", "concurrency", "tp", "max_num_seqs", "tpot_ms"])
+            for framework, gpu, model, words, figures in anchors:
+                options = dict(zip(words[1::2], words[2::2]))
+                requests = (read(options["--requests"]) if "--requests" in options else
+                            [{"prompt": options["--prompt"], "output": options["--new-tokens"]}])
+                lengths = (round(statistics.fmean(int(r[c]) for r in requests)) for c in ("prompt", "output"))
+                table.writerow([gpu, framework, model, options.get("--precision", GPT_OSS[gpu]) or "bf16", *lengths, options["--concurrency"],
+                                options["--tp"], options.get("--max-num-seqs"), 1e3 * figures["time per token"][1]])
+        for framework, gpu, model, words, figures in [run for run in group if run not in anchors]:
+            spread = ("--spread", 0.064) if "--requests" in words else ()
+            yield (framework, gpu, model, [*words, *spread, "--anchor", path],
+                   {"time per token, five anchors": figures["time per token"]})
+
+
 def main():
     ftax, serving_csv, engines_csv, requests_csv, out = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        runs = [*serving(read(serving_csv), folder), *engines(read(engines_csv), folder), *apart(read(engines_csv), folder),
-                *requests(requests_csv)]
+        aggregated = [*engines(read(engines_csv), folder)]
+        runs = [*serving(read(serving_csv), folder), *aggregated, *apart(read(engines_csv), folder), *requests(requests_csv),
+                *anchored(aggregated, folder)]
 
         def predict(run):
             done = subprocess.run([ftax, "serve", *map(str, run[3]), "--json", "-", "-q"], capture_output=True, text=True)

@@ -88,6 +88,27 @@ struct Conditioned {
 /// times its number of runs. Throws what generate() throws.
 [[nodiscard]] AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator);
 
+/// A run of a server, by what the time of a token depends on.
+struct ServedRun {
+    std::string model;
+    Precision precision = Precision::bf16;
+    double prompt_share = 0;    ///< of the time of a token: what steps with prompts take beyond decoding ones
+    double sequence_share = 0;  ///< what decoding steps take beyond that of one sequence
+    double sequences = 1;       ///< that run at a time, on average
+    double cards = 1;
+    double prompt = 1;     ///< tokens, on average
+    double log_error = 0;  ///< log(measured / predicted), of an anchor
+};
+
+struct ServedError {
+    double factor = 1;      ///< by which a token takes longer than predicted
+    double log_stddev = 0;  ///< of what remains
+};
+
+/// Estimates the error of a run from those of measured runs of the same engine and card.
+/// Source: regression with a Gaussian process (Rasmussen and Williams, 2006, section 2.2), residuals with soft L1 loss.
+[[nodiscard]] ServedError served_error(std::span<const ServedRun> anchors, const ServedRun& run);
+
 /// A run worth measuring.
 struct SuggestedAnchor {
     std::int64_t batch = 0;

@@ -48,7 +48,7 @@ struct OperatorMeasurement {
 };
 
 /// One measured run of a language model (a row of its measurement file): a batch of prompts, from the start of prefill
-/// to the last new token.
+/// to the last new token; or a server with clients, each of which sends its next prompt when the last has ended.
 struct LanguageMeasurement {
     std::string gpu;
     std::string framework;
@@ -57,8 +57,11 @@ struct LanguageMeasurement {
     std::int64_t prompt = 1;      ///< column isl
     std::int64_t new_tokens = 1;  ///< column osl
     std::int64_t batch = 1;
-    std::int64_t cards = 1;  ///< column tp, if present
-    double latency_s = 0;
+    std::int64_t cards = 1;                               ///< column tp, if present
+    std::int64_t clients = 0;                             ///< column concurrency; 0: a static batch
+    std::int64_t data_parallel = 1, expert_parallel = 1;  ///< columns dp and ep, of a server
+    std::int64_t most_sequences = 0;                      ///< column max_num_seqs; 0: not recorded
+    double latency_s = 0;                                 ///< of a server: the mean time per token after the first
     std::size_t line = 0;
     friend bool operator==(const LanguageMeasurement&, const LanguageMeasurement&) = default;
 };

@@ -137,9 +137,15 @@ LanguageMeasurement read_language(RowReader& reader) {
     row.model = reader.required_text("model");
     row.prompt = reader.required_count("isl");
     row.new_tokens = reader.required_count("osl");
-    row.batch = reader.required_count("batch");
     row.cards = reader.count("tp").value_or(1);
-    row.latency_s = reader.latency_s("latency_s", 1);
+    row.clients = reader.count("concurrency").value_or(0);
+    row.data_parallel = reader.count("dp").value_or(1);
+    row.expert_parallel = reader.count("ep").value_or(1);
+    row.most_sequences = reader.count("max_num_seqs").value_or(0);
+    if (row.clients == 0) row.batch = reader.required_count("batch");
+    if (row.clients > 0 && reader.text("precision").empty()) reader.report("no precision");
+    if (row.clients > 0 && row.new_tokens == 1) reader.report("osl is 1: there is no time per further token");
+    row.latency_s = row.clients > 0 ? reader.latency_s("tpot_ms") : reader.latency_s("latency_s", 1);
     return row;
 }
 
@@ -179,7 +185,11 @@ MeasurementFile<OperatorMeasurement> read_operator_measurements(CsvTable table) 
 }
 
 MeasurementFile<LanguageMeasurement> read_language_measurements(CsvTable table) {
-    table.require({"gpu", "framework", "model", "isl", "osl", "batch", "latency_s"});
+    if (table.column("concurrency")) {
+        table.require({"gpu", "framework", "model", "isl", "osl", "concurrency"});
+    } else {
+        table.require({"gpu", "framework", "model", "isl", "osl", "batch", "latency_s"});
+    }
     return read_rows<LanguageMeasurement>(std::move(table), read_language);
 }
 

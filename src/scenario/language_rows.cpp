@@ -5,6 +5,7 @@
 #include "ftax/anchor.hpp"
 #include "ftax/import.hpp"
 #include "ftax/version.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -26,7 +27,7 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     std::map<std::pair<std::string, std::int64_t>, Graph> graphs;
     std::vector<AnchorRow> anchors;
     for (const LanguageMeasurement& row : rows) {
-        if (device_spec(row.gpu).slug != device.device.slug) continue;
+        if (row.clients > 0 || device_spec(row.gpu).slug != device.device.slug) continue;
         LibraryVersions libraries;
         const FrameworkChoice choice = take_version(row.framework, libraries);
         FrameworkProfile profile = framework;
@@ -80,6 +81,7 @@ LanguagePredictor::Entry LanguagePredictor::build(const LanguageMeasurement& row
 }
 
 Generation LanguagePredictor::predict(const LanguageMeasurement& row) {
+    if (row.clients > 0) throw_error(ErrorCode::usage, "a run of a server; ftax serve takes it as an anchor");
     const GenerationRequest request{.batch = row.batch, .prompt = row.prompt, .new_tokens = row.new_tokens};
     std::vector<LanguageMeasurement> others = anchors_;
     std::erase_if(others, [&](const LanguageMeasurement& anchor) { return is_same_run(anchor, row); });

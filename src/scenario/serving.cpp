@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "ftax/anchor.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/excerpt.hpp"
@@ -67,9 +68,12 @@ void check(const ServingArguments& a) {
             "--find-rate looks for the largest rate that keeps a level: give --slo, and --rate or --requests");
 }
 
-/// The requests of the arguments, and how a title names them.
-std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, bool generates,
-                                                                bool mixes_phases) {
+/// The requests of the arguments for a framework, and how a title names them.
+std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, const RunArguments& run,
+                                                                const std::string& framework, bool generates) {
+    LibraryVersions libraries;
+    const LoweringTraits& traits =
+        framework_model(chosen_framework(framework, run.host, run.framework_profile, libraries).name).traits;
     if (!a.requests.empty()) {
         auto requests = read_requests(a.requests);
         std::string name = fmt::format("{} requests of {}", requests.size(), a.requests);
@@ -79,7 +83,9 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
     std::string name = fmt::format("{} requests", a.count);
     name += a.rate > 0 ? fmt::format(" at {:g} per second", a.rate) : fmt::format(", {} at a time", a.concurrency);
     std::int64_t prompt = 1, output = 1;
-    const double spread = a.spread >= 0 ? a.spread : a.concurrency > 0 && mixes_phases ? 0.2 : 0;
+    const double spread = a.spread >= 0                                                   ? a.spread
+                          : a.concurrency > 0 && has(libraries, traits.mixes_phases_from) ? 0.2
+                                                                                          : 0;
     if (generates) {
         require(std::min(a.prompt, a.new_tokens) >= 1 && std::max(a.prompt, a.new_tokens) <= most_tokens,
                 fmt::format("give --prompt and --new-tokens, from 1 to {}, or --requests", most_tokens));
@@ -272,7 +278,9 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     ModelArguments model = arguments.model;
     model.limits.data_parallel = static_cast<int>(layout.data);
     model.limits.expert_parallel = static_cast<int>(layout.experts);
-    Generator& generator = models.add(model, run, layout.tensor, anchors);
+    std::vector<LanguageMeasurement> batches = anchors;
+    std::erase_if(batches, [](const LanguageMeasurement& anchor) { return anchor.clients > 0; });
+    Generator& generator = models.add(model, run, layout.tensor, batches);
     const Graph& graph = *models.graphs.back();
     const LoweringTraits& traits = model_of(generator.predictor().framework()).traits;
     require(traits.serves_sequences,
@@ -321,6 +329,98 @@ bool is_plain(const ServingArguments& a) {
     return a.data_parallel * a.expert_parallel * a.stages * a.replicas == 1 && a.prefill.empty() && a.draft_tokens == 0;
 }
 
+/// Serves requests with a pool in place of the one that decodes.
+using PoolServer = std::function<Serving(const std::vector<ServingRequest>&, const ServerPool&)>;
+
+/// What the time of a token of a run depends on.
+ServedRun served_run(std::string model, const RunArguments& run, const ServerPool& pool,
+                     const std::vector<ServingRequest>& requests, const Serving& serving) {
+    double prompt = 0, context = 0;
+    for (const ServingRequest& request : requests) {
+        prompt += static_cast<double>(request.prompt) / static_cast<double>(requests.size());
+        context += static_cast<double>(request.output) / 2 / static_cast<double>(requests.size());
+    }
+    const double token_s = serving.tpot_s.mean, decoding_s = std::min(serving.itl_s.p50, token_s);
+    const double alone_s = std::min(decoding_s, pool.step({0, 0, 1, prompt + context}).latency_s);
+    return {.model = std::move(model),
+            .precision = precision_from_name(run.precision).value_or(Precision::bf16),
+            .prompt_share = (token_s - decoding_s) / token_s,
+            .sequence_share = (decoding_s - alone_s) / token_s,
+            .sequences = std::max(1.0, serving.mean_sequences),
+            .cards = static_cast<double>(pool.cards),
+            .prompt = prompt};
+}
+
+/// Serves the clients of a measured run. Options of the engine are those of `arguments`.
+ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<LanguageMeasurement>& anchors,
+                        ServingArguments arguments, RunArguments run, GenerationModels models) {
+    if (!is_same_model(run.models, measured.model, arguments.model.model))
+        arguments.model.model = locate_model(run.models, measured.model);
+    constexpr std::int64_t fewest_requests = 20;
+    arguments.rate = 0;
+    arguments.requests.clear();
+    arguments.concurrency = measured.clients;
+    arguments.count = std::max(fewest_requests, 5 * measured.clients);
+    arguments.prompt = measured.prompt;
+    arguments.new_tokens = measured.new_tokens;
+    arguments.draft_tokens = 0;
+    if (measured.most_sequences > 0) arguments.max_sequences = measured.most_sequences;
+    LibraryVersions libraries;
+    if (take_version(measured.framework, libraries).version) run.framework = measured.framework;
+    run.precision = name_of(measured.precision);
+    const auto requests = requests_of(arguments, run, run.framework, true).first;
+    report::ServingRow row;
+    CacheRoom room;
+    const Layout layout{1, measured.cards, measured.data_parallel, measured.expert_parallel, 1};
+    const ServerPool pool = language_pool(arguments, run, layout, anchors, requests, models, row, room);
+    const Serving serving = ftax::serve(requests, pool);
+    ServedRun anchor = served_run(arguments.model.model, run, pool, requests, serving);
+    anchor.log_error = std::log(measured.latency_s / serving.tpot_s.mean);
+    return anchor;
+}
+
+/// Slows the decoding of a pool by what measured runs of its engine and card suggest; steps with prompts take as long
+/// as before, which first tokens wait for.
+void correct(ServerPool& pool, const PoolServer& run_with, const ServingArguments& arguments, const RunArguments& run,
+             const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
+             const GenerationModels& models, report::ServingRow& row) {
+    const std::string& card = models.generators.front().device().slug;
+    std::vector<ServedRun> served;
+    bool any = false;
+    for (const LanguageMeasurement& anchor : anchors) {
+        LibraryVersions own, other;
+        if (anchor.clients == 0) continue;
+        any = true;
+        if (device_spec(anchor.gpu).slug != card ||
+            take_version(anchor.framework, other).name != take_version(run.framework, own).name)
+            continue;
+        try {
+            served.push_back(served_anchor(anchor, anchors, arguments, run, {.shards = models.shards}));
+        } catch (const Error& error) {
+            row.warnings.push_back(fmt::format("anchor in line {} is left out: {}", anchor.line, error.what()));
+        }
+    }
+    if (any && served.empty())
+        row.warnings.push_back(fmt::format("no anchor row is of a server with {} on {}", run.framework, card));
+    if (served.empty()) return;
+    const Serving serving = run_with(requests, pool);
+    if (serving.tpot_s.mean == 0) return;  // one token each
+    const ServedRun own = served_run(arguments.model.model, run, pool, requests, serving);
+    const ServedError error = served_error(served, own);
+    constexpr double least_share = 0.3;  // where prompts take most of the time, decoding cannot make up for all of it
+    const double more = (error.factor - 1) / std::max(least_share, 1 - own.prompt_share);
+    row.low = std::exp(-1.645 * error.log_stddev);
+    row.high = 1 / row.low;
+    pool.step = [step = pool.step, more](const StepLoad& load) {
+        StepCost cost = step(load);
+        if (load.sequences == 0) return cost;
+        const StepCost decoding = load.prompt_tokens == 0 ? cost : step({0, 0, load.sequences, load.context});
+        for (const auto part : {&StepCost::host_s, &StepCost::device_s, &StepCost::latency_s, &StepCost::energy_j})
+            cost.*part += more * decoding.*part;
+        return cost;
+    };
+}
+
 Server language_server(const ServingArguments& arguments, Combination& one,
                        const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
                        GenerationModels& models, report::ServingRow& row) {
@@ -334,16 +434,20 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     if (!is_plain(arguments)) row.layout = layout.text();
     if (arguments.draft_tokens > 0) row.layout += fmt::format(", {} drafts", arguments.draft_tokens);
     CacheRoom room;
+    const auto anchored = [&](ServerPool pool, const PoolServer& run_with) -> Server {
+        correct(pool, run_with, arguments, one.run, anchors, requests, models, row);
+        return [=](const std::vector<ServingRequest>& some) { return run_with(some, pool); };
+    };
     if (arguments.prefill.empty()) {
-        const ServerPool pool = language_pool(arguments, one.run, layout, anchors, requests, models, row, room);
-        return [pool](const std::vector<ServingRequest>& some) { return ftax::serve(some, pool); };
+        return anchored(language_pool(arguments, one.run, layout, anchors, requests, models, row, room),
+                        [](const auto& some, const ServerPool& pool) { return ftax::serve(some, pool); });
     }
     row.layout = fmt::format("prefill {}, decode {}", readers.text(), row.layout);
     ServingArguments reading = arguments;
     reading.draft_tokens = 0;
     const ServerPool prefill = language_pool(reading, one.run, readers, anchors, requests, models, row, room);
     const double sent_bytes = room.token_bytes;
-    const ServerPool decode = language_pool(arguments, one.run, layout, anchors, requests, models, row, room);
+    ServerPool decode = language_pool(arguments, one.run, layout, anchors, requests, models, row, room);
     // Source: DGX H100 and B200 user guides: a ConnectX-7 of 400 Gb/s for each card.
     constexpr double nic_bytes_per_s = 50e9, send_s = 1e-3;
     constexpr std::int64_t cards_of_machine = 8;
@@ -352,11 +456,11 @@ Server language_server(const ServingArguments& arguments, Combination& one,
         : cards <= cards_of_machine
             ? models.generators.front().device().peer_bandwidth_bytes_per_s.value_or(nic_bytes_per_s)
             : nic_bytes_per_s;
-    return [=](const std::vector<ServingRequest>& some) {
-        return ftax::serve(some, prefill, decode, [=](std::int64_t prompt) {
+    return anchored(std::move(decode), [=](const auto& some, const ServerPool& pool) {
+        return ftax::serve(some, prefill, pool, [=](std::int64_t prompt) {
             return send_s + static_cast<double>(prompt) * sent_bytes / bytes_per_s;
         });
-    };
+    });
 }
 
 Server batch_server(const ServingArguments& arguments, RunArguments& run, const Graph& graph, report::ServingRow& row) {
@@ -480,13 +584,8 @@ report::ServingReport serve(const ServingArguments& arguments) {
     report.ranking.latency = "p99 latency";
     report.ranking.fewest_cards = report.ranking.by == report::Criterion::latency && arguments.choice.sort.empty();
     std::map<std::string, std::vector<ServingRequest>> requests;  // by framework
-    for (const std::string& framework : split_list(run.framework)) {
-        LibraryVersions libraries;
-        const LoweringTraits& traits =
-            framework_model(chosen_framework(framework, run.host, run.framework_profile, libraries).name).traits;
-        std::tie(requests[framework], report.workload) =
-            requests_of(arguments, report.generates, has(libraries, traits.mixes_phases_from));
-    }
+    for (const std::string& framework : split_list(run.framework))
+        std::tie(requests[framework], report.workload) = requests_of(arguments, run, framework, report.generates);
     const std::vector<LanguageMeasurement> anchors =
         report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
     std::vector<Combination> all = combinations(run, arguments.choice);

@@ -166,6 +166,43 @@ TEST_CASE("right drafts make tokens faster, wrong ones slower") {
     CHECK(tpot_s({"--draft-tokens", "3", "--acceptance", "0"}) > plain);
 }
 
+TEST_CASE("measured runs of an engine and a card anchor its decoding") {
+    const TemporaryFolder folder;
+    const std::string header = "gpu,framework,precision,model,isl,osl,concurrency,tp,tpot_ms\n";
+    const auto clients = [&](int count, const std::string& anchors) {
+        std::vector<std::string> words = on_h100(
+            {"--precision", "bf16", "--concurrency", std::to_string(count), "--count", std::to_string(5 * count)});
+        if (!anchors.empty()) words.insert(words.end(), {"--anchor", folder.write("anchors.csv", header + anchors)});
+        return served(words)["rows"][0];
+    };
+    const auto milliseconds = [](const nlohmann::json& row, const char* name) { return 1e3 * row[name].get<double>(); };
+    const auto anchor = [&](int count, double factor,
+                            const std::string& rest = "h100-sxm5-80gb,vllm@0.11,bf16,llama-3-8b") {
+        const double measured = factor * milliseconds(clients(count, ""), "tpot_mean_s");
+        return rest + ",512,64," + std::to_string(count) + ",1," + std::to_string(measured) + "\n";
+    };
+    const auto before = clients(24, ""), right = clients(24, anchor(20, 1) + anchor(32, 1)),
+               slow = clients(24, anchor(20, 1.2) + anchor(24, 1.2) + anchor(32, 1.2));
+    const double ms = milliseconds(before, "tpot_mean_s");
+    CHECK(milliseconds(right, "tpot_mean_s") == approx(ms).epsilon(0.01));
+    CHECK(milliseconds(slow, "tpot_mean_s") == approx(1.2 * ms).epsilon(0.03));
+    CHECK(milliseconds(slow, "ttft_p50_s") == approx(milliseconds(before, "ttft_p50_s")).epsilon(0.3));
+    CHECK(slow["power_w"].get<double>() == approx(before["power_w"].get<double>()).epsilon(0.05));
+    const auto width = [](const nlohmann::json& row) {
+        return row["tpot_high_s"].get<double>() / row["tpot_low_s"].get<double>();
+    };
+    CHECK(width(right) < width(before));
+    const auto too_large = clients(24, anchor(24, 1.2, "h100-sxm5-80gb,vllm@0.11,bf16,llama-3-70b"));
+    CHECK(too_large["tpot_mean_s"] == before["tpot_mean_s"]);
+    CHECK(too_large["warnings"].dump().find("anchor in line 2 is left out: does not fit") != std::string::npos);
+    for (const char* none : {"b200,vllm@0.11,bf16,llama-3-8b", "h100-sxm5-80gb,sglang@0.5,bf16,llama-3-8b"}) {
+        const auto row = clients(24, anchor(24, 1.2, none));
+        CHECK(row["tpot_mean_s"] == before["tpot_mean_s"]);
+        CHECK(row["warnings"].dump().find("no anchor row is of a server with vllm@0.11 on h100-sxm5-80gb") !=
+              std::string::npos);
+    }
+}
+
 TEST_CASE("other models are served in batches") {
     const auto latency = [](const std::vector<std::string>& more) {
         std::vector<std::string> words{"serve",    "bert",        "--device", "t4",     "--framework",

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <tuple>
+
 #include "ftax/error.hpp"
 #include "src/io/measurement_file.hpp"
 #include "tests/approx.hpp"
@@ -55,6 +57,29 @@ TEST_CASE("a row that cannot be used is kept with its problem") {
     CHECK(problem("g,fp16,m,1,\"1,5\"") == "latency_ms is not a positive number: 1,5");
     CHECK(problem(",fp17,,0,nan") == "no gpu");  // the first of several
     CHECK(problem("g,fp16,m,9223372036854775808,1") == "batch is not a positive whole number: 9223372036854775808");
+}
+
+TEST_CASE("runs of servers are rows of language models with clients") {
+    const std::string header = "gpu,framework,precision,model,isl,osl,concurrency,tp,dp,ep,max_num_seqs,tpot_ms\n";
+    const auto file =
+        read_language_measurements(CsvTable(header + "b200,vLLM@0.14,fp8,llama-3-8b,512,64,16,4,2,8,12,7.5\n"
+                                                     "b200,vllm,,llama-3-8b,512,64,16,,,,,7.5\n"
+                                                     "b200,vllm,fp8,llama-3-8b,512,1,16,,,,,7.5\n"
+                                                     "b200,vllm,fp8,llama-3-8b,512,64,16,,,,,\n"
+                                                     "b200,vllm,fp8,llama-3-8b,512,64,,,,,,7.5\n",
+                                            "served.csv"));
+    const LanguageMeasurement& row = file.rows[0];
+    CHECK(file.problems[0].empty());
+    CHECK(std::tuple(row.framework, row.precision, row.prompt, row.new_tokens, row.clients) ==
+          std::tuple("vllm@0.14", Precision::fp8, 512, 64, 16));
+    CHECK(std::tuple(row.cards, row.data_parallel, row.expert_parallel, row.most_sequences, row.latency_s) ==
+          std::tuple(4, 2, 8, 12, 7.5e-3));
+    CHECK(file.problems[1] == "no precision");
+    CHECK(file.problems[2] == "osl is 1: there is no time per further token");
+    CHECK(file.problems[3] == "no tpot_ms");
+    CHECK(file.problems[4] == "no batch");
+    CHECK(std::tuple(file.rows[1].cards, file.rows[1].data_parallel, file.rows[1].most_sequences) ==
+          std::tuple(1, 1, 0));
 }
 
 TEST_CASE("a missing column is named") {

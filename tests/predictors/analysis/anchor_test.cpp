@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "ftax/error.hpp"
@@ -290,4 +291,55 @@ TEST_CASE("an anchor's device time is that of its classes of kernels and of the 
         sum += part;
     }
     CHECK(sum == approx(predictor.predict(bindings).device_s));
+}
+
+TEST_CASE("errors of served runs carry over to runs that are alike") {
+    const ServedRun run{.model = "a",
+                        .precision = Precision::fp8,
+                        .prompt_share = 0.2,
+                        .sequence_share = 0.3,
+                        .sequences = 16,
+                        .cards = 4,
+                        .prompt = 1000};
+    const auto changed = [&](const std::function<void(ServedRun&)>& change) {
+        ServedRun other = run;
+        change(other);
+        return other;
+    };
+    const auto measured = [&](double log_error, std::size_t times) {
+        return std::vector<ServedRun>(times, changed([&](ServedRun& anchor) { anchor.log_error = log_error; }));
+    };
+    // One unknown of variance v, n equal rows: the shrinkage is n v / (n v + noise), with weights 1 for small errors.
+    const double v = 0.03 * 0.03 + 2 * 0.08 * 0.08 + 0.2 * 0.2 * (0.2 * 0.2 + 0.3 * 0.3), noise = 0.05 * 0.05;
+    for (const std::size_t n : {1, 5}) {
+        const ServedError error = served_error(measured(0.001, n), run);
+        const double rows = static_cast<double>(n);
+        CHECK(std::log(error.factor) == approx(0.001 * rows * v / (rows * v + noise)).epsilon(1e-3));
+        CHECK(error.log_stddev == approx(std::sqrt(v - rows * v * v / (rows * v + noise) + noise)).epsilon(1e-3));
+    }
+    const double same = served_error(measured(0.1, 5), run).factor;
+    CHECK(same == approx(std::exp(0.1)).epsilon(0.01));
+    // The less a run has in common with the anchors, the less it is corrected and the wider its interval.
+    const auto factor = [&](const std::function<void(ServedRun&)>& change) {
+        const ServedError error = served_error(measured(0.1, 5), changed(change));
+        CHECK(error.log_stddev > served_error(measured(0.1, 5), run).log_stddev);
+        return error.factor;
+    };
+    const double few = factor([](ServedRun& r) { r.sequences = 1; });
+    CHECK(few == approx(factor([](ServedRun& r) { r.sequences = 256; })));
+    CHECK(few == approx(factor([](ServedRun& r) { r.cards = 64; })));
+    CHECK(few == approx(factor([](ServedRun& r) { r.prompt = 16000; })));
+    CHECK(factor([](ServedRun& r) { r.sequences = 32; }) > few);
+    CHECK(few < same);
+    CHECK(factor([](ServedRun& r) { r.precision = Precision::bf16; }) < same);
+    CHECK(factor([](ServedRun& r) { r.prompt_share = 0; }) < same);
+    CHECK(factor([](ServedRun& r) { r.sequence_share = 0; }) < same);
+    const double other_model = factor([](ServedRun& r) { r.model = "b"; });
+    CHECK(other_model > 1);
+    CHECK(other_model < 1.02);
+    // A disturbed row moves the others' mean by less than half a row.
+    std::vector<ServedRun> rows = measured(0, 4);
+    rows.push_back(measured(1, 1).front());
+    CHECK(std::log(served_error(rows, run).factor) < 0.1);
+    CHECK(served_error({}, run).factor == 1);
 }
