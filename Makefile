@@ -74,7 +74,7 @@ tsan:
 	cmake --build $(BUILD)/tsan -j $(JOBS) --target ftax_threads
 	$(BUILD)/tsan/tests/ftax_threads
 
-# Records how many instructions loading, predicting, a kernel and an architecture take (the test fails at +10 %).
+# Records how many instructions loading, predicting, a kernel, serving and an architecture take (the test fails at +10 %).
 instructions:
 	$(RUN_CMAKE) -B $(BUILD)/test
 	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_instructions

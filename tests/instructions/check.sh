@@ -12,7 +12,7 @@ count() {
         sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 compiler=$("$program" --version)
-gates="gate_load gate_predict gate_kernel gate_learn gate_nas"
+gates="gate_load gate_predict gate_kernel gate_serve gate_learn gate_nas"
 if [ "${2-}" = --record ]; then
     { printf 'compiler\t%s\n' "$compiler"; for gate in $gates; do printf '%s\t%s\n' "$gate" "$(count "$gate")"; done; } >"$recorded"
     cat "$recorded"

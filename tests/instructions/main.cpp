@@ -3,9 +3,12 @@
 #include <span>
 #include <vector>
 
+#include "ftax/generate.hpp"
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
 #include "ftax/predict.hpp"
+#include "ftax/serve.hpp"
+#include "predictors/analysis/step_table.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "tests/start_values.hpp"
 
@@ -45,6 +48,16 @@ extern "C" {
         total_s += plan(shape, rates, p).seconds;
     }
     return total_s;
+}
+
+/// One combination of `ftax serve`: a thousand requests, and predictions of the steps that serve them.
+[[gnu::noinline]] double gate_serve(const Graph& graph) {
+    Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"));
+    StepTable table(generator, {});
+    const auto step = [&](const StepLoad& load) { return table(load); };
+    constexpr std::int64_t requests = 1000, prompt = 512, output = 128;
+    constexpr double rate = 5, spread = 0;
+    return serve(draw_requests(requests, rate, prompt, output, spread, 1), {.options = {}, .step = step}).tpot_s.mean;
 }
 
 /// The first costs of a space learn its blocks.
@@ -91,6 +104,7 @@ int main(int argc, char**) {
         for (const int options : space.options())
             choices.push_back(static_cast<int>(random() % static_cast<unsigned>(options)));
     }
+    sum += gate_serve(load_graph("zoo:llama-3-8b"));
     double latency_s[2];
     gate_learn(cost, choices, latency_s);
     gate_nas(cost, choices, latency_s);
