@@ -140,10 +140,9 @@ bool Importer::import_loop(Scope& scope, Call& call) {
     state.count = count && count->size() == 1 ? ShapeMath::expression(count->front()) : unknown_dim;
     const auto limit = construction_.math.constant_value(state.count);
     const auto condition = has_condition ? number_of(call.inputs[1]) : std::nullopt;
-    const auto option = options_.trip_counts.find(call.name);
-    if (option != options_.trip_counts.end()) {
-        state.passes = option->second;
-        state.count = construction_.math.constant(option->second);
+    if (const auto given = given_passes(options_, call.name)) {
+        state.passes = *given;
+        state.count = construction_.math.constant(*given);
     } else if (condition == 0) {
         state.passes = 0;
         state.count = construction_.math.constant(0);

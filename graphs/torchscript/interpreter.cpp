@@ -13,6 +13,7 @@
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/aten/aten_shapes.hpp"
 #include "graphs/torchscript/host_operators.hpp"
+#include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/shape_rules.hpp"
 #include "src/core/throw_error.hpp"
@@ -385,8 +386,8 @@ class Interpreter {
             return set_all(node, frame, run_block(node.blocks[*condition ? 0 : 1], frame));
         // The name holds the place in the program: another branch taken elsewhere does not change it.
         const std::string name = fmt::format("{}.if{}", place(), node.inputs[0]);
-        if (const auto option = options_.branches.find(name); option != options_.branches.end())
-            return set_all(node, frame, run_block(node.blocks[option->second ? 0 : 1], frame));
+        if (const auto branch = given_branch(options_, name))
+            return set_all(node, frame, run_block(node.blocks[*branch ? 0 : 1], frame));
         const auto known = choices_.find(name);
         if (known == choices_.end()) return run_both(node, frame, name);
         const Mark begin = mark();
@@ -572,8 +573,7 @@ class Interpreter {
         const std::string name = fmt::format("loop{}", loops_++);
         const auto* bound = frame.at(node.inputs[0]).as<Expression>();
         const auto known = bound ? graph_.expressions.constant_value(*bound) : std::nullopt;
-        const auto option = options_.trip_counts.find(name);
-        const bool given = option != options_.trip_counts.end();
+        const auto given = given_passes(options_, name);
         const auto warn = [&](const std::string& what) {
             graph_.warnings.push_back(
                 fmt::format("{}: {} (--trip {}=N)", module_.empty() ? "forward" : module_, what, name));
@@ -582,7 +582,7 @@ class Interpreter {
             warn(fmt::format("the number of passes of {} depends on data or on a symbol; one is counted", name));
             return std::int64_t{1};
         };
-        std::int64_t passes = given ? option->second : known ? *known : count_one();
+        std::int64_t passes = given ? *given : known ? *known : count_one();
         Value condition = frame.at(node.inputs[1]);
         std::vector<Value> carried;
         for (std::size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(frame.at(node.inputs[i]));

@@ -6,6 +6,7 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
+#include "src/core/control_flow.hpp"
 #include "src/python/bindings.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -22,7 +23,10 @@ Graph load(const std::string& model, const std::vector<std::string>& shapes,
                           .vary_batch = vary_batch,
                           .unsupported_is_error = unsupported_is_error};
     for (const std::string& shape : shapes) options.input_shapes.push_back(scenario::parse_input_shape(shape));
-    return load_graph(model, options);
+    const NamesMet names;
+    Graph graph = load_graph(model, options);
+    for (const auto& [loop, passes] : trips) names.require_loop(loop);
+    return graph;
 }
 
 std::vector<std::string> texts(const Graph& graph, const std::vector<Expression>& shape) {

@@ -31,7 +31,7 @@ Prediction BranchRange::predict(const Choice& choice, const ShapeBindings& bindi
         ModelArguments arguments = model_;
         for (std::size_t i = 0; i < choice.size(); ++i) {
             const bool then = undecided_[i].then_taken != choice[i];
-            arguments.branches.push_back(fmt::format("{}={}", undecided_[i].name, then ? "then" : "else"));
+            arguments.limits.branches[undecided_[i].name] = then;  // an If within a branch that is not taken is not met
         }
         variant = std::make_unique<Variant>(arguments, run_);
     }

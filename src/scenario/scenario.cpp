@@ -13,6 +13,7 @@
 #include "ftax/version.hpp"
 #include "graphs/vary_batch.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/control_flow.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
@@ -154,7 +155,11 @@ const Graph* GivenGraph::of_this_thread() {
 }
 
 Graph load_graph(const ModelArguments& arguments) {
-    Graph graph = given_graph ? *given_graph : ftax::load_graph(arguments.model, import_options(arguments));
+    if (given_graph) return print_warnings(given_graph->warnings), *given_graph;
+    const NamesMet names;
+    Graph graph = ftax::load_graph(arguments.model, import_options(arguments));
+    for (const auto& [loop, passes] : parse_dimensions(arguments.trips, "--trip")) names.require_loop(loop);
+    for (const std::string& branch : arguments.branches) names.require_condition(parse_branch(branch).first);
     print_warnings(graph.warnings);
     return graph;
 }
