@@ -9,6 +9,7 @@
 
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
+#include "graphs/aten/aten_ops.hpp"
 #include "graphs/config/import_config.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/onnx/import_onnx.hpp"
@@ -211,6 +212,7 @@ std::optional<std::string> zoo_name(std::string_view name) {
 
 Graph load_graph(const std::string& model, const ImportOptions& options) {
     Graph graph = read_graph(model, options, true);
+    if (graph.ops.size() > options.max_nodes) check_room(graph, options.max_nodes, model);
     if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1 && graph.format != "config") {
         throw_error(ErrorCode::usage, "{} cannot be cut for {} cards: only models built from a config.json can",
                     graph.name, options.tensor_parallel * options.data_parallel);
