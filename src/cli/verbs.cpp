@@ -112,6 +112,7 @@ void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
         for (const VerbSetup& verb : verbs) verb.setup(app, action);
     }
     add_quiet(app);
+    scenario::limit_notices(scenario::Notices::all);  // until this line's --quiet
     app.footer(closing_words);
 }
 
