@@ -16,6 +16,7 @@ import random
 import re
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -269,12 +270,30 @@ def killer(mutant, tests, quick=False):
     return None
 
 
+def python_killer(build, mutant):
+    """Whether tests/python notice a fault of the package, which is in a copy of the installed one."""
+    _, file, old, new, _ = mutant
+    python = re.search(r"^FTAX_PYTHON:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M).group(1)
+    installed = subprocess.run([python, "-c", "import ftax; print(ftax.__path__[0])"], capture_output=True, text=True, check=True).stdout.strip()
+    copy = build / "mutants/python/ftax"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(installed, copy)
+    text = (ROOT / file).read_text()
+    if text.count(old) != 1:
+        sys.exit(f"not once in {file}: {old}")
+    (copy / Path(file).name).write_text(text.replace(old, new))
+    tests = subprocess.run([python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", ROOT / "tests/python"], cwd=build, check=False, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{build}:{os.environ['PATH']}"})
+    return tests.returncode != 0
+
+
 def run(build, given):
     rows = [row for row in table(given.table) if any(given.only in cell for cell in row[1:])]
     if given.pick:
         print(f"seed {given.seed}")
         rows = random.Random(given.seed).sample([row for row in rows if row[1].endswith(".cpp")], given.pick)
-    mutants = plant(build, rows, given.jobs)
+    in_python = [row for row in rows if row[1].endswith(".py")]
+    mutants = plant(build, [row for row in rows if row not in in_python], given.jobs)
     tests, lived = [t for t in tests_of(build) if not given.without or given.without not in t[0]], []
     tests = reach_of(build, tests, given.jobs)
     unreached = [m for m in mutants if not any(m[0] in t[4] for t in tests)]
@@ -285,6 +304,11 @@ def run(build, given):
             lives = "NOT REACHED" if mutant in unreached else "LIVES"
             print(f"{found or lives:40} {number:4} {file}: {fault}" + ("" if found else f"\n    {old}  ->  {new}"), flush=True)
             lived += [] if found else [mutant]
+    for mutant in in_python:
+        found = python_killer(build, mutant)
+        print(f"{'python' if found else 'LIVES':40} {mutant[0]:4} {mutant[1]}: {mutant[4]}" + ("" if found else f"\n    {mutant[2]}  ->  {mutant[3]}"), flush=True)
+        lived += [] if found else [mutant]
+    mutants += in_python
     print(f"{len(mutants) - len(lived)} of {len(mutants)} faults were noticed")
     for folder in ("graphs/", "predictors/", "calibration/", "src/core/", "src/io/", "src/report/", "src/scenario/", "src/cli/"):
         here = [m for m in mutants if m[1].startswith(folder)]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "graphs", "predictors", "calibration/fit", "calibration/bench", "calibration/nas")
+PYTHON = "src/python/ftax"  # a fault changes one line
 LEFT_OUT = ("python/", "/cuda", "libtorch/", "embedded/", "crossvalidation")  # which ftax_tests and ftax do not hold, or data
 
 # Kind, pattern, replacement, what the fault does. A kind is drawn before a place.
@@ -48,6 +49,16 @@ KINDS = [
     ("choice", r"^([^?;{]+) \? ([^?:;{]+) : ([^?;{]+)$", r"\1 ? \3 : \2", "swaps the cases"),
     ("choice", r"^([^?;{]+) \? ([^?:;{]+) : ([^?;{]+)$", r"\2", "always the first case"),
     ("choice", r"^([^?;{]+) \? ([^?:;{]+) : ([^?;{]+)$", r"\3", "always the second case"),
+]
+
+
+PYTHON_KINDS = [
+    ("opposite", r" == ", " != ", "tests the opposite"), ("opposite", r" != ", " == ", "tests the opposite"), ("opposite", r" is not None", " is None", "tests the opposite"),
+    ("opposite", r" is None", " is not None", "tests the opposite"), ("opposite", r"\bnot (?!in\b)", "", "tests the opposite"), ("opposite", r" not in ", " in ", "tests the opposite"),
+    ("logic", r" and ", " or ", "either suffices"), ("logic", r" or ", " and ", "needs both"), ("bound", r" < ", " <= ", "includes the bound"), ("bound", r" > ", " >= ", "includes the bound"),
+    ("constant", r"\bTrue\b", "False", "says no"), ("constant", r"\bFalse\b", "True", "says yes"), ("constant", r"(?<![\w.])0(?![\w.])", "1", "1 for 0"), ("constant", r"(?<![\w.])1(?![\w.])", "2", "2 for 1"),
+    ("sign", r" \+ ", " - ", "subtracts"), ("sign", r" - ", " + ", "adds"), ("sign", r" \* ", " / ", "divides"), ("sign", r" / ", " * ", "multiplies"),
+    ("arguments", r"(?<=\()(\w+), (\w+)(?=[,)])", r"\2, \1", "swaps two arguments"), ("statement", r"^( +)[\w.\[\]]+(?: [+]?= |\().*[^,({\[]$", r"\1pass", "the statement is left out"),
 ]
 
 
@@ -191,14 +202,27 @@ def faults(file):
             yield "statement", file, statement, ";", "the statement is left out"
 
 
+def python_faults(file):
+    text = (ROOT / file).read_text()
+    code = re.sub(r'"""(?:.|\n)*?"""', lambda m: re.sub(r"[^\n]", "#", m[0]), text)
+    code = re.sub(r"  #.*", lambda m: "#" * len(m[0]), code)
+    for line, bare in zip(text.splitlines(), code.splitlines()):
+        if not bare.startswith("    ") or bare.lstrip().startswith(("#", "raise", "import", "from", "def ", "class ", "@")) or text.count(line) != 1:
+            continue
+        for kind, pattern, replacement, effect in PYTHON_KINDS:
+            for place in re.finditer(pattern, bare):
+                yield kind, file, line, line[:place.start()] + place.expand(replacement) + line[place.end():], effect
+
+
 def propose(count, seed, only=""):
     draw, chosen, taken = random.Random(seed), [], set()
     files = [str(p.relative_to(ROOT)) for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.[ch]pp"))]
     files = [f for f in files if not any(word in f for word in LEFT_OUT) and only in f]
+    files += [f for p in sorted((ROOT / PYTHON).glob("*.py")) if only in (f := str(p.relative_to(ROOT)))]
     found = {}
     for file in files:
         kinds = {}
-        for kind, *row in faults(file):
+        for kind, *row in (python_faults if file.endswith(".py") else faults)(file):
             kinds.setdefault(kind, []).append(row)
         if kinds:
             found[file] = list(kinds.values())

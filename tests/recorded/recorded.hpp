@@ -42,10 +42,11 @@ class Digest {
 [[nodiscard]] std::string figure(double value);
 
 /// Recomputes each row of tests/recorded/FILE, whose first cells say what is computed, and compares it with the cells
-/// recorded there: figures to 1e-6, all else exactly. A cell may be a figure, a digest, or both with a slash between.
-/// An Error is recorded as the digest of its message. Prints the rows that changed most. FTAX_UPDATE_GOLDEN=1
+/// recorded there: figures to `tolerance`, all else exactly. A cell may be a figure, a digest, or both with a slash
+/// between. An Error is recorded as the digest of its message. Prints the rows that changed most. FTAX_UPDATE_GOLDEN=1
 /// (`make golden`) records what it computes instead.
 void check_recorded(const std::string& file, std::size_t inputs,
-                    const std::function<std::vector<std::string>(std::span<const std::string>)>& compute);
+                    const std::function<std::vector<std::string>(std::span<const std::string>)>& compute,
+                    double tolerance = 1e-6);
 
 }  // namespace ftax::test

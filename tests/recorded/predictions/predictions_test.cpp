@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <map>
@@ -193,7 +194,98 @@ std::vector<std::string> all_figures(std::span<const std::string> row, Last& las
             r.digest.text()};
 }
 
+/// Runs of one graph on ever other devices, frameworks and precisions.
+class Rotation {
+  public:
+    /// Adds a prediction, or its refusal, to the digest.
+    void add_run(Digest& digest, const Graph& graph) {
+        static const std::vector<std::string> frameworks = framework_names();
+        constexpr std::array devices{"t4",   "h100-sxm5-80gb", "gtx-1080-ti", "a100-sxm4-40gb", "v100-sxm2-32gb",
+                                     "l40s", "rtx-5090",       "a10",         "gtx-1660",       "h200-sxm-141gb"};
+        constexpr std::array precisions{Precision::fp16, Precision::fp32, Precision::amp,   Precision::bf16,
+                                        Precision::fp16, Precision::int8, Precision::w4a16, Precision::tf32,
+                                        Precision::fp8,  Precision::fp16, Precision::w8a16};
+        const std::size_t n = count_++;
+        PredictOptions options{.precision = precisions[n % precisions.size()], .channels_last = n % 5 == 3};
+        options.libraries.cudnn = 7 + static_cast<int>(n % 3);
+        ShapeBindings bindings;
+        for (const std::string& symbol : graph.expressions.symbols()) bindings[symbol] = n % 4 < 3 ? 2 : 33;
+        try {
+            Predictor predictor(graph, device_profile(devices[n % devices.size()]),
+                                framework_profile(frameworks[n % frameworks.size()]), options);
+            std::vector<LaunchCosts> launches;
+            add(digest, predictor.predict(bindings, launches));
+            for (const LaunchCosts& launch : launches) add(digest, launch, predictor.graph());
+            if (launches.size() < 40) add(digest, predictor.explain(bindings));
+            const MemoryUse memory = predictor.memory(bindings);
+            digest.add(memory.weights_bytes).add(memory.activations_bytes).add(memory.workspace_bytes);
+        } catch (const Error& error) {
+            digest.add(error.what());
+        }
+    }
+
+  private:
+    std::size_t count_ = 0;
+};
+
+/// Other values of an operator's attribute.
+std::vector<AttributeValue> other_values(const AttributeValue& value) {
+    std::vector<AttributeValue> others;
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) others = {*integer + 1, *integer - 1};
+    if (const auto* number = std::get_if<double>(&value)) others = {*number * 2};
+    if (std::holds_alternative<std::string>(value)) others = {std::string("max"), std::string("mean")};
+    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value); integers && !integers->empty()) {
+        for (const std::int64_t by : {1, -1}) {
+            std::vector<std::int64_t> changed = *integers;
+            changed.back() += by;
+            others.emplace_back(changed);
+        }
+    }
+    return others;
+}
+
 }  // namespace
+
+TEST_CASE("operators with an attribute, an operand, a type or a source changed cost what is recorded") {
+    check_recorded("variants.tsv", 1, [](std::span<const std::string> row) {
+        const Graph graph = parse_text_graph(operators().at(row[0]), row[0]);
+        Rotation runs;
+        Digest attributes, operands, types, sources;
+        for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+            for (std::size_t a = 0; a < graph.ops[op].attributes.size(); ++a) {
+                Graph changed = graph;
+                changed.ops[op].attributes.erase(changed.ops[op].attributes.begin() + static_cast<std::ptrdiff_t>(a));
+                for (int i = 0; i < 8; ++i) runs.add_run(attributes, changed);
+                for (const AttributeValue& other : other_values(graph.ops[op].attributes[a].value)) {
+                    changed = graph;
+                    changed.ops[op].attributes[a].value = other;
+                    for (int i = 0; i < 8; ++i) runs.add_run(attributes, changed);
+                }
+            }
+            Graph changed = graph;
+            if (!changed.ops[op].inputs.empty()) changed.ops[op].inputs.pop_back();
+            for (int i = 0; i < 12; ++i) runs.add_run(operands, changed);
+            for (const char* source : {"", "aten::view", "Cast", "aten::to"}) {
+                changed = graph;
+                changed.ops[op].source = source;
+                for (int i = 0; i < 6; ++i) runs.add_run(sources, changed);
+            }
+        }
+        for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+            for (const DType type : {DType::f16, DType::i8, DType::i64, DType::f64}) {
+                Graph changed = graph;
+                changed.tensors[t].dtype = type;
+                for (int i = 0; i < 5; ++i) runs.add_run(types, changed);
+            }
+            Graph changed = graph;
+            changed.tensors[t].strides.clear();
+            changed.tensors[t].known_shape = false;
+            changed.outputs.push_back(static_cast<TensorId>(t));
+            for (int i = 0; i < 5; ++i) runs.add_run(types, changed);
+        }
+        return std::vector<std::string>{attributes.text(6), operands.text(6), types.text(6), sources.text(6)};
+    });
+}
 
 TEST_CASE("single operators and short chains cost what is recorded") {
     Last last;

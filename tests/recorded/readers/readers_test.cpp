@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 
+#include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
 #include "ftax/expression.hpp"
 #include "ftax/graph_builder.hpp"
@@ -380,6 +381,27 @@ TEST_CASE("texts of graphs with a word left out, doubled or changed are read as 
         }
         for (const Digest& d : {left_out, doubled, changed}) cells.push_back(d.text(6));
         return cells;
+    });
+}
+
+TEST_CASE("operators that are measured, with the weights that calls rotate through, are those that are recorded") {
+    check_recorded("measured_operators.tsv", 2, [](std::span<const std::string> row) {
+        const int sms = std::stoi(row[1]);
+        Digest shapes, graphs, sets;
+        const std::vector<bench::OperatorCase> cases = row[0] == "dispatch"    ? bench::dispatch_operators()
+                                                       : row[0] == "cpu_quick" ? bench::cpu_operators(true)
+                                                       : row[0] == "cpu"       ? bench::cpu_operators(false)
+                                                                               : bench::gpu_operators(sms);
+        for (const bench::OperatorCase& c : cases) {
+            shapes.add(c.op).add(bench::shape_text(c));
+            const Graph graph = bench::operator_graph(c);
+            graphs.add(described(graph)).add(static_cast<double>(bench::weight_bytes(graph)));
+            for (const char* device : {"t4", "h100-sxm5-80gb"}) {
+                for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8})
+                    sets.add(bench::weight_sets(graph, precision, device_profile(device).device));
+            }
+        }
+        return std::vector<std::string>{fmt::format("n{}", cases.size()), shapes.text(6), graphs.text(6), sets.text(6)};
     });
 }
 
