@@ -374,10 +374,11 @@ TEST_CASE("f32 layers of few tiles wait in each step under cublasLt 13 on Hopper
         CHECK(seconds(half, h100) < 0.95 * seconds(shape, h100));
         CHECK(seconds(older, a100) == seconds(shape, a100));
     }
-    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{4096, 3072, 768}, {64, 512, 4096}, {128, 1024, 512}}) {
-        GemmShape other{.m = m, .n = n, .k = k, .linear = true, .newest_library = true}, older = other;
+    for (const auto& size : {std::array<std::int64_t, 3>{4096, 3072, 768}, {64, 512, 4096}, {128, 1024, 512}}) {
+        GemmShape other{.m = size[0], .n = size[1], .k = size[2], .linear = true, .newest_library = true},
+            older = other;
         older.newest_library = false;
-        INFO(m << " " << n << " " << k);
+        INFO(size[0] << " " << size[1] << " " << size[2]);
         CHECK(seconds(other, h100) == seconds(older, h100));
     }
 }
