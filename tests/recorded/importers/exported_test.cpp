@@ -211,13 +211,18 @@ std::vector<std::string> changes_of_onnx(const std::string& path) {
 
 // ---- torch.export
 
+/// The least integer follows the greatest.
+std::int64_t next(std::int64_t value) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) + 1);
+}
+
 /// Other values of an argument of a node.
 std::vector<ordered_json> other_arguments(const ordered_json& argument) {
     std::vector<ordered_json> others{{{"as_none", true}}, {{"as_int", 2}}};
     if (!argument.is_object() || argument.empty()) return others;
     const std::string key = argument.begin().key();
     const ordered_json value = argument.begin().value();
-    if (key == "as_int") others.push_back({{key, value.get<std::int64_t>() + 1}});
+    if (key == "as_int") others.push_back({{key, next(value.get<std::int64_t>())}});
     if (key == "as_float") others.push_back({{key, value.get<double>() * 2}});
     if (key == "as_bool") others.push_back({{key, !value.get<bool>()}});
     if (key.ends_with("s") && value.is_array() && !value.empty()) {
@@ -225,7 +230,7 @@ std::vector<ordered_json> other_arguments(const ordered_json& argument) {
         shorter.erase(shorter.size() - 1);
         others.push_back({{key, shorter}});
         ordered_json changed = value;
-        if (changed[0].is_number_integer()) changed[0] = changed[0].get<std::int64_t>() + 1;
+        if (changed[0].is_number_integer()) changed[0] = next(changed[0].get<std::int64_t>());
         others.push_back({{key, changed}});
     }
     return others;
