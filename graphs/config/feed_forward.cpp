@@ -57,9 +57,10 @@ TensorId Transformer::dense(TensorId x, std::int64_t width) {
 TensorId Transformer::route(TensorId tokens) {
     const Network::Module module(net_, "gate", config_.title + "TopKRouter");
     const Experts& experts = config_.experts;
-    TensorId scores = net_.linear_with(
-        tokens, net_.parameter("weight", {net_.number(experts.count), net_.number(config_.hidden)}),
-        config_.structure.expert_bias ? net_.parameter("bias", {net_.number(experts.count)}) : no_tensor);
+    const TensorId weight = net_.parameter("weight", {net_.number(experts.count), net_.number(config_.hidden)});
+    const TensorId bias =
+        config_.structure.expert_bias ? net_.parameter("bias", {net_.number(experts.count)}) : no_tensor;
+    TensorId scores = net_.linear_with(tokens, weight, bias);
     const auto normalize = [&](TensorId x) {
         return experts.normalized ? net_.map("div", {x, net_.reduce("sum", x, 1, true)}) : x;
     };
