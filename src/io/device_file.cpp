@@ -37,10 +37,9 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     const JsonField root = JsonField::parse(
         text, origin, "",
         "schema_version slug name aliases host_cpu host_slowdown kernel_gap_s architecture compute_capability notes "
-        "sources "
-        "sms fp32_cores_per_sm base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s inline_ecc_share "
-        "l2_bytes "
-        "l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm power_limit_w "
+        "sources sms fp32_cores_per_sm base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s "
+        "inline_ecc_share l2_bytes l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm "
+        "power_limit_w "
         "least_power_w peer_bandwidth_bytes_per_s peak_flops_per_s");
     const Quantities quantity(root);
     DeviceSpec device;

@@ -99,6 +99,12 @@ bool is_part_of_latency(std::string_view mode) {
 /// Era of KernelBench's exported networks; earlier rows have other shapes under the same names.
 constexpr std::string_view exported_era = "2025";
 
+/// A module with power modes is another card in each run.
+std::pair<std::string, std::string> card_in_run(const std::string& gpu, const std::string& run) {
+    const DeviceSpec device = device_spec(gpu);
+    return {device.slug, device.least_power_w ? run : std::string()};
+}
+
 /// Returns the display name of the rows of one host.
 std::string host_name(const std::string& framework, const std::string& run) {
     return run.empty() ? framework : fmt::format("{}, run {}", framework, run);
@@ -217,7 +223,7 @@ AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
 }
 
 RowPredictor::Card RowPredictor::card_of(const std::string& device_slug, const std::string& run) const {
-    Card card{device_slug, device_spec(device_slug).least_power_w ? run : std::string()};
+    Card card = card_in_run(device_slug, run);
     if (!anchors_.contains(card)) card.second.clear();
     return card;
 }
@@ -254,8 +260,7 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
         any = true;
         try {
             AnchorRow anchor = anchor_row_of(row);
-            const DeviceSpec device = device_spec(row.gpu);
-            anchors[{device.slug, device.least_power_w ? row.run : std::string()}].push_back({row, std::move(anchor)});
+            anchors[card_in_run(row.gpu, row.run)].push_back({row, std::move(anchor)});
         } catch (const Error& error) {
             warnings.push_back(fmt::format("anchor line {}: {}", row.line, error.what()));
         }

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "ftax/anchor.hpp"
+#include "ftax/equations.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/excerpt.hpp"
@@ -409,7 +410,7 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
     const ServedError error = served_error(served, own);
     constexpr double least_share = 0.3;  // where prompts take most of the time, decoding cannot make up for all of it
     const double more = (error.factor - 1) / std::max(least_share, 1 - own.prompt_share);
-    row.low = std::exp(-1.645 * error.log_stddev);
+    row.low = std::exp(-equations::normal_90 * error.log_stddev);
     row.high = 1 / row.low;
     pool.step = [step = pool.step, more](const StepLoad& load) {
         StepCost cost = step(load);

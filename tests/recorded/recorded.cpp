@@ -67,6 +67,12 @@ std::optional<Change> change_of(std::span<const std::string> old, std::span<cons
 
 }  // namespace
 
+std::string read_source_file(const std::string& path) {
+    std::ifstream file(std::string(FTAX_SOURCE_DIR) + "/" + path, std::ios::binary);
+    REQUIRE_MESSAGE(file, path, " is missing");
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 Digest& Digest::add_printed(std::string_view text) {
     while (!text.empty()) {
         const auto begins = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };

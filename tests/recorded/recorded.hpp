@@ -38,6 +38,9 @@ class Digest {
     std::uint64_t state_ = 0xCBF29CE484222325u;
 };
 
+/// Returns the contents of a file of the repository.
+[[nodiscard]] std::string read_source_file(const std::string& path);
+
 /// A figure as a recorded table holds it.
 [[nodiscard]] std::string figure(double value);
 

@@ -33,12 +33,6 @@ using nlohmann::ordered_json;
 
 namespace {
 
-std::string read(const std::string& path) {
-    std::ifstream file(std::string(FTAX_SOURCE_DIR) + "/" + path, std::ios::binary);
-    REQUIRE_MESSAGE(file, path, " is missing");
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// Digest of all that is imported, or of the refusal; text of other libraries does not count.
 class Imports {
   public:
@@ -170,7 +164,7 @@ void change_tensor(::onnx::TensorProto& tensor, int change) {
 
 std::vector<std::string> changes_of_onnx(const std::string& path) {
     ::onnx::ModelProto model;
-    REQUIRE(model.ParseFromString(read(path)));
+    REQUIRE(model.ParseFromString(read_source_file(path)));
     const auto import = [](const ::onnx::ModelProto& changed, const ImportOptions& options) {
         return import_onnx(changed.SerializeAsString(), "model.onnx", options);
     };

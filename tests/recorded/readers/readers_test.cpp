@@ -41,12 +41,6 @@ using nlohmann::ordered_json;
 
 namespace {
 
-std::string read(const std::string& path) {
-    std::ifstream file(std::string(FTAX_SOURCE_DIR) + "/" + path, std::ios::binary);
-    REQUIRE_MESSAGE(file, path, " is missing");
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string described(const Graph& graph) {
     std::string text = to_text(graph);
     ShapeBindings bindings;
@@ -217,7 +211,7 @@ const std::vector<std::string>& lines_of(const std::string& path) {
     static std::map<std::string, std::vector<std::string>> files;
     std::vector<std::string>& lines = files[path];
     if (lines.empty()) {
-        std::istringstream in(read(path));
+        std::istringstream in(read_source_file(path));
         for (std::string line; std::getline(in, line);) lines.push_back(line);
     }
     return lines;
@@ -284,7 +278,7 @@ std::string random_expression(std::mt19937& random, int depth) {
 TEST_CASE("each field of a JSON file, left out and changed, is read as recorded") {
     check_recorded("json_files.tsv", 2, [](std::span<const std::string> row) {
         const auto& reader = readers().at(row[0]);
-        const ordered_json document = ordered_json::parse(read(row[1]));
+        const ordered_json document = ordered_json::parse(read_source_file(row[1]));
         std::vector<ordered_json::json_pointer> places;
         places_of(document, ordered_json::json_pointer(), places);
         std::string left_out, changed;
@@ -360,7 +354,7 @@ TEST_CASE("random expressions, simplified, are those that are recorded, and so a
 
 TEST_CASE("texts of graphs with a word left out, doubled or changed are read as recorded") {
     check_recorded("text_graphs.tsv", 1, [](std::span<const std::string> row) {
-        const std::string text = read(row[0]);
+        const std::string text = read_source_file(row[0]);
         std::vector<std::string> cells{digest([&] { return described(parse_text_graph(text)); })};
         std::vector<std::size_t> starts;  // of words and signs
         for (std::size_t i = 0; i < text.size(); ++i) {
@@ -426,7 +420,7 @@ TEST_CASE("random architectures of each search space are the graphs that are rec
                 graphs.add(error.what());
             }
         }
-        std::istringstream file(read("tests/recorded/files/" + row[0] + ".csv"));
+        std::istringstream file(read_source_file("tests/recorded/files/" + row[0] + ".csv"));
         std::string line;
         std::getline(file, line);
         for (int count = 0; std::getline(file, line) && count < 3; ++count) {
@@ -452,7 +446,7 @@ TEST_CASE("random architectures of each search space are the graphs that are rec
 
 TEST_CASE("a configuration of each family gives the graph that is recorded, whole and with each field left out") {
     check_recorded("families.tsv", 1, [](std::span<const std::string> row) {
-        ordered_json config = ordered_json::parse(read("tests/recorded/files/family.json"));
+        ordered_json config = ordered_json::parse(read_source_file("tests/recorded/files/family.json"));
         config["model_type"] = row[0];
         std::vector<std::string> cells;
         for (const char* options : {"", "tp2 paged", "static"}) {
