@@ -59,10 +59,10 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     std::set_terminate(end);
-    CLI::App app("", "ftax");
-    ftax::cli::Action action;
     const std::string_view first_word = argc > 1 ? argv[1] : "";
     try {
+        CLI::App app("", "ftax");
+        ftax::cli::Action action;
 #ifdef FTAX_FIT_PROGRAM
         if (!ftax::cli::stands_alone(first_word)) return become_fit_program(argv);
 #endif
