@@ -84,7 +84,8 @@ void mark_crossovers(Chart& chart, const std::vector<Crossover>& crossovers, std
     }
 }
 
-std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view latency) {
+std::string choice_figures(const std::vector<const Choice*>& choices, const Chart& frame,
+                           const std::function<std::vector<ChartPoint>(const Choice&)>& points_of) {
     Differences differences(choices);
     differences.batch = false;
     Differences others = differences;
@@ -93,37 +94,54 @@ std::string choice_figures(const std::vector<const Choice*>& choices, std::strin
     std::vector<std::string> names;
     std::vector<Chart> charts;
     std::vector<ChartPoint> extent;
-    std::vector<double> batches;
-    const bool in_seconds =
-        std::ranges::all_of(choices, [](const Choice* c) { return c->latency_s.value_or(1) >= 0.1; });
-    const std::string y_label = fmt::format("{}, {}", latency, in_seconds ? "s" : "ms");
     for (const Choice* choice : choices) {
-        if (!choice->runs() || !choice->latency_s) continue;
-        if (choice->batch) batches.push_back(static_cast<double>(*choice->batch));
-        const std::string title = by_device ? choice->device : "Latency over batch";
+        if (!choice->runs()) continue;
+        const std::vector<ChartPoint> points = points_of(*choice);
+        if (points.empty()) continue;
+        const std::string title = by_device ? choice->device : frame.title;
         const std::string name = (by_device ? others : differences).name(*choice);
         const std::size_t look = std::min(index_of(name, names), category_count - 1);
         auto chart = std::ranges::find(charts, title, &Chart::title);
-        if (chart == charts.end()) chart = charts.insert(chart, {.title = title, .y_label = y_label, .series = {}});
+        if (chart == charts.end()) {
+            chart = charts.insert(chart, frame);
+            chart->title = title;
+        }
         auto line = std::ranges::find(chart->series, name, &Series::label);
         if (line == chart->series.end())
             line = chart->series.insert(
                 line, {.label = name, .look = SeriesLook::line, .points = {}, .category = look, .dash = look});
-        const double time = *choice->latency_s * (in_seconds ? 1 : 1e3);
-        extent.push_back({.x = static_cast<double>(choice->batch.value_or(1)),
-                          .y = time,
-                          .low = time * choice->low,
-                          .high = time * choice->high});
-        line->points.push_back(extent.back());
+        line->points.insert(line->points.end(), points.begin(), points.end());
+        extent.insert(extent.end(), points.begin(), points.end());
     }
     std::string html;
     for (Chart& chart : charts) {
-        label_batches(chart, batches);
         chart.extent = extent;
         if (choices.size() > 1) chart.picked = 0;  // the best comes first
         html += section(chart.title, to_figure(chart, ""));
     }
     return charts.size() > 1 ? fmt::format("<div class=\"panels spans\">\n{}</div>\n", html) : html;
+}
+
+std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view latency) {
+    std::vector<double> batches;
+    for (const Choice* choice : choices) {
+        if (choice->runs() && choice->latency_s && choice->batch)
+            batches.push_back(static_cast<double>(*choice->batch));
+    }
+    const bool in_seconds =
+        std::ranges::all_of(choices, [](const Choice* c) { return c->latency_s.value_or(1) >= 0.1; });
+    Chart frame{.title = "Latency over batch",
+                .y_label = fmt::format("{}, {}", latency, in_seconds ? "s" : "ms"),
+                .series = {}};
+    label_batches(frame, batches);
+    return choice_figures(choices, frame, [&](const Choice& choice) {
+        if (!choice.latency_s) return std::vector<ChartPoint>();
+        const double time = *choice.latency_s * (in_seconds ? 1 : 1e3);
+        return std::vector<ChartPoint>{{.x = static_cast<double>(choice.batch.value_or(1)),
+                                        .y = time,
+                                        .low = time * choice.low,
+                                        .high = time * choice.high}};
+    });
 }
 
 Chart latency_chart(const PredictionReport& report) {

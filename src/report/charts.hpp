@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,8 +51,12 @@ struct RooflineKernel : KernelDetail {
 [[nodiscard]] Chart roofline_chart(const std::vector<RooflineKernel>& kernels, const DeviceSpec& device,
                                    std::string_view title);
 
-/// Draws the latency of choices over the batch, a line per combination and, where cards differ and something else does
-/// too, a chart per card with the same axes. The first line of each stands out with its interval.
+/// Draws a line per combination and, where cards differ and something else does too, a chart per card with the same
+/// axes. The first line of each stands out with its interval. `frame` has the title and the labels of a chart.
+[[nodiscard]] std::string choice_figures(const std::vector<const Choice*>& choices, const Chart& frame,
+                                         const std::function<std::vector<ChartPoint>(const Choice&)>& points_of);
+
+/// Draws the latency of choices over the batch.
 [[nodiscard]] std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view latency);
 
 }  // namespace ftax::report

@@ -8,7 +8,7 @@
 
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
-#include "src/report/chart.hpp"
+#include "src/report/charts.hpp"
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
@@ -76,26 +76,16 @@ std::string timeline_figure(const Serving& serving) {
 }
 
 std::string rates_figure(const ServingReport& report) {
-    Chart chart{
-        .title = "latency against rate", .x_label = "requests per second", .y_label = "milliseconds", .series = {}};
-    const Differences differences(choices_of(report.rows));
-    for (const Row& row : report.rows) {
-        if (row.rates.empty()) continue;
-        const std::size_t category = std::min(chart.series.size() / 2, category_count - 1);
-        for (const bool tail : {false, true}) {
-            Series series{.label = fmt::format("{}, {}", differences.name(row), tail ? "p99" : "p50"),
-                          .look = SeriesLook::line,
-                          .points = {},
-                          .category = category,
-                          .dash = tail ? std::size_t{1} : 0};
-            for (const Row::AtRate& at : row.rates)
-                series.points.push_back({at.rate, 1e3 * (tail ? at.p99_s : at.p50_s)});
-            chart.series.push_back(std::move(series));
-        }
-        if (row.largest_rate && *row.largest_rate > 0)
-            chart.marks.push_back({*row.largest_rate, *row.largest_rate, *row.largest_rate, row.device});
-    }
-    return chart.series.empty() ? "" : section("Latency against rate", to_figure(chart, ""));
+    const Chart frame{.title = "Latency against rate",
+                      .x_label = "requests per second",
+                      .y_label = "latency, ms: p50, shaded to p99",
+                      .series = {}};
+    return choice_figures(choices_of(report.rows), frame, [](const Choice& choice) {
+        std::vector<ChartPoint> points;
+        for (const Row::AtRate& at : static_cast<const Row&>(choice).rates)
+            points.push_back({.x = at.rate, .y = 1e3 * at.p50_s, .low = 1e3 * at.p50_s, .high = 1e3 * at.p99_s});
+        return points;
+    });
 }
 
 }  // namespace
@@ -218,11 +208,10 @@ std::string serving_page(const ServingReport& report) {
                 serving_columns(report)
                     .select(report.rows,
                             Differences(choices_of(report.rows)).keys(true) +
-                                "?layout ?keeps_level ?kept_share ?dollars_per_million ?largest_rate requests_per_s "
-                                "?tokens_per_s " +
-                                (report.generates ? "?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s " : "") +
-                                "latency_p50_s latency_p99_s utilisation energy_per_item_j =bound =total_bytes "
-                                "?skipped")
+                                "?layout ?keeps_level ?kept_share ?dollars_per_million ?largest_rate " +
+                                (report.generates ? "tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s "
+                                                  : "requests_per_s latency_p50_s ") +
+                                "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
                     .page_table("combinations")) +
         rates_figure(report) + section("The best over time", timeline_figure(best.serving)) + warning_list(warnings);
     return page(fmt::format("{}: {}", report.model, report.workload), html);
