@@ -15,6 +15,7 @@
 #   timm         the ledger of timm's benchmark
 #   tensorrt     the parameters of engines in devices.json and the ledger of TensorRT's tables
 #   kernelbench  the ledger of KernelBench's operators and networks
+#   edge         the ledger of TensorRT on Jetson modules
 #   served       the ledger of servers of language models
 #   nas          the profile and the ledger of architecture search
 #
@@ -23,7 +24,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices uncertainty frameworks operators layers quantized serving device timm tensorrt nas kernelbench served
+[ $# -gt 0 ] || set -- devices uncertainty frameworks operators layers quantized serving device timm tensorrt nas kernelbench edge served
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -79,6 +80,7 @@ for part in "$@"; do
             "$models" "$measurements/timm_infer.csv" "$measurements/timm_infer_291.csv" ;;
         kernelbench) ledger kernelbench python3 $scores/model_folds.py kernelbench "$build/ftax" "$measurements/kernelbench.csv" \
             "$measurements/kernelbench_models.tar.xz" ;;
+        edge) ledger edge python3 $scores/model_folds.py edge "$build/ftax" "$measurements/edge_models.csv" ;;
         served) ledger served python3 $scores/served_rows.py "$build/ftax" "$measurements/serving.csv" \
             "$measurements/serving_engines.csv" "$measurements/requests_vllm_rtx4090_llama8b.csv" ;;
         nas) folds nas nas "$measurements" data ;;

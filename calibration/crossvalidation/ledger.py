@@ -278,6 +278,7 @@ LEDGERS = {"operators": fits(means, regions), "layer_kernels": fits(means), "qua
            "device_bound": fits(lambda rows: "", **{"class": "precision", "region": "", "gpu": "group"}),
            "nas": fits(lambda rows: ""), "framework_tax": framework_tax, "timm": timm, "tensorrt": tensorrt, "serving": serving,
            "kernelbench": groups([*PERCENT, "inside_percent"], "framework", "level"),
+           "edge": groups([*PERCENT, "inside_percent"], "known", "gpu"),
            "served": groups(PERCENT, "framework", "gpu", "model")}
 
 

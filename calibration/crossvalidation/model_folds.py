@@ -4,6 +4,7 @@
     model_folds.py timm FTAX BLIND_PROFILE timm_infer.csv MODELS TABLE WORK OUT.csv
     model_folds.py tensorrt FTAX models_2x.csv DATA_FOLDER MODELS ROWS_OF_TIMM.csv... OUT.csv
     model_folds.py kernelbench FTAX kernelbench.csv kernelbench_models.tar.xz OUT.csv
+    model_folds.py edge FTAX edge_models.csv OUT.csv
 
 timm: eager amp, RTX 3090 and 4090. MODELS holds the architectures as .pt2 files (graphs/zoo/export.py), TABLE names their
 families (graphs/zoo/timm.tsv). BLIND_PROFILE was fitted without a row of these cards. Folds: `blind`, datasheets and that
@@ -18,6 +19,9 @@ the same cards' eager rows, which did take part).
 
 kernelbench: operators, chains and networks of KernelBench under PyTorch 2.5, whose rows took part in no fit of a kernel, on
 unknown hosts (`blind`) and with one eager row of each machine, ResNet-18's, as its anchor (`machine known`).
+
+edge: ArtTRT's runs under TensorRT on Jetson modules and an RTX 3060, of which no row took part in a fit, blind and with one of
+nine rows of the run as its anchor: ResNet-18 or -50 in three precisions at three batches.
 """
 
 import csv
@@ -186,6 +190,19 @@ def kernelbench(ftax, rows, archive):
     return study.predictions
 
 
+def edge(ftax, rows):
+    with tempfile.TemporaryDirectory() as folder:
+        study = Study(ftax, folder, folder)
+        rows = [r for r in read(rows) if r["run"].startswith("arttrt") and r["framework"] == "tensorrt-onnx"]
+        study.add("blind", rows)
+        for run, *known in itertools.product(sorted({r["run"] for r in rows}), ("fp32", "fp16", "int8"), ("1", "32", "128")):
+            own = [r for r in rows if r["run"] == run]
+            anchors = [r for r in own if [r["precision"], r["batch"]] == known and r["model"] in ("resnet18", "resnet50")]
+            for anchor in anchors[:1]:
+                study.add("machine known", [r for r in own if r != anchor], anchor=anchor, known=", batch ".join(known))
+    return study.predictions
+
+
 if __name__ == "__main__":
     study, *arguments, out = sys.argv[1:]
-    write(out, {"timm": timm, "tensorrt": tensorrt, "kernelbench": kernelbench}[study](*arguments))
+    write(out, {"timm": timm, "tensorrt": tensorrt, "kernelbench": kernelbench, "edge": edge}[study](*arguments))
