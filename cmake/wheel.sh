@@ -1,6 +1,6 @@
 #!/bin/sh
-# wheel.sh PYTHON FOLDER: builds the wheel for PYTHON, bundles every library that manylinux does not promise (auditwheel), and
-# tests it in a bare distribution (tests/wheel/bare.sh). The wheel is in FOLDER/dist.
+# wheel.sh PYTHON FOLDER: builds the source distribution and, from it alone, the wheel for PYTHON; bundles every library that manylinux
+# does not promise (auditwheel), and tests the wheel in a bare distribution (tests/wheel/bare.sh). Both are in FOLDER/dist.
 set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 python=$(command -v "$1")
@@ -21,8 +21,8 @@ fi
 PATH=$tools/bin:$PATH
 
 rm -rf "$built" "$repaired"
-python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir "$built" \
-       --config-settings=build-dir="$folder/build-$tag" --config-settings=cmake.define.FTAX_BUILD_FIT=ON "$source"
+python -m build --no-isolation --outdir "$built" --config-setting=build-dir="$folder/build-$tag" \
+       --config-setting=cmake.define.FTAX_BUILD_FIT=ON "$source" >"$folder/build.log" 2>&1 || { cat "$folder/build.log" >&2; exit 1; }
 auditwheel repair --wheel-dir "$repaired" "$built"/*.whl >"$folder/auditwheel.log" 2>&1 || { cat "$folder/auditwheel.log" >&2; exit 1; }
 
 wheel=$(echo "$repaired"/*.whl)
@@ -33,5 +33,5 @@ if [ "$bytes" -gt $((largest_mb * 1000000)) ]; then
 fi
 "$source/tests/wheel/bare.sh" "$wheel" "$folder"
 mkdir -p "$folder/dist"
-cp "$wheel" "$folder/dist"
+cp "$wheel" "$built"/*.tar.gz "$folder/dist"
 echo "$folder/dist/$(basename "$wheel"): $((bytes / 1000000)) MB"

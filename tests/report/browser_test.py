@@ -342,7 +342,7 @@ def check_serve(test):
     """The chart over time spans the run, and the first line is that of the program."""
     result = test.page("serve", "serve", "llama-3-8b", "--device", "h100-sxm5-80gb,l40s", "--framework", "vllm@0.11", "--rate", "20",
                        "--prompt", "512", "--new-tokens", "128", "--slo", "ttft=500ms")
-    test.equal("combinations", result["rows"], ("device", "keeps_level", "requests_per_s", "latency_p99_s"))
+    test.equal("combinations", result["rows"], ("device", "keeps_level", "tokens_per_s", "latency_p99_s"))
     test.check(test.browser.evaluate("document.getElementById('best').textContent") == result["verdict"], f"{test.name}: another verdict")
     # On a phone each row is a paragraph, and each of its values has its name.
     test.browser.view(400)
