@@ -75,6 +75,10 @@ bool is_eligible(const Choice& choice) {
     return choice.runs() && choice.keeps_level && choice.fits;
 }
 
+/// Ratio of two figures that count as equal, and difference of logarithms of throughputs at one rate of arrivals, which
+/// differ by when the last request ends.
+constexpr double nearly_equal = 1.005, same_rate = 0.05;
+
 /// The best of choices in order, against the next.
 struct Lead {
     const Choice* best = nullptr;
@@ -101,7 +105,7 @@ Lead lead_of(const std::vector<const Choice*>& choices, Criterion by, bool same_
         const Factors best = factors_of(*lead.best, by), own = factors_of(*choice, by);
         const double ratio = *value / *value_of(*lead.best, by);
         const double low = ratio * std::exp(-std::hypot(std::log(best.high), std::log(own.low)));
-        if (low < 1 || ratio == 1) ++lead.tied;
+        if (low < nearly_equal) ++lead.tied;
         if (lead.next) continue;
         lead.next = choice;
         lead.ratio = ratio;
@@ -292,10 +296,11 @@ std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, con
     const auto key = [&](std::size_t i) {
         const Choice& choice = *choices[i];
         const auto batch = std::find(batches.begin(), batches.end(), choice.batch) - batches.begin();
+        double value = value_of(choice, by).value_or(std::numeric_limits<double>::infinity());
+        if (choice.is_paced && (by == Criterion::throughput || by == Criterion::cost))
+            value = std::round(std::log(value) / same_rate);
         return std::tuple(!choice.runs(), ranking.by ? 0 : batch, !choice.keeps_level, !choice.fits,
-                          ranking.fewest_cards ? choice.cards : 0,
-                          value_of(choice, by).value_or(std::numeric_limits<double>::infinity()),
-                          choice.latency_s.value_or(0));
+                          ranking.fewest_cards ? choice.cards : 0, value, choice.latency_s.value_or(0));
     };
     std::vector<std::size_t> order;
     bool any = false;

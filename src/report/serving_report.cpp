@@ -152,8 +152,9 @@ Columns<Row> serving_columns(const ServingReport& report) {
 std::string to_table(const ServingReport& report, Style style) {
     const std::vector<const Choice*> choices = choices_of(report.rows);
     const Differences differences(choices);
+    const std::string common = differences.common(*choices.front());
     const std::string title =
-        fmt::format("{}: {}; {}", report.model, differences.common(*choices.front()), report.workload);
+        fmt::format("{}: {}{}{}", report.model, common, common.empty() ? "" : "; ", report.workload);
     std::string text =
         print_verdict(report.ranking, style) + escape_terminal(title) + "\n\n" +
         serving_columns(report)

@@ -49,6 +49,10 @@ TEST_CASE("the verdict of throughput counts more as better, that of a pace of it
     paced[1].dollars_per_hour = 1;
     CHECK(verdict_of(paced, {.by = Criterion::cost, .items = "requests"}) ==
           "best: b: 0.278 $ per million requests, 1000 requests/s, latency 1.00 ms; next: a at 1.10 times that");
+    paced[0].dollars_per_hour = 0.999;  // as many requests but for the end of the last: the latency decides
+    paced[1].latency_s = 0.9e-3;
+    CHECK(verdict_of(paced, {.by = Criterion::cost, .items = "requests"}) ==
+          "tie: b: 0.278 $ per million requests, 1000 requests/s, latency 900 µs; next: a at 0.999 times that");
 }
 
 TEST_CASE("batches are not ranked among each other unless something asks for it") {
