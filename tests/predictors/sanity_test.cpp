@@ -151,6 +151,11 @@ bool sustains(const DeviceSpec& b, const DeviceSpec& a) {
 
 /// Whether `b` is of the same or a newer generation than `a` and no worse in any number of the datasheet, nor in what
 /// of it is sustained.
+/// The share of its highest limit that a module's lowest power mode has: it is predicted for the middle of them.
+double lowest_mode(const DeviceSpec& device) {
+    return device.least_power_w.value_or(device.power_limit_w) / device.power_limit_w;
+}
+
 bool is_at_least(const DeviceSpec& b, const DeviceSpec& a) {
     const int newer = generation_of(b.architecture) - generation_of(a.architecture);
     if (newer < 0 || (newer == 0 && a.architecture != b.architecture)) return false;
@@ -160,7 +165,8 @@ bool is_at_least(const DeviceSpec& b, const DeviceSpec& a) {
                   no_worse(b.memory_bandwidth_bytes_per_s, a.memory_bandwidth_bytes_per_s) &&
                   no_worse(b.l2_bytes, a.l2_bytes) &&
                   no_worse(b.shared_memory_per_sm_bytes, a.shared_memory_per_sm_bytes) &&
-                  no_worse(b.registers_per_sm, a.registers_per_sm) && no_worse(b.power_limit_w, a.power_limit_w);
+                  no_worse(b.registers_per_sm, a.registers_per_sm) && no_worse(b.power_limit_w, a.power_limit_w) &&
+                  no_worse(lowest_mode(b), lowest_mode(a));
     if (a.l2_bytes_per_clock && b.l2_bytes_per_clock) {
         result = result && no_worse(*b.l2_bytes_per_clock, *a.l2_bytes_per_clock);
     }
