@@ -20,8 +20,8 @@ the same cards' eager rows, which did take part).
 kernelbench: operators, chains and networks of KernelBench under PyTorch 2.5, whose rows took part in no fit of a kernel, on
 unknown hosts (`blind`) and with one eager row of each machine, ResNet-18's, as its anchor (`machine known`).
 
-edge: ArtTRT's runs under TensorRT on Jetson modules and an RTX 3060, of which no row took part in a fit, blind and with one of
-nine rows of the run as its anchor: ResNet-18 or -50 in three precisions at three batches.
+edge: ArtTRT's runs under TensorRT on Jetson modules and an RTX 3060, whose rows took part in no fit of a kernel, blind and with
+one of nine rows of the run as its anchor: ResNet-18 or -50 in three precisions at three batches.
 """
 
 import csv

@@ -4,8 +4,8 @@
     served_rows.py FTAX serving.csv serving_engines.csv requests_vllm_rtx4090_llama8b.csv OUT.csv
 
 Of serving_engines.csv every fifth run that is aggregated, on one to eight cards, and every third whose prefill and decode workers
-are apart and counted, on up to 72. serving.csv does not say how long prompts are, nor how lengths spread: log-normal ones are drawn,
-of which the median of chat's prompts, their spread and the share that follow an answer were chosen with the times in view. What
+are apart and counted, on up to 72. serving.csv does not say how long prompts are, nor how lengths spread: log-normal ones are drawn;
+the median of chat's prompts, their spread and the share that follow an answer were chosen with the times in view. What
 serving_engines.csv does not say of a run is what its recipe says: lengths, limits and draft tokens of InferenceX (SemiAnalysisAI,
 benchmarks/*.sh and utils/bench_serving: random-range-ratio 0.8, ten requests a client, whose first come at once), fixed lengths of
 AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B.
@@ -259,8 +259,8 @@ def requests(path):
 
 
 def anchored(runs, folder):
-    """Runs of an engine, a card and a model with five others of them as anchors: clients with the mean lengths of their requests,
-    of which InferenceX's vary by 6.4 %."""
+    """Runs of an engine, a card and a model with five others of them as anchors: clients with the mean lengths of their requests
+    (InferenceX's vary by 6.4 %)."""
     groups = {}
     for run in runs:
         if "time per token" in run[4]:

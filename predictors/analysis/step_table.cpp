@@ -160,7 +160,7 @@ StepCost StepTable::decoding(std::int64_t sequences, std::int64_t context) {
     return cost;
 }
 
-/// Adds kernels of a step, of which a pause that the host leaves hides a part.
+/// Adds kernels of a step; a pause that the host leaves hides a part of them.
 void StepTable::add_device(StepCost& cost, double seconds, double energy_j) const {
     const double pause_s = options_.schedules_ahead ? std::max(0.0, cost.host_s - cost.device_s) : 0;
     cost.device_s += seconds;

@@ -73,9 +73,9 @@ class StepTable {
     Generator& generator_;
     StepOptions options_;
     BendingTable prompts_, decoding_;
-    std::map<std::array<std::int64_t, 3>, StepCost> passes_;  ///< of prompts: sequences, new and cached tokens of each
-    double sequence_s_;                                       ///< of the host, for each sequence of a step
-    double pieces_s_ = 0;  ///< of the host, for a step of which it launches the attention operators alone
+    std::map<std::array<std::int64_t, 3>, StepCost> passes_;  ///< prompts: sequences, new and cached tokens of each
+    double sequence_s_;                                       ///< host time per sequence of a step
+    double pieces_s_ = 0;  ///< host time of a step whose attention operators alone it launches
 };
 
 }  // namespace ftax
