@@ -242,32 +242,15 @@ std::vector<DeviceProfile> devices_of_each_architecture() {
 }
 
 void generated_graph(std::string_view bytes) {
-    static const std::vector<DeviceProfile> devices = devices_of_each_architecture();
-    static const std::vector<FrameworkProfile> frameworks = [] {
-        std::vector<FrameworkProfile> all;
-        for (const std::string& name : framework_names()) all.push_back(framework_profile(name));
-        return all;
-    }();
-    constexpr std::array precisions{Precision::fp32, Precision::fp16, Precision::amp, Precision::bf16, Precision::tf32};
-    constexpr std::array<std::int64_t, 4> sizes{1, 2, 128, 4096};
     Choices choices(bytes);
-    const DeviceProfile& device = choices.of(devices);
-    const FrameworkProfile& framework = choices.of(frameworks);
-    PredictOptions options;
-    options.precision = choices.of(precisions);
-    const std::size_t switches = choices.below(16);
-    options.channels_last = (switches & 1) != 0;
-    options.libraries.cudnn = (switches & 2) != 0 ? 9 : 8;
-    options.synchronized = (switches & 4) != 0;
-    options.padding = (switches & 8) != 0 ? 0.5 : 0;
-    const std::int64_t batch = choices.of(sizes), seq = choices.of(sizes);
-    const Graph graph = generate_graph(choices);
+    const PredictedGraph drawn = generate_prediction(choices);
+    const Graph& graph = drawn.graph;
     // The texts take longest: most runs print neither.
     const std::size_t printed = choices.below(8);
     printed == 7 ? use(graph) : bind_if_possible(graph);
-    Predictor predictor(graph, device, framework, options);
-    require_sound(predictor.explain({{"batch", batch}, {"seq", seq}}).prediction);
-    const Graph wide = widened(graph, {{"batch", batch}, {"seq", seq}}, 3, 2);
+    Predictor predictor(graph, *drawn.device, *drawn.framework, drawn.options);
+    require_sound(predictor.explain(drawn.sizes).prediction);
+    const Graph wide = widened(graph, drawn.sizes, 3, 2);
     printed == 6 ? use(wide) : bind_if_possible(wide);
 }
 
@@ -299,6 +282,30 @@ constexpr std::array all{
 };
 
 }  // namespace
+
+PredictedGraph generate_prediction(Choices& choices) {
+    static const std::vector<DeviceProfile> devices = devices_of_each_architecture();
+    static const std::vector<FrameworkProfile> frameworks = [] {
+        std::vector<FrameworkProfile> all;
+        for (const std::string& name : framework_names()) all.push_back(framework_profile(name));
+        return all;
+    }();
+    constexpr std::array precisions{Precision::fp32, Precision::fp16, Precision::amp, Precision::bf16, Precision::tf32};
+    constexpr std::array<std::int64_t, 4> sizes{1, 2, 128, 4096};
+    PredictedGraph drawn;
+    drawn.device = &choices.of(devices);
+    drawn.framework = &choices.of(frameworks);
+    drawn.options.precision = choices.of(precisions);
+    const std::size_t switches = choices.below(16);
+    drawn.options.channels_last = (switches & 1) != 0;
+    drawn.options.libraries.cudnn = (switches & 2) != 0 ? 9 : 8;
+    drawn.options.synchronized = (switches & 4) != 0;
+    drawn.options.padding = (switches & 8) != 0 ? 0.5 : 0;
+    const std::int64_t batch = choices.of(sizes), seq = choices.of(sizes);
+    drawn.sizes = {{"batch", batch}, {"seq", seq}};
+    drawn.graph = generate_graph(choices);
+    return drawn;
+}
 
 std::span<const Target> targets() {
     return all;

@@ -20,6 +20,13 @@ namespace {
 constexpr std::size_t shown_rows = 12;
 constexpr std::size_t digest_digits = 10;
 constexpr std::string_view refused = "-";
+#if defined __SANITIZE_ADDRESS__
+constexpr bool sanitized = true;
+#elif defined __has_feature
+constexpr bool sanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
 
 std::vector<std::string> cells_of(std::string_view line) {
     std::vector<std::string> cells{""};
@@ -99,7 +106,7 @@ std::string figure(double value) {
 
 void check_recorded(const std::string& file, std::size_t inputs,
                     const std::function<std::vector<std::string>(std::span<const std::string>)>& compute,
-                    double tolerance) {
+                    double tolerance, std::size_t sanitized_step) {
     const std::string path = std::string(FTAX_SOURCE_DIR) + "/tests/recorded/" + file;
     std::ifstream input(path, std::ios::binary);
     REQUIRE_MESSAGE(input, path, " is missing");
@@ -110,6 +117,7 @@ void check_recorded(const std::string& file, std::size_t inputs,
     std::vector<std::pair<Change, std::string>> changed;
     std::size_t rows = 0;
     while (std::getline(input, line)) {
+        if (rows++ % sanitized_step != 0 && sanitized && !std::getenv("FTAX_UPDATE_GOLDEN")) continue;
         std::vector<std::string> cells = cells_of(line);
         cells.resize(std::max(cells.size(), inputs));
         const std::span<const std::string> row = std::span(cells).first(inputs);
@@ -121,7 +129,6 @@ void check_recorded(const std::string& file, std::size_t inputs,
             now.back() = Digest().add(error.what()).text();
         }
         text += fmt::format("{}\t{}\n", fmt::join(row, "\t"), fmt::join(now, "\t"));
-        ++rows;
         const std::span<const std::string> old = std::span(cells).subspan(inputs);
         if (const auto change = change_of(old, now, std::span(names).subspan(inputs), tolerance)) {
             changed.emplace_back(*change, fmt::format("{}", fmt::join(row, " ")));

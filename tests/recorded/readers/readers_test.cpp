@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <zip.h>
 
 #include <array>
 #include <fstream>
@@ -23,12 +24,17 @@
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
+#include "graphs/onnx/import_onnx.hpp"
+#include "graphs/vary_batch.hpp"
+#include "src/core/size_checks.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/kineto_trace.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/profile_file.hpp"
 #include "src/io/stack_file.hpp"
 #include "src/io/uncertainty_file.hpp"
+#include "tests/fuzz/generated_onnx.hpp"
+#include "tests/fuzz/targets.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/recorded/recorded.hpp"
 
@@ -96,6 +102,51 @@ ImportOptions options_of(const std::string& text) {
     return options;
 }
 
+template <class Number>
+std::string number(const std::optional<Number>& value) {
+    return value ? fmt::format("{}", *value) : "none";
+}
+
+std::string measured(const std::string& text) {
+    const CsvTable table(text, "f.csv");
+    std::string result;
+    if (holds_operators(table)) {
+        const auto file = read_operator_measurements(table);
+        for (std::size_t i = 0; i < file.rows.size(); ++i) {
+            const OperatorMeasurement& r = file.rows[i];
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.op, r.shape, r.latency_s,
+                                  static_cast<int>(r.precision), r.mode,
+                                  r.library + r.kernel + number(r.order) + number(r.weights), file.problems[i]);
+            for (const auto& [name, value] : r.shape) result += fmt::format("{}={} ", name, value);
+        }
+    } else if (holds_language_models(table)) {
+        const auto file = read_language_measurements(table);
+        for (std::size_t i = 0; i < file.rows.size(); ++i) {
+            const LanguageMeasurement& r = file.rows[i];
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
+                                  static_cast<int>(r.precision), r.batch, r.prompt, r.new_tokens, r.cards, r.latency_s,
+                                  file.problems[i]);
+        }
+    } else {
+        const auto file = read_model_measurements(table);
+        for (std::size_t i = 0; i < file.rows.size(); ++i) {
+            const Measurement& r = file.rows[i];
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
+                                  static_cast<int>(r.precision), r.batch, r.latency_s, r.run, file.problems[i]);
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{};", number(r.input), number(r.seq), r.mode, r.option,
+                                  r.layout, r.version, r.torch, r.copies, r.era);
+        }
+    }
+    return result;
+}
+
+ImportOptions small_limits() {
+    ImportOptions options;
+    options.max_nodes = 2000;
+    options.max_bytes = 1 << 20;
+    return options;
+}
+
 /// Readers by name; each returns a text of all that it has read.
 const std::map<std::string, std::function<std::string(const std::string&)>>& readers() {
     static const std::map<std::string, std::function<std::string(const std::string&)>> all{
@@ -155,6 +206,15 @@ const std::map<std::string, std::function<std::string(const std::string&)>>& rea
              }
              return result;
          }},
+        {"measurements", measured},
+        {"text", [](const std::string& text) { return described(parse_text_graph(text)); }},
+        {"onnx",
+         [](const std::string& text) { return described(import_onnx(text, "/nonexistent/f.onnx", small_limits())); }},
+        {"expression",
+         [](const std::string& text) {
+             ExpressionPool pool;
+             return pool.to_string(pool.parse(text));
+         }},
     };
     return all;
 }
@@ -165,6 +225,63 @@ std::string digest(const std::function<std::string()>& read_it) {
     } catch (const Error& error) {
         return "!" + Digest().add(static_cast<double>(error.code())).add(error.what()).text(2);
     }
+}
+
+/// The readers that a target of fuzzing drives, on its bytes: each one's text, or how it refuses them.
+std::vector<std::string> read_by(const std::string& target, const std::string& bytes) {
+    static const std::map<std::string, std::vector<std::string>> by_target{
+        {"config_json", {"config", "config-tp2-paged"}},
+        {"expression", {"expression"}},
+        {"kineto_trace", {"trace"}},
+        {"measurement_csv", {"measurements"}},
+        {"onnx_graph", {"onnx"}},
+        {"onnx_wire", {"onnx"}},
+        {"profile_json", {"device_profile", "framework_profile", "host_profile", "device"}},
+        {"pt2_json", {"pt2"}},
+        {"text_graph", {"text"}},
+    };
+    std::vector<std::string> results;
+    const auto add = [&](const std::function<std::string()>& read_it) { results.push_back(digest(read_it)); };
+    if (target == "onnx_operator") {
+        fuzz::Choices choices(bytes);
+        const std::string model = fuzz::generate_onnx(choices);
+        add([&] { return readers().at("onnx")(model); });
+        add([&] {
+            Graph graph = import_onnx(model, "/nonexistent/f.onnx", small_limits());
+            vary_batch(graph, graph.expressions.symbol("batch"));
+            find_size_checks(graph);
+            return described(graph);
+        });
+    } else if (target == "architecture") {
+        static const std::vector<std::string> names = nas::space_names();
+        const nas::Space& space = nas::space(names[static_cast<unsigned char>(bytes.at(0)) % names.size()]);
+        add([&] {
+            std::vector<int> choices;
+            space.parse(std::string_view(bytes).substr(1), choices);
+            return described(nas::build_graph(space, choices));
+        });
+    } else if (target == "generated_graph") {
+        fuzz::Choices choices(bytes);
+        add([&] {
+            const fuzz::PredictedGraph drawn = fuzz::generate_prediction(choices);
+            Predictor predictor(drawn.graph, *drawn.device, *drawn.framework, drawn.options);
+            const Explanation e = predictor.explain(drawn.sizes);
+            std::string text =
+                fmt::format("{:.5g} {:.5g} {:.5g} {:.5g} {:.5g}", e.prediction.latency_s, e.prediction.low_s,
+                            e.prediction.high_s, e.prediction.power_w, predictor.memory(drawn.sizes).capacity_bytes);
+            for (const OpPrediction& launch : e.launches) {
+                text += fmt::format(" {}/{:.5g}/{:.5g}/{}", launch.kernels, launch.host_s, launch.device_s,
+                                    static_cast<int>(launch.bound));
+            }
+            for (const auto& kernels : e.kernels) {
+                for (const KernelDetail& kernel : kernels) text += kernel.name + kernel.path;
+            }
+            return text + fmt::format("{}", fmt::join(e.prediction.warnings, ";"));
+        });
+    } else {
+        for (const std::string& reader : by_target.at(target)) add([&] { return readers().at(reader)(bytes); });
+    }
+    return results;
 }
 
 /// Other values for a field.
@@ -221,44 +338,6 @@ std::vector<std::string> split(const std::string& line) {
     std::vector<std::string> cells{""};
     for (const char c : line) c == ',' ? void(cells.emplace_back()) : void(cells.back() += c);
     return cells;
-}
-
-template <class Number>
-std::string number(const std::optional<Number>& value) {
-    return value ? fmt::format("{}", *value) : "none";
-}
-
-std::string measured(const std::string& text) {
-    const CsvTable table(text, "f.csv");
-    std::string result;
-    if (holds_operators(table)) {
-        const auto file = read_operator_measurements(table);
-        for (std::size_t i = 0; i < file.rows.size(); ++i) {
-            const OperatorMeasurement& r = file.rows[i];
-            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.op, r.shape, r.latency_s,
-                                  static_cast<int>(r.precision), r.mode,
-                                  r.library + r.kernel + number(r.order) + number(r.weights), file.problems[i]);
-            for (const auto& [name, value] : r.shape) result += fmt::format("{}={} ", name, value);
-        }
-    } else if (holds_language_models(table)) {
-        const auto file = read_language_measurements(table);
-        for (std::size_t i = 0; i < file.rows.size(); ++i) {
-            const LanguageMeasurement& r = file.rows[i];
-            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
-                                  static_cast<int>(r.precision), r.batch, r.prompt, r.new_tokens, r.cards, r.latency_s,
-                                  file.problems[i]);
-        }
-    } else {
-        const auto file = read_model_measurements(table);
-        for (std::size_t i = 0; i < file.rows.size(); ++i) {
-            const Measurement& r = file.rows[i];
-            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
-                                  static_cast<int>(r.precision), r.batch, r.latency_s, r.run, file.problems[i]);
-            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{};", number(r.input), number(r.seq), r.mode, r.option,
-                                  r.layout, r.version, r.torch, r.copies, r.era);
-        }
-    }
-    return result;
 }
 
 std::string random_expression(std::mt19937& random, int depth) {
@@ -465,5 +544,26 @@ TEST_CASE("a configuration of each family gives the graph that is recorded, whol
             cells.push_back(without.text(4));
         }
         return cells;
+    });
+}
+
+TEST_CASE("inputs that fuzzing found to reach other code are read as recorded") {
+    std::map<std::string, std::string> members;
+    int error = 0;
+    zip_t* archive = zip_open(FTAX_SOURCE_DIR "/tests/recorded/files/fuzzed.zip", ZIP_RDONLY, &error);
+    REQUIRE(archive != nullptr);
+    for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
+        zip_stat_t entry;
+        REQUIRE(zip_stat_index(archive, static_cast<zip_uint64_t>(i), 0, &entry) == 0);
+        std::string& bytes = members[entry.name];
+        bytes.resize(entry.size);
+        zip_file_t* member = zip_fopen_index(archive, static_cast<zip_uint64_t>(i), 0);
+        REQUIRE(zip_fread(member, bytes.data(), entry.size) == static_cast<zip_int64_t>(entry.size));
+        zip_fclose(member);
+    }
+    zip_close(archive);
+    check_recorded("fuzzed.tsv", 3, [&](std::span<const std::string> row) {
+        const std::string bytes = members.at(row[0]).substr(std::stoul(row[1]), std::stoul(row[2]));
+        return std::vector<std::string>{fmt::format("{}", fmt::join(read_by(row[0], bytes), " "))};
     });
 }
