@@ -163,9 +163,9 @@ inline bool is_scalar_access(const MemoryShape& shape) {
         case MemoryClass::transcendental:
         case MemoryClass::power:
         case MemoryClass::copy:
+            return !shape.vectorized;
         case MemoryClass::concat:
         case MemoryClass::gather:
-            return !shape.vectorized;
         case MemoryClass::transpose:
         case MemoryClass::batch_norm:
             return true;
@@ -226,9 +226,9 @@ inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
             // Fitted to stride-2 windows with 8-byte indices: 7 bytes of traffic per 5 bytes of values.
             return shape.indexed ? p.pool_efficiency : p.pool_efficiency * (7.0 / 5);
         case MemoryClass::gather:
-            return shape.vectorized ? 1.0 : p.gather_efficiency;
+            return p.gather_efficiency;
         case MemoryClass::concat:
-            return shape.vectorized ? 1.0 : p.concat_efficiency;
+            return p.concat_efficiency;
         case MemoryClass::resize:
             return p.resize_efficiency;
         case MemoryClass::sort:

@@ -104,7 +104,7 @@ struct MemoryShape {
     int element_bytes = 4;
     bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are contiguous and of the result's type, or scalars; reduce:
-                             ///< rows are long, or adjacent rows share a vector; gather, concat: 16 bytes at a time
+                             ///< rows are long, or adjacent rows share a vector
     TokenKernel token = TokenKernel::none;
     std::int64_t elements_per_wait = 0;  ///< row elements per memory latency of a block; 0: hidden by others
     int waits = 0;                       ///< memory latencies in sequence beyond those of an elementwise kernel

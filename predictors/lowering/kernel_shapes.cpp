@@ -357,20 +357,6 @@ std::int64_t stride_bytes(const Graph& graph, const Schedule& schedule, const Ke
     return stride == 1 ? 0 : std::min(sector_bytes, checked_multiply(stride, element_bytes(schedule, id)));
 }
 
-/// Returns the elements that a copy, or a kernel on tensors of different memory orders, reads by single sectors, since
-/// neighbours in the result are no neighbours in memory.
-std::int64_t gathered_elements(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
-                               const BoundShapes& bound) {
-    const bool reformats = kernel.condition == LaunchCondition::unless_in_format_of_result;
-    std::int64_t elements = 0;
-    for (const TensorId id : kernel.reads) {
-        if (graph.tensors[id].known_shape &&
-            (reformats || stride_bytes(graph, schedule, kernel, id, bound) == sector_bytes))
-            elements = checked_add(elements, read_bytes(graph, schedule, bound, id) / element_bytes(schedule, id));
-    }
-    return elements;
-}
-
 kernels::MemoryClass class_for_layout(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                       const BoundShapes& bound) {
     using kernels::MemoryClass;
@@ -530,23 +516,12 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const std::int64_t scanned = op.integer("axis", -1);
         if (op.kind == OpKind::cumulative && (scanned == -1 || scanned == rank - 1))
             shape.waits = static_cast<int>(ceil_quotient(checked_multiply(shape.row_length, 9), 1024));
-        // Vectors of 16 bytes since PyTorch 2.8 (pull requests 151490, 151715) and 2.10 (162440).
-        if (shape.cls == kernels::MemoryClass::gather) shape.vectorized = kernel.torch >= 208;
-        if (shape.cls == kernels::MemoryClass::concat) {
-            const auto in_rows = [&](TensorId part) { return graph.tensors[part].strides.empty(); };
-            shape.vectorized = kernel.torch >= 210 && std::ranges::all_of(kernel.reads, in_rows);
-        }
     }
     // Vectorised since 2.6. Source: PyTorch pull request 137053; aten/src/ATen/native/cuda/Copy.cu, 2.11.
     const bool narrows = shape.cls == kernels::MemoryClass::pointwise && kernel.reads.size() == 1 &&
                          kernel.torch >= 206 && schedule.storage[kernel.reads[0]] == DType::f32 &&
                          bits_of(kernel.written_type.value_or(schedule.storage[kernel.writes[0]])) == 16;
     if (op.integer(rewrites::generated, 0) != 0 || narrows) shape.vectorized = true;
-    // torch._foreach_copy_, which fills the buffers of a graph, gives 65,536 elements to a block, 2,048 at a time.
-    // Source: aten/src/ATen/native/cuda/MultiTensorApply.cuh; an H200 takes 7.7 µs for 6 such chunks
-    // (data/measurements).
-    if (shape.cls == kernels::MemoryClass::copy && kernel.reads == kernel.writes && kernel.torch >= 205)
-        shape.waits = static_cast<int>(ceil_quotient(std::min<std::int64_t>(shape.elements, 65536), 4096));
     // A reduction loads, then combines what its warps have. Source: kernels of KernelBench's compiled networks on an
     // H200 (data/measurements), 1.6 µs at least where elementwise ones take 0.75.
     shape.waits += 2 * static_cast<int>(op.integer(rewrites::reductions, 0));
@@ -554,8 +529,6 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     const std::int64_t strided = op.integer(rewrites::strided_tensor, -1);
     if (strided >= 0 && kernel.torch > 0 && kernel.torch < first_torch_with_coalescing)
         shape.strided_elements = element_count(graph.tensors[static_cast<TensorId>(strided)], bound);
-    if (shape.cls == kernels::MemoryClass::transpose && kernel.gathers && op.integer(rewrites::generated, 0) == 0)
-        shape.strided_elements = gathered_elements(graph, schedule, kernel, bound);
     if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
         shape.token = token == "norm" ? kernels::TokenKernel::norm : kernels::TokenKernel::gated;
         shape.vectorized = true;

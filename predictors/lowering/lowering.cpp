@@ -108,7 +108,6 @@ class Lowering {
     void add_kernel(Kernel kernel) {
         kernel.engine = traits_.engine;
         kernel.torch = options_.libraries.torch;
-        kernel.gathers = kernel.torch > 0 && device_.chip().has_measured_gaps();
         schedule_.kernels.push_back(std::move(kernel));
         ++schedule_.launches.back().kernel_count;
     }
@@ -133,9 +132,6 @@ class Lowering {
         cast_for_autocast(id);
         copy_input_out_of_format(id);
         copy_concat_tables(id);
-        // PyTorch pools sequences as views of 2-D maps. Source: aten/src/ATen/native/Pooling.cpp.
-        if (op.kind == OpKind::pool && traits_.views_cost_host && graph_.tensors[op.inputs[0]].shape.size() == 3)
-            begin_launch(id, HostKind::view);
         begin_launch(id, host_kind(op, rule));
         // Where weights are narrow, too, ATen's kernel replaces cuDNN's and reads the inverse deviations that another
         // computes. Source: aten/src/ATen/native/Normalization.cpp (_select_batch_norm_backend), Normalization.cu

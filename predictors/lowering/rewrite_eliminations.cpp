@@ -107,26 +107,6 @@ void remove_copies(Graph& graph) {
     erase(graph, removed);
 }
 
-void merge_transposes(Graph& graph) {
-    const std::vector<int> readers = count_readers(graph);
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (Op& op : graph.ops) {
-        if (op.kind != OpKind::transpose) continue;
-        const OpId before = sole_producer(graph, readers, op.inputs[0],
-                                          [](const Op& producer) { return producer.kind == OpKind::transpose; });
-        if (before == no_op) continue;
-        const auto first = graph.ops[before].integers("perm");
-        const auto second = op.integers("perm");
-        if (first.size() != second.size() || first.empty()) continue;
-        std::vector<std::int64_t> merged;
-        for (const std::int64_t axis : second) merged.push_back(first[static_cast<std::size_t>(axis)]);
-        op.inputs = graph.ops[before].inputs;
-        op.attributes = {{"perm", std::move(merged)}};
-        removed[before] = true;
-    }
-    erase(graph, removed);
-}
-
 void eliminate_concatenations(Graph& graph) {
     assign_producers(graph);
     std::vector<bool> moved(graph.tensors.size(), false);

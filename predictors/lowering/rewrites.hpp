@@ -68,9 +68,6 @@ void fold_batch_norm(Graph& graph);
 /// AddBiasTransposeQKV, LaunchTransCtx).
 void join_movement_of_nodes(Graph& graph);
 
-/// Merges two consecutive transpositions. Source: ONNX Runtime, transpose_optimization.
-void merge_transposes(Graph& graph);
-
 /// Fuses a following relu, and a residual addition in between, into the epilogue of a convolution.
 /// Source: ONNX Runtime, ConvActivationFusion and ConvAddActivationFusion (FusedConv supports relu on CUDA).
 void fuse_conv_relu(Graph& graph);

@@ -56,7 +56,6 @@ struct Kernel {
     std::int64_t cublas_lt_limit = 0;
     bool older_blas = false;               ///< see kernels::GemmShape and ConvShape
     int torch = 0;                         ///< PyTorch version whose own kernels run, see LibraryVersions
-    bool gathers = false;                  ///< PyTorch's own, with single sectors apart from its fitted bandwidth
     bool cudnn_attention = false;          ///< attention in half precision runs cuDNN's kernel
     double row_bytes_per_cycle = 0;        ///< see LoweringTraits
     Precision operands = Precision::fp32;  ///< see kernels::GemmShape

@@ -187,19 +187,6 @@ TEST_CASE("a root-mean-square norm has one statistic") {
     CHECK(seconds_of(shape, round_device(), p) < 0.9 * both_s);
 }
 
-TEST_CASE("lookups and concatenations by vectors move halves twice as fast as floats") {
-    const auto p = initial_parameters();
-    auto device = round_device();
-    device.bandwidth_bytes_per_s = 1e15;
-    for (const MemoryClass cls : {MemoryClass::gather, MemoryClass::concat}) {
-        MemoryShape shape = rows_of(cls, 100'000, 128);
-        if (cls == MemoryClass::concat) shape.rows = 2, shape.row_length = shape.elements / 2;
-        const double vectors_s = seconds_of(shape, device, p);
-        shape.vectorized = false;
-        CHECK(seconds_of(shape, device, p) > 2 * vectors_s);
-    }
-}
-
 TEST_CASE("an average of windows writes no indices, and long rows or neighbours are summed by vectors") {
     auto device = round_device();
     device.fp32_flops_per_s = 1e30;

@@ -147,22 +147,6 @@ output %y
     CHECK(graph.ops.back().outputs == graph.outputs);
 }
 
-TEST_CASE("two transpositions in a row are one, unless the first is read elsewhere") {
-    const std::string two = R"(
-input %x f32[2,3,4]
-%a f32[3,2,4] = transpose(%x) {perm=[1,0,2]}
-%y f32[3,4,2] = transpose(%a) {perm=[0,2,1]}
-)";
-    Graph graph = parse_text_graph(two + "output %y\n");
-    rewrites::merge_transposes(graph);
-    REQUIRE(graph.ops.size() == 1);
-    CHECK(std::vector(graph.ops[0].integers("perm").begin(), graph.ops[0].integers("perm").end()) ==
-          std::vector<std::int64_t>{1, 2, 0});
-    Graph shared = parse_text_graph(two + "output %y\noutput %a\n");
-    rewrites::merge_transposes(shared);
-    CHECK(shared.ops.size() == 2);
-}
-
 TEST_CASE("a com.microsoft node moves packed queries, keys and values in one kernel and is one dispatch") {
     Graph graph = parse_text_graph(R"(
 input %x f16[2,128,768]
