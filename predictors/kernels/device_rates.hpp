@@ -34,6 +34,13 @@ struct DeviceRates : DeviceCounts {
     double floor_s{};                ///< shortest kernel time, start to end
 };
 
+/// Returns the share of requests that miss a cache: xⁿ / (1 + xⁿ), x = working set / capacity.
+inline double miss_share(double x, int n) {
+    double power = x;
+    while (--n > 0) power *= x;
+    return power / (1.0 + power);
+}
+
 /// Memory latency in cycles. Source: kernelbench.csv, PyTorch 2.5. Layer norm, 16 rows of 4 million elements: 880
 /// cycles per wait on an A100, 950 on an L40S, 990 on an H100; group norm, 128 rows of 524,288: 1,160 on an A100, 960
 /// on an H100.

@@ -79,16 +79,10 @@ inline Products products(const DeviceRates& device, const EngineParameters& p, c
     return own;
 }
 
-/// Returns the waves of blocks; `sharpness` is the share of blocks that start in whole waves.
-inline double waves(double blocks_per_sm, double sharpness) {
-    if (blocks_per_sm <= 1) return 1.0;
-    return (1.0 - sharpness) * blocks_per_sm + sharpness * std::ceil(blocks_per_sm);
-}
-
 /// Returns the time of bytes exchanged with adjacent kernels: through the L2 if they fit.
 inline double memory_time(double bytes, const Products& own, const tensor_gemm::Rates& rates) {
     const double missed = tensor_gemm::miss_share(bytes / (own.gemm.l2_share * own.device.l2_bytes));
-    return bytes * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
+    return rates.seconds(bytes, missed);
 }
 
 /// Plans fused attention. With few blocks, the serial time of a block per score dominates; with many, the SM's rate of
@@ -110,10 +104,10 @@ inline KernelPlan plan(const AttentionShape& s, const Products& own, const Engin
     const double scores = rows * (s.causal ? (keys + rows) / 2 : keys);
     const double peak_flops_per_cycle = device.peak_flops_per_s / device.sms / device.boost_clock_hz;
     const double alone = (p.score_cycles + 4 * head_dim / (p.score_rate * peak_flops_per_cycle)) *
-                         waves(plan.waves, own.gemm.wave_sharpness);
+                         tensor_gemm::waves(plan.waves, own.gemm.wave_sharpness);
     const double arithmetic = 4 * head_dim * clock_hz / rates.sm_boost_flops_per_s;
-    const double together =
-        (arithmetic < 1 / exponentials ? 1 / exponentials : arithmetic) * waves(blocks_per_sm, own.gemm.wave_sharpness);
+    const double together = (arithmetic < 1 / exponentials ? 1 / exponentials : arithmetic) *
+                            tensor_gemm::waves(blocks_per_sm, own.gemm.wave_sharpness);
     plan.compute_s = scores * (alone < together ? together : alone) / clock_hz;
     const double kv_heads = static_cast<double>(s.batch) * static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
     plan.memory_s = memory_time(s.element_bytes * head_dim * 2 * (heads * queries + kv_heads * keys), own, rates);

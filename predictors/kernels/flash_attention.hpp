@@ -272,8 +272,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     const double bytes =
         cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * static_cast<double>(s.heads) * tokens;
     const double missed = tensor_gemm::miss_share(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
-    const double s_per_byte = missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s;
-    plan.memory_s = bytes * s_per_byte;
+    plan.memory_s = rates.seconds(bytes, missed);
     if (decodes) {
         plan.memory_s += kind.decode_ramp_s * plan.memory_s / (plan.memory_s + flash::decode_ramp_bytes_s);
     } else {
@@ -281,7 +280,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     }
     plan.seconds += tensor_gemm::overlap(plan.compute_s, plan.memory_s);
     if (s.paged) {
-        const double append_s = 2 * cached_bytes * flash::kv_heads(s) * tokens * s_per_byte +
+        const double append_s = rates.seconds(2 * cached_bytes * flash::kv_heads(s) * tokens, missed) +
                                 tokens / device.sms * p.append_row_s * rates.cycle_scale;
         plan.memory_s += append_s;
         plan.seconds += append_s;

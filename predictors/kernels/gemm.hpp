@@ -80,7 +80,8 @@ inline Choice choose_kernel(const GemmShape& s, const ArchitectureSpec& chip, do
 inline bool is_lt_layer(const GemmShape& s) {
     return s.linear && s.element_bytes == 4 && s.library == BlasLibrary::cublas_lt;
 }
-/// Number of 32 x 32 tiles, by which cublasLt decides about layers.
+/// Number of 32 x 32 tiles, by which cublasLt decides about layers, and the number up to which it splits them.
+inline constexpr double few_tiles = 32;
 inline double small_tiles(const GemmShape& s) {
     return static_cast<double>(ceil_quotient(s.m, 32)) * static_cast<double>(ceil_quotient(s.n, 32));
 }
@@ -96,7 +97,7 @@ struct TileTime {
     [[nodiscard]] double next_split(const GemmCandidate& c, double blocks, double split_k) const {
         const GemmShape& s = *splits.shape;
         const double tiles = small_tiles(s);
-        const bool splits_layer = tiles <= 32 || (tiles * splits.inverse_sms <= 2 && s.k >= 4096);
+        const bool splits_layer = tiles <= few_tiles || (tiles * splits.inverse_sms <= 2 && s.k >= 4096);
         return is_lt_layer(s) && !splits_layer ? 0 : splits.next_split(c, blocks, split_k);
     }
     [[nodiscard]] double operator()(const GemmCandidate& c, double blocks, double split_k) const {
@@ -201,7 +202,7 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
 /// and times in data/measurements/h100-sxm5-80gb/product_kernels.csv.xz.
 inline double largek_seconds(const GemmShape& s, const DeviceRates& rates) {
     constexpr std::int64_t few_rows = 16, long_k = 2048;
-    constexpr double block_step_cycles = 307, few_tiles = 32;
+    constexpr double block_step_cycles = 307;
     const bool concerned = rates.chip->has_sgemm_largek && s.newest_library && is_lt_layer(s);
     if (!concerned) return 0;
     const double tiles = small_tiles(s);

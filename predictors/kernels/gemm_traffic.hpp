@@ -14,10 +14,6 @@
 /// apart.
 namespace ftax::kernels::gemm {
 
-inline double miss_share(double working_set, double room = 1) {
-    return working_set / (room + working_set);
-}
-
 /// Returns true if CTAs that share operands drift apart; those of sliced kernels do not. See shared_traffic.
 inline bool has_cta_skew(const ArchitectureSpec& chip, MainLoop loop) {
     return chip.cta_skew && loop != MainLoop::sliced;
@@ -69,7 +65,7 @@ inline double strided_cost(const GemmShape& s, MainLoop loop, const GemmParamete
 /// evicted the data.
 inline double lost_share(double skew, double sharers) {
     const double spread = std::sqrt(sharers);
-    return miss_share(skew, spread * std::sqrt(spread));
+    return miss_share(skew / (spread * std::sqrt(spread)), 1);
 }
 
 /// Returns the operand traffic. Data shared by the CTAs of a band are read once while the CTAs run in step; later bands
@@ -96,8 +92,8 @@ inline Traffic shared_traffic(const GemmShape& s, const Choice& c, double grid_c
     if (grid > resident) {
         const double band_rows = std::min(down * tile.rows, m);
         const double band_columns = std::min(across * tile.columns, n);
-        const double row_miss = miss_share(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2));
-        const double column_miss = miss_share(p.reread * (n * depth_bytes * inverse_l2));
+        const double row_miss = miss_share(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2), 1);
+        const double column_miss = miss_share(p.reread * (n * depth_bytes * inverse_l2), 1);
         rows_once *= 1.0 + row_miss * (grid_columns / across - 1);
         columns_once *= 1.0 + column_miss * (grid_rows / down - 1);
     }

@@ -289,7 +289,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
             const double capacity = p.reread_l2_share * device.l2_bytes +
                                     p.reread_sm_share * (device.sms * device.shared_memory_per_sm_bytes);
             traffic_bytes +=
-                kernel.extra_passes * rows * row_bytes * miss_share(rows_in_flight * row_bytes, capacity, true);
+                kernel.extra_passes * rows * row_bytes * miss_share(rows_in_flight * row_bytes / capacity, 6);
         }
         work_s = kernel.cycles_per_row * slowdown * (std::max(rows, device.sms) / sm_hertz);
     } else if (shape.cls == MemoryClass::transcendental) {

@@ -84,27 +84,16 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
         const double step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
         const double fixed_s =
             fill_s + p.epilogue * rates.y_bytes * used_rows * tile.columns / rates.sm_operand_bytes_per_s;
-        const double per_sm = blocks / rates.sms;
-        const double waves =
-            per_sm <= 1.0 ? 1.0 : (1.0 - p.wave_sharpness) * per_sm + p.wave_sharpness * round_up(per_sm);
-        const double time_s = waves * (fixed_s + steps * step_s);
+        const double time_s = tensor_gemm::waves(blocks / rates.sms, p.wave_sharpness) * (fixed_s + steps * step_s);
         if (best.tile != nullptr && time_s >= best.compute_s) continue;
         best.compute_s = time_s;
         best.tile = &tile;
         best.blocks = blocks;
         best.own = std::min(1.0, own_blocks / row_blocks);
     }
-    const double weights = touched * (n * k * rates.weight_bytes);
-    const double activations = std::max(rows, s.padded) * (k * rates.x_bytes + n * rates.y_bytes);
-    const double room = p.l2_share * device.l2_bytes;
-    const double kept = room < weights ? room : weights;
-    const double reuse = weights < s.weight_reuse_bytes ? double(s.weight_reuse_bytes) : weights;
-    const double missed_weights = tensor_gemm::miss_share((reuse + activations) / room);
-    const double missed = tensor_gemm::miss_share((activations + kept) / room);
-    const double memory_s =
-        weights * (missed_weights / rates.dram_bytes_per_s + (1.0 - missed_weights) / rates.l2_bytes_per_s) +
-        activations * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
-    best.memory_s = memory_s + p.ramp_s * memory_s / (memory_s + p.ramp_s);
+    best.memory_s = tensor_gemm::memory_time(touched * (n * k * rates.weight_bytes),
+                                             std::max(rows, s.padded) * (k * rates.x_bytes + n * rates.y_bytes),
+                                             s.weight_reuse_bytes, device, rates, p);
     return best;
 }
 
@@ -165,8 +154,7 @@ inline KernelPlan plan(const MixtureShape& s, const DeviceRates& device, const T
     plan.waves = plan.blocks / device.sms;
     plan.floor_s = q.floor_s * tensor_gemm::cycle_scale(device, p);
     plan.compute_s = up.compute_s + down.compute_s;
-    plan.memory_s = up.memory_s + down.memory_s +
-                    q.traffic * bytes * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
+    plan.memory_s = up.memory_s + down.memory_s + rates.seconds(q.traffic * bytes, missed);
     plan.seconds = plan.floor_s + tensor_gemm::overlap(up.compute_s, up.memory_s) +
                    tensor_gemm::overlap(down.compute_s, down.memory_s) + (plan.memory_s - up.memory_s - down.memory_s);
     plan.power_limited_s = plan.seconds;

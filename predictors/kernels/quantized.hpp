@@ -121,8 +121,7 @@ inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const 
             : double((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
     plan.compute_s = cycles / (p.clock * device.boost_clock_hz);
     const double passes = precision.activation_block > 0 ? 1 : 2;  // the maximum of a row requires a pass of its own
-    plan.memory_s = rows * columns * (passes * stored + written) *
-                    (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
+    plan.memory_s = rates.seconds(rows * columns * (passes * stored + written), missed);
     plan.seconds = plan.floor_s + (plan.compute_s < plan.memory_s ? plan.memory_s : plan.compute_s);
     plan.power_limited_s = plan.seconds;
     return plan;

@@ -13,15 +13,6 @@ struct ResidencyParameters {
     double l2_bytes_per_cycle{};  ///< per SM
 };
 
-/// Returns the share of requests that miss a cache: (x^n)/(1 + x^n), x = working set / capacity, n = 6 if sharp, else
-/// 4.
-inline double miss_share(double working_set, double capacity, bool sharp) {
-    const double x = working_set / capacity;
-    const double x2 = x * x;
-    const double power = sharp ? x2 * x2 * x2 : x2 * x2;
-    return power / (1.0 + power);
-}
-
 /// Returns the share of activations evicted from the L2 while a kernel touches `bytes`, under random replacement: a
 /// line survives as many fills as the cache has lines with probability 1/e.
 /// Source: random replacement; the L2 of GPUs does not replace the least recently used line (Mei and Chu, "Dissecting
@@ -45,7 +36,7 @@ inline bool has_large_l2(const ArchitectureSpec& chip) {
 inline double seconds_per_byte(double footprint_bytes, const DeviceRates& device, const ResidencyParameters& p) {
     if (!(p.footprint > 0.0)) return 1.0 / device.bandwidth_bytes_per_s;
     const double footprint = has_large_l2(*device.chip) ? large_l2_footprint : p.footprint;
-    const double bus = miss_share(footprint_bytes, footprint * device.l2_bytes, false);
+    const double bus = miss_share(footprint_bytes / (footprint * device.l2_bytes), 4);
     return bus / device.bandwidth_bytes_per_s +
            (1.0 - bus) / (p.l2_bytes_per_cycle * (device.sms * device.boost_clock_hz));
 }

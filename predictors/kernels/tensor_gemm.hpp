@@ -104,12 +104,14 @@ inline double widening(const PrecisionSpec& operands, const DeviceCounts& device
     return 1 + products_per_cycle_and_sm / (integer_lanes * most_rows);
 }
 
-/// Returns the share of requests that miss the L2: x⁸/(1 + x⁸), x = working set / usable size.
+/// Returns the waves of blocks; `sharpness` is the share of blocks that start in whole waves.
+inline double waves(double blocks_per_sm, double sharpness) {
+    return blocks_per_sm <= 1 ? 1.0 : (1.0 - sharpness) * blocks_per_sm + sharpness * round_up(blocks_per_sm);
+}
+
+/// Returns the share of requests that miss the L2, x = working set / usable size.
 inline double miss_share(double x) {
-    const double x2 = x * x;
-    const double x4 = x2 * x2;
-    const double x8 = x4 * x4;
-    return x8 / (1.0 + x8);
+    return kernels::miss_share(x, 8);
 }
 
 /// Device rates for one shape. Seconds, bytes.
@@ -122,6 +124,11 @@ struct Rates {
     double sms = 0;
     double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< bytes per element
     bool loads_whole_steps = true;                      ///< loads of whole main-loop steps; false for unaligned rows
+
+    /// Returns the time of bytes of which the share `missed` misses the L2.
+    [[nodiscard]] double seconds(double bytes, double missed) const {
+        return bytes * (missed / dram_bytes_per_s + (1.0 - missed) / l2_bytes_per_s);
+    }
 };
 
 /// Returns true if the rows of operands and result are aligned for vector loads. Libraries pad quantised layers.
@@ -184,11 +191,7 @@ inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks,
     // Scalar loads skip values beyond the end; vector loads always fetch a whole step.
     const double loads = static_cast<double>(s.k) / (step * split_k);
     const double steps = r.loads_whole_steps ? round_up(loads) : loads;
-    const double blocks_per_sm = blocks * split_k / r.sms;
-    const double waves = blocks_per_sm <= 1
-                             ? 1.0
-                             : (1.0 - p.wave_sharpness) * blocks_per_sm + p.wave_sharpness * round_up(blocks_per_sm);
-    double time_s = waves * (fixed_s + steps * step_s);
+    double time_s = waves(blocks * split_k / r.sms, p.wave_sharpness) * (fixed_s + steps * step_s);
     if (split_k > 1) {
         const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
         time_s += p.split_s * r.cycle_scale + 8 * split_k * results / r.l2_bytes_per_s;
@@ -196,25 +199,23 @@ inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks,
     return time_s;
 }
 
-/// Returns the time of weights and activations from DRAM or L2. Data hit the L2 if their reuse distance is below its
-/// capacity: `weight_reuse_bytes` for weights, none for activations.
+/// Returns the time of bytes of weights and activations from DRAM or L2. Data hit the L2 if their reuse distance is
+/// below its capacity: `reuse_bytes` for weights, none for activations.
+inline double memory_time(double weights, double activations, double reuse_bytes, const DeviceRates& device,
+                          const Rates& r, const TensorGemmParameters& p) {
+    const double inverse_room = 1.0 / (p.l2_share * device.l2_bytes);
+    const double kept = std::min(p.l2_share * device.l2_bytes, weights);
+    const double time_s =
+        r.seconds(weights, miss_share((std::max(reuse_bytes, weights) + activations) * inverse_room)) +
+        r.seconds(activations, miss_share((activations + kept) * inverse_room));
+    return time_s + p.ramp_s * time_s / (time_s + p.ramp_s);
+}
 inline double memory_time(const GemmShape& s, const DeviceRates& device, const Rates& r,
                           const TensorGemmParameters& p) {
     const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
                k = static_cast<double>(s.k);
-    const double weights = (s.linear ? 1 : batch) * k * n * r.weight_bytes;
-    const double activations = batch * m * (k * r.x_bytes + n * r.y_bytes);
-    const double room = p.l2_share * device.l2_bytes;
-    const double inverse_room = 1.0 / room;
-    const double reuse = s.linear ? std::max(s.weight_reuse_bytes, weights) : weights;
-    const double kept = room < weights ? room : double(weights);
-    const double missed_weights = miss_share((reuse + activations) * inverse_room);
-    const double missed_activations = miss_share((activations + kept) * inverse_room);
-    const double dram_s_per_byte = 1.0 / r.dram_bytes_per_s, l2_s_per_byte = 1.0 / r.l2_bytes_per_s;
-    const double time_s =
-        weights * (missed_weights * dram_s_per_byte + (1.0 - missed_weights) * l2_s_per_byte) +
-        activations * (missed_activations * dram_s_per_byte + (1.0 - missed_activations) * l2_s_per_byte);
-    return time_s + p.ramp_s * time_s / (time_s + p.ramp_s);
+    return memory_time((s.linear ? 1 : batch) * k * n * r.weight_bytes, batch * m * (k * r.x_bytes + n * r.y_bytes),
+                       s.linear ? s.weight_reuse_bytes : 0, device, r, p);
 }
 
 /// Returns the wait for the first tile where weights come from memory that came from the L2 when the other parameters

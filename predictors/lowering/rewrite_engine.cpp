@@ -155,20 +155,25 @@ void fold_movement(Graph& graph) {
     }
 }
 
-void fuse_residual_layer_norm(Graph& graph) {
+/// Fuses additions into the norms that read them; if `writes_sum`, also root-mean-square norms, and sums that others
+/// read.
+static void fuse_residuals(Graph& graph, bool writes_sum) {
     assign_producers(graph);
     std::vector<std::size_t> norms_of(graph.tensors.size(), 0);
+    const auto is_norm = [&](const Op& op) {
+        return op.kind == OpKind::layer_norm || (writes_sum && op.kind == OpKind::rms_norm);
+    };
     for (const Op& op : graph.ops) {
-        if (op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm) ++norms_of[op.inputs[0]];
+        if (is_norm(op)) ++norms_of[op.inputs[0]];
     }
     const std::vector<int> readers = count_readers(graph);
     std::vector<bool> removed(graph.ops.size(), false);
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         Op& norm = graph.ops[id];
-        if (norm.kind != OpKind::layer_norm && norm.kind != OpKind::rms_norm) continue;
+        if (!is_norm(norm)) continue;
         const TensorId sum = norm.inputs[0];
         const OpId addition = graph.tensors[sum].producer;
-        if (addition == no_op || norms_of[sum] != 1) continue;
+        if (addition == no_op || norms_of[sum] != 1 || (readers[sum] > 1 && !writes_sum)) continue;
         const Op& add = graph.ops[addition];
         if (add.kind != OpKind::pointwise || add.text("function") != "add" || add.inputs.size() != 2) continue;
         // Other readers of the sum run after the norm, which also writes it.
@@ -182,6 +187,13 @@ void fuse_residual_layer_norm(Graph& graph) {
         removed[addition] = true;
     }
     erase(graph, removed);
+}
+
+void fuse_residual_layer_norm(Graph& graph) {
+    fuse_residuals(graph, true);
+}
+void fuse_skip_layer_norm(Graph& graph) {
+    fuse_residuals(graph, false);
 }
 
 void name_engine_layers(Graph& graph) {

@@ -149,47 +149,6 @@ void write_out_group_norm(Graph& graph) {
     write_out(graph, is_grouped_norm, append_grouped_norm);
 }
 
-bool are_one_node(const Op& a, const Op& b) {
-    if (!a.source.starts_with("com.microsoft::") || a.source != b.source) return false;
-    const auto node = [](const Op& op) { return std::string_view(op.name).substr(0, op.name.rfind('/')); };
-    return node(a) == node(b) || node(a) == b.name || a.name == node(b);
-}
-
-void join_movement_of_nodes(Graph& graph) {
-    const std::vector<int> readers = count_readers(graph);
-    const auto moves = [](const Op& op) { return is_view(op) || op.kind == OpKind::copy; };
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (OpId first = 0, end = 0; first < graph.ops.size(); first = std::max(end, first + 1)) {
-        end = first;
-        while (end < graph.ops.size() && moves(graph.ops[end]) && are_one_node(graph.ops[first], graph.ops[end])) ++end;
-        Op joined{.kind = OpKind::copy};
-        std::vector<int> read_inside(graph.tensors.size(), 0);
-        std::vector<TensorId> written;
-        bool reorders = false;
-        for (OpId id = first; id < end; ++id) {
-            const Op& op = graph.ops[id];
-            reorders = reorders || (op.kind != OpKind::reshape && op.kind != OpKind::identity);
-            for (const TensorId input : op.inputs) {
-                if (input == no_tensor) continue;
-                ++read_inside[input];
-                const bool inside = std::find(written.begin(), written.end(), input) != written.end();
-                const bool known = std::find(joined.inputs.begin(), joined.inputs.end(), input) != joined.inputs.end();
-                if (!inside && !known) joined.inputs.push_back(input);
-            }
-            written.insert(written.end(), op.outputs.begin(), op.outputs.end());
-        }
-        if (end < first + 2 || !reorders) continue;
-        for (const TensorId tensor : written) {
-            if (readers[tensor] > read_inside[tensor]) joined.outputs.push_back(tensor);
-        }
-        joined.name = graph.ops[first].name, joined.source = graph.ops[first].source;
-        joined.module = graph.ops[first].module;
-        for (OpId id = first; id + 1 < end; ++id) removed[id] = true;
-        graph.ops[end - 1] = std::move(joined);
-    }
-    erase(graph, removed);
-}
-
 void write_out_movement(Graph& graph) {
     write_out(graph, is_chunk, append_slices);
     write_out(graph, is_roll, append_roll);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "predictors/lowering/launch_rules.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/canonical/canonical.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 // Recognition and fusion of layers.
@@ -95,23 +98,19 @@ void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::strin
     });
 }
 
-template <class Fusible>
-void fuse_runs(Graph& graph, const Fusible& fusible) {
+/// Replaces each run of operators that belong to its first one by the operator that `fuse` makes of them, if any.
+template <class Belongs, class Fuse>
+void fuse_runs(Graph& graph, const Belongs& belongs, const Fuse& fuse) {
     const std::vector<int> readers = count_readers(graph);
     std::vector<bool> removed(graph.ops.size(), false);
-    std::size_t first = 0;
-    while (first < graph.ops.size()) {
-        std::size_t end = first;
-        while (end < graph.ops.size() && fusible(graph.ops[end])) ++end;
-        if (end - first < 2) {
-            first = std::max(end, first + 1);
-            continue;
-        }
-        Op fused{.kind = OpKind::pointwise,
-                 .name = graph.ops[first].name,
-                 .source = "fused",
-                 .module = graph.ops[first].module,
-                 .attributes = {{"function", std::string(fused_function)}}};
+    for (std::size_t first = 0, end = 0; first < graph.ops.size(); first = std::max(end, first + 1)) {
+        end = first;
+        while (end < graph.ops.size() && belongs(graph.ops[first], graph.ops[end])) ++end;
+        if (end < first + 2) continue;
+        std::optional<Op> fused = fuse(std::span(graph.ops).subspan(first, end - first));
+        if (!fused) continue;
+        fused->name = graph.ops[first].name;
+        fused->module = graph.ops[first].module;
         std::vector<TensorId> written;
         std::vector<int> read_inside(graph.tensors.size(), 0);
         for (std::size_t id = first; id < end; ++id) {
@@ -120,19 +119,29 @@ void fuse_runs(Graph& graph, const Fusible& fusible) {
                 if (input == no_tensor) continue;
                 ++read_inside[input];
                 const bool inside = std::find(written.begin(), written.end(), input) != written.end();
-                const bool known = std::find(fused.inputs.begin(), fused.inputs.end(), input) != fused.inputs.end();
-                if (!inside && !known) fused.inputs.push_back(input);
+                const bool known = std::find(fused->inputs.begin(), fused->inputs.end(), input) != fused->inputs.end();
+                if (!inside && !known) fused->inputs.push_back(input);
             }
             written.insert(written.end(), op.outputs.begin(), op.outputs.end());
             removed[id] = id + 1 < end;
         }
         for (const TensorId tensor : written) {
-            if (readers[tensor] > read_inside[tensor]) fused.outputs.push_back(tensor);
+            if (readers[tensor] > read_inside[tensor]) fused->outputs.push_back(tensor);
         }
-        graph.ops[end - 1] = std::move(fused);
-        first = end;
+        graph.ops[end - 1] = std::move(*fused);
     }
     erase(graph, removed);
+}
+
+template <class Fusible>
+void fuse_into_pointwise(Graph& graph, const Fusible& fusible) {
+    fuse_runs(
+        graph, [&](const Op&, const Op& op) { return fusible(op); },
+        [](std::span<const Op>) {
+            return std::optional(Op{.kind = OpKind::pointwise,
+                                    .source = "fused",
+                                    .attributes = {{"function", std::string(fused_function)}}});
+        });
 }
 
 }  // namespace
@@ -197,27 +206,29 @@ void fuse_scale_and_activation(Graph& graph) {
     });
 }
 
-void fuse_skip_layer_norm(Graph& graph) {
-    assign_producers(graph);
-    const std::vector<int> readers = count_readers(graph);
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (Op& op : graph.ops) {
-        if (op.kind != OpKind::layer_norm) continue;
-        const OpId addition = sole_producer(graph, readers, op.inputs[0], is_addition);
-        if (addition == no_op || graph.ops[addition].inputs.size() != 2) continue;
-        op.inputs[0] = graph.ops[addition].inputs[0];
-        op.inputs.push_back(graph.ops[addition].inputs[1]);
-        removed[addition] = true;
-    }
-    erase(graph, removed);
-}
-
 void fuse_pointwise(Graph& graph) {
-    fuse_runs(graph, is_elementwise);
+    fuse_into_pointwise(graph, is_elementwise);
 }
 
 void fuse_pointwise_and_batch_norm(Graph& graph) {
-    fuse_runs(graph, [](const Op& op) { return is_elementwise(op) || scales_channels(op); });
+    fuse_into_pointwise(graph, [](const Op& op) { return is_elementwise(op) || scales_channels(op); });
+}
+
+bool are_one_node(const Op& a, const Op& b) {
+    if (!a.source.starts_with("com.microsoft::") || a.source != b.source) return false;
+    const auto node = [](const Op& op) { return std::string_view(op.name).substr(0, op.name.rfind('/')); };
+    return node(a) == node(b) || node(a) == b.name || a.name == node(b);
+}
+
+void join_movement_of_nodes(Graph& graph) {
+    const auto moves = [](const Op& op) { return is_view(op) || op.kind == OpKind::copy; };
+    fuse_runs(
+        graph, [&](const Op& first, const Op& op) { return moves(op) && are_one_node(first, op); },
+        [](std::span<const Op> run) {
+            const bool reorders =
+                !std::ranges::all_of(run, [](const Op& op) { return op.is(OpKind::reshape, OpKind::identity); });
+            return reorders ? std::optional(Op{.kind = OpKind::copy, .source = run[0].source}) : std::nullopt;
+        });
 }
 
 }  // namespace ftax::rewrites

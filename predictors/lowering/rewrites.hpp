@@ -76,9 +76,6 @@ void fuse_conv_relu(Graph& graph);
 /// torch-tensorrt: with fused swish, efficientnet is predicted 25 % too fast on every card.
 void fuse_epilogue(Graph& graph);
 
-/// Fuses a residual addition into the layer norm that is its only reader. Source: ONNX Runtime, SkipLayerNormFusion.
-void fuse_skip_layer_norm(Graph& graph);
-
 /// Fuses two or more consecutive elementwise operators; intermediate results cause no traffic.
 /// Source: TensorRT, pointwise fusion.
 void fuse_pointwise(Graph& graph);
@@ -130,6 +127,8 @@ void fuse_activation(Graph& graph);
 /// Fuses a residual addition into the norm that reads it, which also writes the sum if it has other readers.
 /// Source: TensorRT, CustomSkipLayerNormPluginDynamic; Myelin's layers of residual and norm.
 void fuse_residual_layer_norm(Graph& graph);
+/// The same for layer norms and sums without other readers. Source: ONNX Runtime, SkipLayerNormFusion.
+void fuse_skip_layer_norm(Graph& graph);
 
 /// Folds QuantizeLinear/DequantizeLinear pairs into adjacent operators: products of two quantised operands run in the
 /// narrow type, and results read only by quantised operators are written in it, also through data movement and maximum;
