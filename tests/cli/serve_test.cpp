@@ -66,7 +66,8 @@ TEST_CASE("ftax serve ranks combinations by cost among those that keep the SLO")
     }
     CHECK(json["rows"].back().contains("skipped"));  // 16 GB do not hold the model
     const std::string html = read_text(page);
-    for (const char* part : {"id=\"best\"", "id=\"combinations\"", "latency, ms: p50, shaded to p99", "The best over time"})
+    for (const char* part :
+         {"id=\"best\"", "id=\"combinations\"", "latency, ms: p50, shaded to p99", "The best over time"})
         CHECK(html.find(part) != std::string::npos);
 }
 
