@@ -123,7 +123,6 @@ void eliminate_concatenations(Graph& graph) {
     std::vector<Op> ops;
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         Op& op = graph.ops[id];
-        if (op.kind != OpKind::concat) ops.push_back(std::move(op));
         for (const TensorId part : copied[id]) {
             Tensor piece = graph.tensors[part];
             piece.name += "/" + std::to_string(ops.size());
@@ -136,6 +135,7 @@ void eliminate_concatenations(Graph& graph) {
                            .inputs = {part},
                            .outputs = {static_cast<TensorId>(graph.tensors.size() - 1)}});
         }
+        if (op.kind != OpKind::concat) ops.push_back(std::move(op));
     }
     graph.ops = std::move(ops);
     assign_producers(graph);
