@@ -1,10 +1,12 @@
 #include "src/cli/verbs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 
 #include "ftax/error.hpp"
 #include "src/scenario/scenario.hpp"
@@ -83,6 +85,18 @@ constexpr VerbSetup verbs[] = {
     {"completion", setup_completion}, {"manual", setup_manual},
 };
 
+/// Lists what an option excludes by name; CLI11 lists it by address.
+class Formatter : public CLI::Formatter {
+    std::string make_option_opts(const CLI::Option* option) const override {
+        std::string text = CLI::Formatter::make_option_opts(option);
+        std::vector<std::string> names;
+        for (const CLI::Option* excluded : option->get_excludes()) names.push_back(excluded->get_name());
+        std::ranges::sort(names);
+        if (names.empty()) return text;
+        return fmt::format("{}Excludes: {}", text.substr(0, text.rfind("Excludes:")), fmt::join(names, " "));
+    }
+};
+
 const VerbSetup* find_verb(std::string_view name) {
     const auto* found = std::ranges::find(verbs, name, &VerbSetup::name);
     return found == std::end(verbs) ? nullptr : found;
@@ -106,6 +120,7 @@ void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
     app.description("Predicts the latency of a neural network on a GPU under a given framework.");
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);
+    app.formatter(std::make_shared<Formatter>());
     if (stands_alone(first_word)) {
         find_verb(first_word)->setup(app, action);
     } else {

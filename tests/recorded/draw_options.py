@@ -37,7 +37,7 @@ VALUES = {
     "--dim": "seq=7 seq x=3 seq=0 =4 seq=a", "--shapes": "x:4x16x256 y:3 x:4 x", "--input": "float:4x16x256 long=5 half:batchxseqx256 foo:3 float",
     "--trip": "l=3 l l=-1", "--branch": "i=then i=maybe i", "--kv-cache": "static paged round", "--kv-precision": "fp8 fp16 fp3", "--unsupported": "error maybe",
     "--max-bytes": "10 x", "--max-nodes": "2 -1", "--device": "l4 t5 t4,l4 data/devices/t4.json README.md ,", "--framework": "tensorrt torch-compile@2.0 abacus tensorrt@6 pytorch-eager,tensorrt",
-    "--precision": "fp16 bf16 fp17 fp32,fp16 amp int8", "--host": "reference framework-tax-gtx-1080-ti nowhere", "--anchor": f"{FILES}/anchors.csv nothing.csv README.md", "--models": f"{FILES} nowhere",
+    "--precision": "fp16 bf16 fp17 fp32,fp16 amp int8", "--host": "reference framework-tax-gtx-1080-ti nowhere", "--anchor": f"{FILES}/anchors.csv {FILES}/served.csv nothing.csv README.md", "--models": f"{FILES} nowhere",
     "--profile": "data/profiles/devices.json README.md tests/fuzz/seeds/profile_json/parameters.json", "--framework-profile": "data/profiles/frameworks/pytorch-eager.json README.md data/profiles/frameworks/tensorrt.json",
     "--host-profile": "data/profiles/hosts/neusight-pytorch-2.1.json README.md", "--cudnn": "7 9 6 x", "--padding": "0.3 2 -1 x", "--batch": "1,4 0 1:9:+2 x 7", "--measured": f"4ms 3 {FILES}/anchors.csv 0s",
     "--trace": "OUT/t.json nowhere/t.json", "--svg": "OUT/c.svg", "--html": "OUT/p.html -", "--json": "OUT/j.json - nowhere/j.json", "--csv": "OUT/c.csv -", "--price": f"2 1,2 -1 {FILES}/prices.csv x",
@@ -69,8 +69,6 @@ if __name__ == "__main__":
         for base in bases:
             lines.append(base)
             for option, takes_value in options.items():
-                if option == "--help":  # in which CLI11 lists what an option excludes in the order of addresses
-                    continue
                 if re.search(option + r"(?![a-z-])", base) and option != "--dim":
                     rest = re.sub(rf" {option} \S+", "", base)
                     lines.append(rest)
