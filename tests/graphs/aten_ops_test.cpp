@@ -4,6 +4,8 @@
 
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "graphs/aten/scalar_types.hpp"
+#include "graphs/loading.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
@@ -335,4 +337,36 @@ TEST_CASE("a dimension that a call leaves out is that of PyTorch's schema, the l
         0);
     CHECK(axis("aten::unbind", {4, 8}) == 0);
     CHECK(axis("aten::cat", {6, 4, 8}) == 0);
+}
+
+TEST_CASE("torch's numbers of element types lead back to themselves, all others to none") {
+    for (std::int64_t number = -3; number < 60; ++number) {
+        const DType type = dtype_of_scalar_type(number);
+        CAPTURE(number);
+        if (type != DType::unknown) CHECK(scalar_type_of(type) == number);
+        if (number < 0 || number > 15) CHECK(type == DType::unknown);
+    }
+}
+
+TEST_CASE("the first bytes of a format are not that format until they are all there") {
+    using Formats = std::pair<std::string, FileFormat>;
+    const Formats formats[] = {{"PK", FileFormat::zip},
+                               {std::string("\x80\x02"), FileFormat::pickle},
+                               {"\x89HDF\r\n", FileFormat::hdf5},
+                               {"GGUF", FileFormat::gguf},
+                               {"\x1f\x8b", FileFormat::gzip},
+                               {"\x7f"
+                                "ELF",
+                                FileFormat::elf}};
+    CHECK(format_of("") == FileFormat::empty);
+    for (const Formats& format : formats) {
+        const std::string& magic = format.first;
+        CAPTURE(magic);
+        for (std::size_t length = 1; length < magic.size(); ++length)
+            CHECK(format_of(magic.substr(0, length)) != format.second);
+        CHECK(format_of(magic) == format.second);
+        CHECK(format_of(magic + "more") == format.second);
+    }
+    for (int protocol = 0; protocol < 128; ++protocol)
+        CHECK((format_of(std::string("\x80") + static_cast<char>(protocol)) == FileFormat::pickle) == (protocol <= 5));
 }

@@ -153,3 +153,21 @@ TEST_CASE("each operator leaves the batch where its semantics put it, whatever w
         }
     }
 }
+
+TEST_CASE("a slice along the batch is a whole batch of those that were joined, or refused") {
+    for (int joined = 1; joined < 4; ++joined) {
+        for (int part = 1; part <= 3 * joined; ++part) {
+            std::string text = "graph cut\ninput %x f32[3,8]\n%0 f32[" + std::to_string(3 * joined) + ",8] = concat(%x";
+            for (int i = 1; i < joined; ++i) text += ", %x";
+            text += ") {axis=0}\n%1 f32[" + std::to_string(part) + ",8]{8,1} = slice(%0) {axes=[0] step=[1]} : cut\n";
+            Graph graph = parse_text_graph(text + "output %1\n");
+            const test::Failure failure =
+                test::failure_of([&] { vary_batch(graph, graph.expressions.symbol("batch")); });
+            CAPTURE(joined);
+            CAPTURE(part);
+            const bool whole = part == 3 || part == 3 * joined;
+            CHECK(static_cast<bool>(failure) == !whole);
+            if (failure) CHECK(failure.says("cut"));
+        }
+    }
+}

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+
+#include "tests/temporary_folder.hpp"
 
 using namespace ftax;
 
@@ -38,4 +41,26 @@ TEST_CASE("a machine without Python is a finding, not a failure") {
     const std::vector<Finding> findings = examine_machine();
     ::setenv("PATH", saved.c_str(), 1);
     CHECK(finding_of(findings, "python").state == FindingState::absent);
+}
+
+TEST_CASE("packages of the Python on the path are listed in a line, torch or not") {
+    const char* const before = std::getenv("PATH");
+    const std::string saved = before ? before : "";
+    for (const std::string packages : {"", "timm 1.0", "torch 2.4.0", "torch 2.4.0\ntimm 1.0\nonnx 1.16"}) {
+        const test::TemporaryFolder folder;
+        const std::string python =
+            folder.write("python3", "#!/bin/sh\nprintf '3.11.2 /usr/bin/python3\\n" + packages + "\\n'\n");
+        std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+        ::setenv("PATH", (std::filesystem::path(python).parent_path().string() + ":" + saved).c_str(), 1);
+        const std::vector<Finding> findings = examine_machine();
+        ::setenv("PATH", saved.c_str(), 1);
+        CHECK(finding_of(findings, "python").detail == "3.11.2 /usr/bin/python3");
+        const Finding& torch = finding_of(findings, "torch");
+        const bool present = packages.starts_with("torch");
+        CHECK((torch.state == FindingState::present) == present);
+        CHECK(torch.advice.empty() == present);
+        std::string line = packages;
+        std::ranges::replace(line, '\n', ',');
+        CHECK(torch.detail == (line.empty() ? "not in this python" : line));
+    }
 }

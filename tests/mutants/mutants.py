@@ -262,7 +262,7 @@ def reach_of(build, tests, jobs):
 def killer(mutant, tests, quick=False):
     """The test that notices a fault; None where it lives."""
     number, file = mutant[:2]
-    tests = [t for t in tests if number in t[4] and not (quick and t[0] and not (t[1] == "unit" and (shared_folders(t[0], file) or "recorded" in t[0])))]
+    tests = [t for t in tests if number in t[4] and not (quick and t[0] and not ("recorded" in t[0] or (t[1] == "unit" and shared_folders(t[0], file))))]
     for folder, label, command, seconds, _ in sorted(tests, key=lambda t: (-shared_folders(t[0], file), t[1] != "unit", t[3])):
         code, _ = ended(command, seconds, FTAX_MUTANT=str(number))
         if code not in (0, 77):

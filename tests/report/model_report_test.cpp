@@ -42,3 +42,38 @@ TEST_CASE(
         "%y f32[2,8] = linear(%x, %embed)\noutput %y\n");
     CHECK(report::model_report(graph, {}, 1).parameters == 8 * 8 + 8 * 16);
 }
+
+TEST_CASE("the table of an open model lists four tensors of each side and counts the others") {
+    for (std::size_t count = 0; count < 9; ++count) {
+        for (const bool of_inputs : {false, true}) {
+            report::OpenModelReport report;
+            auto& tensors = of_inputs ? report.inputs : report.outputs;
+            for (std::size_t i = 0; i < count; ++i) tensors.push_back("tensor" + std::to_string(i));
+            const std::string text = to_table(report, {}), label = of_inputs ? "input " : "output";
+            for (std::size_t i = 0; i < count; ++i)
+                CHECK((text.find(label + " " + tensors[i] + "\n") != std::string::npos) == (i < 4));
+            CAPTURE(count);
+            CHECK((text.find(" more\n") != std::string::npos) == (count > 4));
+            if (count > 4) CHECK(text.find(label + " … " + std::to_string(count - 4) + " more\n") != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("the share of modelled operators is that of those whose work is not guessed") {
+    for (int guessed = 0; guessed < 4; ++guessed) {
+        for (int known = 1; known < 4; ++known) {
+            std::string text = "graph g\ninput %t0 f32[4,8]\n";
+            int last = 0;
+            const auto add = [&](const char* op) {
+                text += "%t" + std::to_string(last + 1) + " f32[4,8] = " + op + "(%t" + std::to_string(last) + ")\n";
+                ++last;
+            };
+            for (int i = 0; i < known; ++i) add("softmax");
+            for (int i = 0; i < guessed; ++i) add("custom");
+            const Graph graph = parse_text_graph(text + "output %t" + std::to_string(last) + "\n");
+            CAPTURE(text);
+            CHECK(report::model_report(graph, {}, 1).modelled_operators ==
+                  doctest::Approx(static_cast<double>(known) / (known + guessed)));
+        }
+    }
+}

@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <functional>
+
+#include "ftax/measurement.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/scenario/scenario.hpp"
+#include "src/scenario/usable_rows.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
@@ -99,4 +103,33 @@ TEST_CASE("--branch takes the branch that it names, --input the types of torch a
     CHECK(*parse_input_type("f16:2").dtype == DType::f16);
     CHECK(parse_input_type("long=5").value == "5");
     CHECK(code_of([] { return parse_input_type("quaternion:2"); }) == 2);
+}
+
+TEST_CASE("two rows are one measurement if nothing but their lines differs") {
+    const Measurement row{.gpu = "t4", .model = "resnet18", .input = 224, .latency_s = 0.01, .line = 3};
+    Measurement other = row;
+    other.line = 9;
+    CHECK(scenario::is_same_run(row, other));
+    CHECK(scenario::is_same_run(other, row));
+    const std::function<void(Measurement&)> changes[] = {[](Measurement& m) { m.gpu = "l4"; },
+                                                         [](Measurement& m) { m.framework = "tensorrt"; },
+                                                         [](Measurement& m) { m.precision = Precision::fp16; },
+                                                         [](Measurement& m) { m.model = "resnet34"; },
+                                                         [](Measurement& m) { m.batch = 2; },
+                                                         [](Measurement& m) { m.input = 192; },
+                                                         [](Measurement& m) { m.seq = 16; },
+                                                         [](Measurement& m) { m.run = "b"; },
+                                                         [](Measurement& m) { m.mode = "inf"; },
+                                                         [](Measurement& m) { m.option = "fusion"; },
+                                                         [](Measurement& m) { m.layout = "nhwc"; },
+                                                         [](Measurement& m) { m.version = "8.6"; },
+                                                         [](Measurement& m) { m.torch = "2.4"; },
+                                                         [](Measurement& m) { m.copies = true; },
+                                                         [](Measurement& m) { m.era = "v1.5"; },
+                                                         [](Measurement& m) { m.latency_s = 0.011; }};
+    for (const auto& change : changes) {
+        Measurement changed = other;
+        change(changed);
+        CHECK_FALSE(scenario::is_same_run(row, changed));
+    }
 }

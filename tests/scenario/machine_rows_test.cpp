@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "src/scenario/model_rows.hpp"
 #include "tests/approx.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -121,4 +122,22 @@ TEST_CASE("host times that other load lengthened are not fitted, and a warning c
     CHECK(found.device_rows.at(0).latency_s == approx(1.2e-3));
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].starts_with("1 host times of 6 exceed"));
+}
+
+TEST_CASE("a batch measured alone is the device's from 50 us a kernel on") {
+    const test::TemporaryFolder folder;
+    auto file = read_model_measurements(read_csv(folder.write(
+        "rows.csv", "gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager,fp32,resnet18,8,9000\n")));
+    const auto rows = [&](double latency_s) {
+        file.rows.at(0).latency_s = latency_s;
+        return scenario::model_rows(file, {});
+    };
+    const auto kept = rows(9);
+    REQUIRE(kept.size() == 1);
+    double count = 0;
+    for (const CountedKernel& kernel : kept[0].kernels) count += kernel.count;
+    CHECK(count > 20);
+    CHECK(rows(50e-6 * count).size() == 1);
+    CHECK(rows(50e-6 * count * (1 + 1e-12)).size() == 1);
+    CHECK(rows(50e-6 * count * (1 - 1e-12)).empty());
 }

@@ -115,6 +115,9 @@ TEST_CASE("a config.json that cannot be built names file and field") {
         CHECK(failure(with(field, "1.5")).says(field + ": must be a whole number"));
         CHECK(failure(with(field, "\"4\"")).code == ErrorCode::model);
         CHECK(failure(with(field, "1e300")).code == ErrorCode::model);
+        const int most = field == "num_hidden_layers" ? 10'000 : 1 << 26;
+        CHECK(failure(with(field, std::to_string(most + 1))).says(fmt::format("{} is more than {}", most + 1, most)));
+        if (most > 10'000) CHECK_FALSE(failure(with(field, std::to_string(most))).says("is more than"));
     }
     CHECK(failure(with("hidden_size", "66")).says("hidden_size: 66 is not a multiple of the 4 heads"));
     CHECK(failure(with("num_key_value_heads", "3"))

@@ -189,6 +189,25 @@ TEST_CASE("BAD_INPUTS 19: one symbol with two values is refused") {
     CHECK(failure_of_model(model, options).code == ErrorCode::usage);
 }
 
+TEST_CASE("an input without a declared rank takes the shape that it is given, of any rank") {
+    std::vector<std::string> dims;
+    for (const char* const dim : {"2", "n", "3", "n", "5"}) {
+        OnnxModel model;
+        auto* input = model.graph().add_input();
+        input->set_name("x");
+        input->mutable_type()->mutable_tensor_type()->set_elem_type(::onnx::TensorProto::FLOAT);
+        model.output("y").node("Relu", {"x"}, {"y"});
+        dims.emplace_back(dim);
+        ImportOptions options;
+        options.input_shapes = {{"x", dims, {}}};
+        const Graph graph = model.import(options);
+        const Tensor& y = graph.tensors[graph.outputs.at(0)];
+        REQUIRE(y.shape.size() == dims.size());
+        for (std::size_t axis = 0; axis < dims.size(); ++axis)
+            CHECK(graph.expressions.to_string(y.shape[axis]) == dims[axis]);
+    }
+}
+
 TEST_CASE("BAD_INPUTS 20: arithmetic in dim_param is evaluated by a bounded parser") {
     const Graph graph = one_node("Relu", {"batch", "2*s0+1", "s0"}).import();
     // An exporter's number is no name: the dimension is called by its input and axis.

@@ -134,3 +134,45 @@ TEST_CASE("every member of a sequence is an output, and a size that --shapes ove
     REQUIRE(graph.warnings.size() == 1);
     CHECK(graph.warnings[0] == "input 'x' is declared 2 along axis 0; 8 is used");
 }
+
+TEST_CASE("comparisons of all pairs of whole and broken numbers are those of C++") {
+    const std::pair<const char*, bool (*)(double, double)> functions[] = {
+        {"Equal", [](double a, double b) { return a == b; }},
+        {"Less", [](double a, double b) { return a < b; }},
+        {"Greater", [](double a, double b) { return a > b; }},
+        {"LessOrEqual", [](double a, double b) { return a <= b; }},
+        {"GreaterOrEqual", [](double a, double b) { return a >= b; }}};
+    for (const auto& function : functions) {
+        for (const double a : {-2.0, -0.3, 0.0, 0.1, 0.5, 1.0, 3.0}) {
+            for (const double b : {-2.0, -0.3, 0.0, 0.1, 0.5, 1.0, 3.0}) {
+                const std::string operators = fmt::format(
+                    "a = Constant <value = float[1] {{{:.1f}}}> (); b = Constant <value = float[1] {{{:.1f}}}> (); "
+                    "c = {} (a, b); s = Cast <to = 7> (c); y = ConstantOfShape (s)",
+                    a, b, function.first);
+                CHECK_MESSAGE(type_of_result("17", "1", operators) == (function.second(a, b) ? "f32[1]" : "f32[0]"),
+                              operators);
+            }
+        }
+    }
+}
+
+TEST_CASE("an operator notes a scalar that is known, held by the file or computed, on either side, and no other") {
+    const std::string held = "c = Constant <value = float[1] {3}> (); ";
+    const auto size = [](int axis) {
+        return fmt::format(
+            "s = Shape (x); i = Constant <value = int64[1] {{{}}}> (); g = Gather (s, i); c = Cast <to = 1> (g); ",
+            axis);
+    };
+    for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "Less", "Greater", "Equal"}) {
+        for (const char* operands : {"x, c", "c, x"}) {
+            const auto notes = [&](const std::string& made) {
+                const Graph graph = imported("17", "N,3", fmt::format("{}y = {} ({})", made, op, operands));
+                return std::ranges::count(graph.ops.back().attributes, "scalar", &Attribute::name);
+            };
+            CAPTURE(op);
+            CHECK(notes(held) == 1);
+            CHECK(notes(size(1)) == 1);
+            CHECK(notes(size(0)) == 0);
+        }
+    }
+}

@@ -1,8 +1,11 @@
 #include "predictors/lowering/kernel_shapes.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -369,6 +372,43 @@ output %y
     CHECK(std::array{s.in_height, s.in_width, s.out_height, s.out_width} ==
           std::array<std::int64_t, 4>{40, 52, 13, 25});
     CHECK(std::array{s.batch, s.in_channels, s.out_channels, s.groups} == std::array<std::int64_t, 4>{2, 8, 16, 2});
+}
+
+TEST_CASE("strides and filters of a volume go to their own axes, in each order") {
+    std::array<std::int64_t, 3> stride{1, 2, 3};
+    do {
+        const std::array<std::int64_t, 3> filter{stride[0] + 1, stride[1] + 1, stride[2] + 1};
+        std::array<std::int64_t, 3> out{};
+        for (std::size_t i = 0; i < 3; ++i) out[i] = (24 - filter[i]) / stride[i] + 1;
+        const Graph graph =
+            parse_text_graph(fmt::format("graph volume\ninput %x f32[batch,8,24,24,24]\nweight %w f32[16,8,{}]\n"
+                                         "%y f32[batch,16,{}] = conv(%x,%w) {{stride=[{}]}}\noutput %y\n",
+                                         fmt::join(filter, ","), fmt::join(out, ","), fmt::join(stride, ",")));
+        const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+        const auto s = std::get<kernels::ConvShape>(
+            kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 2}}), false));
+        CHECK(std::array{s.stride_d, s.stride_h, s.stride_w} == stride);
+        CHECK(std::array{s.kernel_d, s.kernel_h, s.kernel_w} == filter);
+        CHECK(std::array{s.out_depth, s.out_height, s.out_width} == out);
+    } while (std::ranges::next_permutation(stride).found);
+}
+
+TEST_CASE("a row of a table that is looked up is read in whole bytes, whatever its width and type") {
+    for (const DType type : {DType::i4, DType::i8, DType::f16, DType::f32}) {
+        for (int width = 1; width < 20; ++width) {
+            const Graph graph = parse_text_graph(
+                fmt::format("graph table\nweight %t f32[1000,{0}]\ninput %i i64[1]\n%y f32[1,{0}] = embedding(%t, %i)\n"
+                            "output %y\n",
+                            width));
+            Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+            const Kernel& kernel = schedule.kernels.at(0);
+            schedule.storage.at(graph.ops[0].inputs[0]) = type;
+            const auto shape =
+                std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, kernel, bind(graph, {}), false));
+            CAPTURE(width);
+            CHECK(shape.read_bytes == (width * bits_of(type) + 7) / 8 + 8);  // and an index
+        }
+    }
 }
 
 TEST_CASE("a product does its multiply-adds whatever the ranks of its operands, and shares a right one") {

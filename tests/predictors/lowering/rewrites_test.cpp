@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "ftax/graph_builder.hpp"
+#include "ftax/text_graph.hpp"
 
 using namespace ftax;
 
@@ -146,4 +148,36 @@ TEST_CASE("a batch norm that no convolution took in clips its result itself") {
     rewrites::fuse_scale_and_activation(graph);
     CHECK(count(graph, OpKind::batch_norm) == 3);
     CHECK(count(graph, OpKind::pointwise) == 3);  // the relu whose norm is read twice, the sum and the sigmoid
+}
+
+TEST_CASE("movement within a node becomes one copy if it reorders, wherever it stands and whatever surrounds it") {
+    for (std::size_t before = 0; before < 4; ++before) {
+        for (std::size_t after = 0; after < 4; ++after) {
+            for (const std::string steps : {"rr", "rrr", "rt", "tr", "rtr", "tt"}) {
+                std::string text = "graph moves\ninput %x f32[batch,16,16]\n", last = "x";
+                int count = 0;
+                const auto add = [&](const std::string& op, const std::string& attributes) {
+                    const std::string next = "t" + std::to_string(count++);
+                    text += "%" + next + " f32[batch,16,16] = " + op + "(%" + last + ") " + attributes + "\n";
+                    last = next;
+                };
+                for (std::size_t i = 0; i < before; ++i) add("pointwise", "{function=\"tanh\"}");
+                for (const char step : steps) step == 'r' ? add("reshape", "") : add("transpose", "{perm=[0,2,1]}");
+                for (std::size_t i = 0; i < after; ++i) add("pointwise", "{function=\"tanh\"}");
+                Graph graph = parse_text_graph(text + "output %" + last + "\n");
+                const std::size_t all = graph.ops.size();
+                for (std::size_t i = before; i < before + steps.size(); ++i) {
+                    graph.ops[i].source = "com.microsoft::Attention";
+                    graph.ops[i].name = "node/" + std::to_string(i);
+                }
+                rewrites::join_movement_of_nodes(graph);
+                const bool reorders = steps.find('t') != std::string::npos;
+                CAPTURE(before);
+                CAPTURE(after);
+                CAPTURE(steps);
+                CHECK(::count(graph, OpKind::copy) == (reorders ? 1 : 0));
+                CHECK(graph.ops.size() == (reorders ? before + 1 + after : all));
+            }
+        }
+    }
 }

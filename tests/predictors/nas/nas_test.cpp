@@ -10,6 +10,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
+#include "tests/recorded/recorded.hpp"
 
 using namespace ftax;
 
@@ -415,4 +416,27 @@ TEST_CASE("a space without operators or with more than a million is refused") {
     };
     CHECK(code(0) == ErrorCode::model);
     CHECK(code(400'000) == ErrorCode::limit);
+}
+
+TEST_CASE("calibrations on one to ten noisy samples are those that are recorded") {
+    test::check_recorded(
+        "nas_calibrations.tsv", 3,
+        [](std::span<const std::string> row) {
+            const nas::Space& space = nas::space(row[0]);
+            std::mt19937 random(static_cast<unsigned>(std::stoi(row[2])));
+            const nas::Campaign truth{.host_scale = 1.4, .device_scale = 0.85};
+            const nas::CostFunction cost(space, test_device(), test_framework(), {}, {1, 64}, truth);
+            std::vector<nas::Sample> samples;
+            for (int i = 0; i < std::stoi(row[1]); ++i) {
+                const auto choices = random_choices(space, random);
+                std::vector<double> latency_s(2);
+                cost.cost(choices, latency_s);
+                const double noise = 0.9 + 0.2 * static_cast<double>(random() % 1024) / 1024;
+                samples.push_back({choices, i % 2 == 0 ? 64 : 1, latency_s[i % 2 == 0 ? 1 : 0] * noise});
+            }
+            const nas::Calibration found = nas::calibrate(space, test_device(), test_framework(), {}, samples);
+            return std::vector{test::figure(found.campaign.host_scale), test::figure(found.campaign.device_scale),
+                               test::figure(found.host_relative_stddev), test::figure(found.device_relative_stddev)};
+        },
+        1e-4);
 }
