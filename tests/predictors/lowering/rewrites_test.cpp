@@ -1,6 +1,7 @@
 #include "predictors/lowering/rewrites.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -158,13 +159,13 @@ TEST_CASE("movement within a node becomes one copy if it reorders, wherever it s
                 int count = 0;
                 const auto add = [&](const std::string& op, const std::string& attributes) {
                     const std::string next = "t" + std::to_string(count++);
-                    text += "%" + next + " f32[batch,16,16] = " + op + "(%" + last + ") " + attributes + "\n";
+                    text += fmt::format("%{} f32[batch,16,16] = {}(%{}) {}\n", next, op, last, attributes);
                     last = next;
                 };
                 for (std::size_t i = 0; i < before; ++i) add("pointwise", "{function=\"tanh\"}");
                 for (const char step : steps) step == 'r' ? add("reshape", "") : add("transpose", "{perm=[0,2,1]}");
                 for (std::size_t i = 0; i < after; ++i) add("pointwise", "{function=\"tanh\"}");
-                Graph graph = parse_text_graph(text + "output %" + last + "\n");
+                Graph graph = parse_text_graph(fmt::format("{}output %{}\n", text, last));
                 const std::size_t all = graph.ops.size();
                 for (std::size_t i = before; i < before + steps.size(); ++i) {
                     graph.ops[i].source = "com.microsoft::Attention";

@@ -415,7 +415,7 @@ TEST_CASE("a space without operators or with more than a million is refused") {
         return test::failure_of([&] { return nas::build_graph(space, choices); }).code;
     };
     CHECK(code(0) == ErrorCode::model);
-    CHECK(code(400'000) == ErrorCode::limit);
+    CHECK(code(340'000) == ErrorCode::limit);
 }
 
 TEST_CASE("calibrations on one to ten noisy samples are those that are recorded") {
