@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "calibration/crossvalidation/folds.hpp"
@@ -15,12 +12,12 @@
 #include "ftax/device.hpp"
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
-#include "ftax/import.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/csv.hpp"
+#include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"
 
 namespace ftax::folds {
@@ -51,22 +48,12 @@ std::string version_of(const std::string& framework) {
     return framework == "torch-tensorrt" ? "1.2" : "1.12";  // so was that of ONNX Runtime
 }
 
-ShapeBindings bindings_of(const Graph& graph, const Measurement& row) {
-    ShapeBindings bindings;
-    for (const std::string& symbol : graph.expressions.symbols()) {
-        if (symbol == "batch") bindings["batch"] = row.batch;
-        if (symbol == "seq") bindings["seq"] = row.input.value_or(128);
-    }
-    return bindings;
-}
-
 /// What is left out, and how the rows that are predicted are anchored: by the others of the same (framework, run, gpu),
 /// or, where that was left out, by those of a card that are not scored.
 struct LeaveOut {
     std::string_view title;
     std::string (*member)(const Measurement&);
     bool (*is_anchor)(const Measurement&) = nullptr;
-    bool knows_models = false;  ///< rows of each model are among the anchors
 };
 
 constexpr LeaveOut ways[] = {
@@ -76,25 +63,7 @@ constexpr LeaveOut ways[] = {
     {"leave one GPU out, anchored by resnet18 at batch 1", [](const Measurement& row) { return row.gpu; },
      [](const Measurement& row) { return row.batch == 1 && row.model == "resnet18"; }},
     {"leave one GPU out, anchored by batch 1 of each model", [](const Measurement& row) { return row.gpu; },
-     [](const Measurement& row) { return row.batch == 1; }, true}};
-
-/// The anchor of a counted row under fitted shared costs: the same sum as predictors/host/host_costs.hpp.
-AnchorRow anchor_of(const fit::HostRow& row, const FrameworkProfile& unit, Precision precision, std::string_view call) {
-    const HostCosts costs = host_costs(unit, precision);
-    AnchorRow anchor{.measured_s = row.measured_s,
-                     .calls = row.calls,
-                     .device_s = row.device_s,
-                     .model = row.model,
-                     .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch),
-                     .host = row.host,
-                     .class_s = row.class_s};
-    for (int kind = 0; kind < host_kind_count; ++kind) anchor.host_s += row.operations[kind] * costs.seconds[kind];
-    anchor.forward_s = costs[HostKind::forward];
-    anchor.call = call;
-    anchor.host_log_stddev = host_parameter(unit, "noise.host");
-    anchor.device_log_stddev = host_parameter(unit, "noise.device");
-    return anchor;
-}
+     [](const Measurement& row) { return row.batch == 1; }}};
 
 /// The noise of the last ledger: it widens intervals and moves no prediction.
 void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
@@ -109,14 +78,13 @@ struct Scored {
     Prediction predicted;
 };
 
-/// Rows with what the predictor counts on the host and times on the device for each; both are found once.
+/// Rows with what the predictor counts on the host and times on the device for each.
 class Folds {
   public:
     /// Rows whose model, device or framework is unknown are left out, as are rows above the largest batch, and those of
     /// unsound_run.
     explicit Folds(std::vector<Measurement> rows) {
         constexpr std::int64_t largest_batch = 128;
-        std::map<std::tuple<std::string, std::string, Precision, std::string>, std::optional<Predictor>> predictors;
         for (Measurement& row : rows) {
             if (row.batch > largest_batch) {
                 left_out[fmt::format("batch above {}", largest_batch)].push_back(row.line);
@@ -129,13 +97,8 @@ class Folds {
                 continue;
             }
             try {
-                auto& graph = graphs_[row.model];
-                if (!graph) graph = std::make_unique<Graph>(load_graph(row.model));
-                auto& loaded = predictors[{row.framework, row.gpu, row.precision, row.model}];
-                if (!loaded)
-                    loaded.emplace(*graph, device_profile(row.gpu), FrameworkProfile{.framework = row.framework},
-                                   PredictOptions{.precision = row.precision});
-                host_rows_.push_back(fit::host_row(row, *loaded, bindings_of(*graph, row)));
+                const auto [predictor, bindings] = predictor_.bound(row);
+                host_rows_.push_back(fit::host_row(row, predictor, bindings));
                 rows_.push_back(std::move(row));
             } catch (const Error& error) {
                 left_out[fmt::format("{}: {}", row.model, error.what())].push_back(row.line);
@@ -167,7 +130,7 @@ class Folds {
     }
 
     /// Fits without each member of the class in turn and predicts its rows.
-    [[nodiscard]] std::vector<Scored> score(const LeaveOut& leave_out) const {
+    [[nodiscard]] std::vector<Scored> score(const LeaveOut& leave_out) {
         std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> folds;  // (framework, member) → rows
         for (std::size_t i = 0; i < rows_.size(); ++i) {
             folds[{rows_[i].framework, leave_out.member(rows_[i])}].push_back(i);
@@ -176,49 +139,27 @@ class Folds {
         for (const auto& [fold, of_fold] : folds) {
             const auto& [framework, member] = fold;
             std::vector<fit::HostRow> seen;
-            std::map<std::string, std::vector<std::size_t>> anchors;  // by card
+            std::vector<Measurement> anchors;
+            std::set<HostKey> known;
             for (std::size_t i = 0; i < rows_.size(); ++i) {
                 if (rows_[i].framework != framework) continue;
                 const bool own = leave_out.member(rows_[i]) == member;
                 if (!own) seen.push_back(host_rows_[i]);
-                if (leave_out.is_anchor ? own && leave_out.is_anchor(rows_[i]) : !own)
-                    anchors[rows_[i].gpu].push_back(i);
+                if (leave_out.is_anchor ? !own || !leave_out.is_anchor(rows_[i]) : own) continue;
+                anchors.push_back(rows_[i]);
+                known.insert(host_key(rows_[i]));
             }
+            if (anchors.empty()) continue;
             // A framework measured on this member only has no fit; its priors remain.
             FrameworkProfile profile{.framework = framework};
             if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
             copy_noise(framework_profile(framework), profile);
-
-            const std::string_view call = second_scalar(model_of(profile));
-            const FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
-            std::map<std::string, std::vector<AnchorRow>> anchor_rows;  // by card
-            for (const auto& [gpu, own] : anchors) {
-                for (const std::size_t i : own) {
-                    anchor_rows[gpu].push_back(anchor_of(host_rows_[i], unit, rows_[i].precision, call));
-                }
-            }
-            std::map<std::pair<std::string, std::string>, Conditioned> cards;  // (card, model among the anchors)
-            std::map<std::tuple<HostKey, Precision, std::string>, std::optional<Predictor>> predictors;
+            predictor_.set_host(std::move(profile));
+            static_cast<void>(predictor_.anchor(anchors));
             for (const std::size_t i : of_fold) {
                 const Measurement& row = rows_[i];
-                if ((leave_out.is_anchor && leave_out.is_anchor(row)) || !anchor_rows.contains(row.gpu)) continue;
-                const std::string known_model = leave_out.knows_models ? row.model : std::string();
-                auto card = cards.find({row.gpu, known_model});
-                if (card == cards.end()) {
-                    const DeviceFactors prior = device_profile(row.gpu).factors;
-                    Conditioned known = condition(anchor_rows.at(row.gpu), prior, known_model);
-                    card = cards.emplace(std::pair{row.gpu, known_model}, std::move(known)).first;
-                }
-                const auto host = card->second.hosts.find(host_rows_[i].host);
-                if (host == card->second.hosts.end()) continue;
-                auto& own = predictors[{host_key(row), row.precision, row.model}];
-                if (!own) {
-                    DeviceProfile device = device_profile(row.gpu);
-                    device.factors = card->second.device;
-                    own.emplace(*graphs_.at(row.model), std::move(device), anchored(profile, host->second),
-                                PredictOptions{.precision = row.precision});
-                }
-                scored.push_back({&row, own->predict(bindings_of(*graphs_.at(row.model), row))});
+                if ((leave_out.is_anchor && leave_out.is_anchor(row)) || !known.contains(host_key(row))) continue;
+                scored.push_back({&row, predictor_.predict(row)});
             }
         }
         return scored;
@@ -231,7 +172,7 @@ class Folds {
   private:
     std::vector<Measurement> rows_;
     std::vector<fit::HostRow> host_rows_;  ///< one per row
-    std::map<std::string, std::unique_ptr<Graph>> graphs_;
+    scenario::RowPredictor predictor_;
 };
 
 /// Composes one profile per GPU of framework_tax.csv, the machine of the run with the median scale among those that
@@ -267,7 +208,7 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
 }  // namespace
 
 std::string frameworks(Arguments a) {
-    const Folds folds(scenario::usable_rows(read_model_measurements(read_csv(a[0]))));
+    Folds folds(scenario::usable_rows(read_model_measurements(read_csv(a[0]))));
     std::string text =
         "fold,framework,precision,gpu,run,model,batch,line,measured_s,predicted_s,low_s,high_s,host_s,device_s,"
         "skipped\n";

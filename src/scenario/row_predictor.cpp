@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "calibration/bench/bench_device.hpp"
 #include "ftax/import.hpp"
@@ -204,6 +203,18 @@ std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
                         is_channels_last(framework.traits, row.precision));
 }
 
+std::pair<Predictor&, ShapeBindings> RowPredictor::bound(const Measurement& measured) {
+    const Measurement row = predictable(measured);
+    return {predictor(row), bindings_of(row)};
+}
+
+void RowPredictor::set_host(FrameworkProfile host) {
+    host_ = std::move(host);
+    anchors_.clear();
+    conditioned_.clear();
+    predictors_.clear();
+}
+
 std::set<report::UsedProfile> RowPredictor::profiles() const {
     std::set<report::UsedProfile> result;
     for (const auto& [key, predictor] : predictors_) {
@@ -215,8 +226,8 @@ std::set<report::UsedProfile> RowPredictor::profiles() const {
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
     const Measurement row = predictable(measured);
-    const ShapeBindings bindings = bindings_of(row);
-    AnchorRow anchor = anchor_row(row, predictor(row), bindings);
+    const auto [predictor, bindings] = bound(row);
+    AnchorRow anchor = anchor_row(row, predictor, bindings);
     anchor.host = host_name(row.framework, row.run);
     anchor.machine = row.run;
     return anchor;

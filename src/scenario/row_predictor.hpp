@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ftax/anchor.hpp"
@@ -44,6 +45,12 @@ class RowPredictor {
 
     /// Returns the kernels launched by a row's forward pass.
     [[nodiscard]] std::vector<CountedKernel> kernels(const Measurement& row);
+
+    /// Returns the predictor of a row and the values of its model's symbols. Throws what predict() throws.
+    [[nodiscard]] std::pair<Predictor&, ShapeBindings> bound(const Measurement& row);
+
+    /// Replaces the host costs of a framework; forgets anchors.
+    void set_host(FrameworkProfile host);
 
     /// Calibrates hosts and cards with measured rows; call before predict(). Returns warnings. Rows of one run, or
     /// without a run, belong to one machine. Throws Error{usage} if there is no row.
