@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <map>
 #include <random>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "ftax/error.hpp"
 #include "tests/failure.hpp"
@@ -272,5 +275,43 @@ TEST_CASE("quotients of 100 pairs of random sums have the values of their sums' 
             for (std::size_t k = 0; k < made.size(); ++k)
                 CHECK_MESSAGE(values[made[k].id] == right[k], pool.to_string(p.e), " by ", pool.to_string(q.e));
         }
+    }
+}
+
+TEST_CASE("1,000 random expressions have their values in another pool, with symbols renamed or replaced") {
+    std::mt19937 random(17);
+    for (int i = 0; i < 1000; ++i) {
+        ExpressionPool from, to;
+        to.parse("z*b+7");  // its numbers and symbols are others
+        const Computed computed = random_expression(from, random, 4);
+        const std::map<std::string, Expression, std::less<>> replace{{"a", to.parse("x-2*y")}, {"c", to.symbol("z")}};
+        const Expression moved = to.import(from, computed.e, replace);
+        const std::vector<std::string>& names = to.symbols();
+        for (std::size_t k = 0; k < sizes.size(); ++k) {
+            // a = x - 2y where y is k + 1.
+            const auto& [a, b, c] = sizes[k];
+            const auto y = static_cast<std::int64_t>(k) + 1;
+            const std::map<std::string, std::int64_t> of_name{{"x", a + 2 * y}, {"y", y}, {"b", b}, {"z", c}};
+            std::vector<std::int64_t> given, values;
+            for (const std::string& name : names) given.push_back(of_name.at(name));
+            to.evaluate(given, values);
+            CHECK_MESSAGE(values[moved.id] == computed.values[k], to.to_string(moved));
+        }
+    }
+}
+
+TEST_CASE("a divisor that is zero for the sizes given ends the evaluation, with the expression") {
+    for (const char* text : {"n//(m-3)", "n%(m-3)", "ceildiv(n,m-3)", "2+max(1,n//(m-3))*n"}) {
+        CAPTURE(text);
+        ExpressionPool pool;
+        static_cast<void>(pool.symbol("n"));
+        static_cast<void>(pool.parse(text));
+        std::vector<std::int64_t> values;
+        const std::int64_t good[] = {8, 5}, bad[] = {8, 3};
+        pool.evaluate(good, values);
+        const auto failure = test::failure_of([&] { pool.evaluate(bad, values); });
+        CHECK(failure.code == ErrorCode::model);
+        CHECK_MESSAGE(failure.says("division by zero in shape expression"), failure.message);
+        CHECK_MESSAGE(failure.says("m-3"), failure.message);
     }
 }

@@ -186,3 +186,61 @@ TEST_CASE("kernels of language models that were timed alone have no host, and th
     CHECK_FALSE(
         model.predict({.op = "moe", .precision = Precision::bf16, .shape = {{"tokens", 1}}, .mode = "device_hot"}));
 }
+
+TEST_CASE("attention over a prompt and decoding sequences in one call is made of the calls over either") {
+    using Shape = std::map<std::string, std::int64_t>;
+    const auto shape_of = [](const char* op, Shape shape) {
+        shape.insert({{"heads", 32}, {"kv_heads", 8}, {"d", 128}});
+        return operator_shape(row(op, std::move(shape), Precision::bf16));
+    };
+    const auto attention = [&](const char* op, Shape shape) {
+        return std::get<kernels::AttentionShape>(*shape_of(op, std::move(shape)));
+    };
+    const OperatorModel model(unfitted("h100-sxm5-80gb"), {});
+    const auto seconds = [&](const char* op, Shape shape) {
+        shape.insert({{"heads", 32}, {"kv_heads", 8}, {"d", 128}});
+        OperatorMeasurement measured = row(op, std::move(shape), Precision::bf16);
+        measured.mode = "device_hot";
+        return model.predict(measured).value().latency_s;
+    };
+    for (const std::int64_t tokens : {1, 100, 4096}) {
+        double before_s = seconds("attention", {{"chunk", tokens}, {"past", 512}});
+        for (const std::int64_t sequences : {1, 7, 64}) {
+            CAPTURE(tokens);
+            CAPTURE(sequences);
+            // Decoding sequences alone, each with its own token after those of its context.
+            const auto decode = attention("attention", {{"decodes", sequences}, {"ctx", tokens}});
+            const auto same = attention("generation_attention", {{"b", sequences}, {"past", tokens}});
+            CHECK(decode.batch == same.batch);
+            CHECK(decode.q_length == 1);
+            CHECK(decode.kv_length == same.kv_length);
+            CHECK(decode.causal == same.causal);
+            CHECK(seconds("attention", {{"decodes", sequences}, {"ctx", tokens}, {"chunk", 0}}) ==
+                  seconds("generation_attention", {{"b", sequences}, {"past", tokens}}));
+            // A prompt alone, then after tokens that are cached, then with the others.
+            CHECK(seconds("attention", {{"chunk", tokens}}) == seconds("context_attention", {{"b", 1}, {"s", tokens}}));
+            const auto later = attention("attention", {{"chunk", tokens}, {"past", 512}});
+            CHECK(later.q_length == tokens);
+            CHECK(later.kv_length == 512 + tokens);
+            CHECK(later.causal);
+            CHECK(later.decodes == 0);
+            CHECK(later.decode_length == 0);
+            const auto mixed =
+                attention("attention", {{"chunk", tokens}, {"past", 512}, {"decodes", sequences}, {"ctx", 300}});
+            CHECK(mixed.batch == 1);
+            CHECK(mixed.kv_length == later.kv_length);
+            CHECK(mixed.decodes == sequences);
+            CHECK(mixed.decode_length == 301);
+            const double both_s =
+                seconds("attention", {{"chunk", tokens}, {"past", 512}, {"decodes", sequences}, {"ctx", 300}});
+            CHECK(both_s >= before_s);  // more sequences take no less
+            before_s = both_s;
+        }
+    }
+    CHECK_FALSE(shape_of("attention", {}));
+    CHECK_FALSE(shape_of("attention", {{"ctx", 100}}));
+    CHECK_FALSE(shape_of("attention", {{"chunk", 0}, {"decodes", 0}}));
+    CHECK_FALSE(shape_of("generation_attention", {{"b", 1}, {"s", 8}}));
+    CHECK_FALSE(shape_of("context_attention", {{"b", 1}, {"past", 8}}));
+    CHECK_FALSE(operator_shape(row("attention", {{"chunk", 8}, {"heads", 8}, {"d", 64}})));
+}

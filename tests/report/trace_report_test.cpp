@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <string>
 #include <tuple>
 
 #include "ftax/text_graph.hpp"
@@ -144,4 +146,29 @@ TEST_CASE("the comparison with a trace prints as expected") {
     const std::vector<TracedParameter> parameters{{"host.conv", 82e-6, 72e-6}, {"launch_latency_s", 4e-6, 5e-6}};
     test::check_golden("trace.txt", to_table(comparison, trace, parameters, {}));
     test::check_golden("trace.json", to_json(comparison, trace, parameters));
+}
+
+TEST_CASE("of a prediction and a run the ratio is coloured where one is more than half as long again as the other") {
+    const KinetoTrace trace{.gpu = "Tesla T4"};
+    for (const double ratio : {0.2, 0.6, 0.66, 0.67, 0.9, 1.0, 1.2, 1.49, 1.51, 2.0, 7.0}) {
+        CAPTURE(ratio);
+        const double measured_s = 100e-6;
+        const TraceComparison comparison{.passes = 1,
+                                         .aligned = 1,
+                                         .predicted = {ratio * measured_s, 0, 0},
+                                         .measured = {measured_s, 0, 0},
+                                         .operators = {{"1",
+                                                        "aten::conv2d",
+                                                        "",
+                                                        HostKind::conv,
+                                                        {ratio * measured_s, 0, 0},
+                                                        OperatorTimes{measured_s, 0, 0}}},
+                                         .host_kinds = {{HostKind::conv, 1, ratio * measured_s, measured_s}}};
+        const std::string plain = to_table(comparison, trace, {}, {});
+        const std::string coloured = to_table(comparison, trace, {}, {.colour = true});
+        const std::string shown = fmt::format("{:.2f}", ratio);
+        CHECK(plain.find(shown) != std::string::npos);
+        const bool marked = coloured.find("m" + shown) != std::string::npos;
+        CHECK_MESSAGE(marked == (ratio > 1.5 || ratio < 1 / 1.5), coloured);
+    }
 }

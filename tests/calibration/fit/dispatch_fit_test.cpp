@@ -10,6 +10,7 @@
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/operator_model.hpp"
+#include "src/core/statistics.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;
@@ -109,4 +110,35 @@ TEST_CASE("a card at its idle clock reveals host time if the kernel is hidden; s
     CHECK(value_of(report, "operator.dispatch_s.ln", "t4") == approx(host_s).epsilon(0.01));
     CHECK(std::none_of(report.nuisance.begin(), report.nuisance.end(),
                        [](const ScopedParameter& p) { return p.parameter.name.ends_with("spread"); }));
+}
+
+TEST_CASE("a campaign's host time is the median of the medians of its tenths, by the order of rows") {
+    const DeviceSpec t4 = device_spec("t4");
+    const DeviceProfileFile file{.version = "test"};
+    const OperatorModel model(compose(file, t4), compose(HostProfileFile{}, "t4"));
+    const auto host = profile_parameters<OperatorHostParameters>(compose(HostProfileFile{}, "t4"));
+    for (const std::int64_t count : {20, 21, 30, 45, 100}) {
+        for (const std::uint32_t seed : {1u, 2u, 3u}) {
+            CAPTURE(count);
+            std::vector<OperatorMeasurement> measured(static_cast<std::size_t>(count));
+            std::vector<fit::OperatorRow> rows;
+            std::vector<std::vector<double>> tenths(10);
+            std::uint32_t state = seed;
+            for (std::int64_t i = 0; i < count; ++i) {
+                OperatorMeasurement& m = measured[static_cast<std::size_t>(i)];
+                m.op = "bmm";
+                m.shape = {{"b", 1}, {"m", 8}, {"n", 8}, {"k", 8}};
+                m.order = i;
+                state = state * 1664525 + 1013904223;
+                const double host_s = 50e-6 + 50e-6 * (state >> 16) / 65536.0;
+                m.latency_s = operator_latency_s(host_s, launch_share(m.op, host), model.predict(m)->kernel_s);
+                tenths[static_cast<std::size_t>(i * 10 / count)].push_back(host_s);
+                rows.push_back(*fit::operator_row(m, t4));
+            }
+            std::vector<double> medians;
+            for (const auto& tenth : tenths) medians.push_back(quantile(tenth, 0.5));
+            const double found = value_of(fit::fit_dispatch(rows, file, {}), "operator.dispatch_s.bmm", "t4");
+            CHECK(found == approx(quantile(medians, 0.5) / host.scale).epsilon(1e-6));
+        }
+    }
 }

@@ -272,6 +272,75 @@ TEST_CASE("BAD_INPUTS 26: bodies nested deeper than 64 levels hit a limit") {
     CHECK(failure_of([&] { return nested(90).import(); }).code == ErrorCode::limit);
 }
 
+TEST_CASE("BAD_INPUTS 27: calls in bodies of local functions count as those outside, however deep the bodies") {
+    // F's node is `calls` of G, each inside `depth` branches; G is one operator, or calls F.
+    const auto model_of = [](int depth, int calls, const std::string& inner) {
+        OnnxModel model;
+        model.input("x", {"8"}).output("y").integers("c", {1});
+        model.node("F", {"x", "c"}, {"y"}).set_domain("local");
+        const auto function = [&](const std::string& name) -> ::onnx::FunctionProto& {
+            auto& f = *model.proto.add_functions();
+            f.set_name(name);
+            f.set_domain("local");
+            for (const char* input : {"a", "b"}) f.add_input(input);
+            f.add_output("z");
+            return f;
+        };
+        auto* nodes = function("F").mutable_node();
+        auto* outputs = static_cast<::onnx::GraphProto*>(nullptr);
+        for (int i = 0; i < depth; ++i) {
+            const std::string result = i == 0 ? "z" : "z" + std::to_string(i);
+            auto& node = OnnxModel::add_node(*nodes, "If", {"b"}, {result});
+            if (outputs) outputs->add_output()->set_name(result);
+            for (const char* branch : {"else_branch", "then_branch"}) {
+                auto& attribute = *node.add_attribute();
+                attribute.set_name(branch);
+                attribute.set_type(::onnx::AttributeProto::GRAPH);
+                outputs = attribute.mutable_g();
+                nodes = outputs->mutable_node();
+                if (std::string(branch) == "then_branch") break;
+                OnnxModel::add_node(*nodes, "Exp", {"a"}, {"e" + std::to_string(i)});
+                outputs->add_output()->set_name("e" + std::to_string(i));
+            }
+        }
+        std::string last = "a";
+        for (int i = 0; i < calls; ++i) {
+            const std::string next = depth == 0 && i + 1 == calls ? "z" : "g" + std::to_string(i);
+            OnnxModel::add_node(*nodes, "G", {last, "b"}, {next}).set_domain("local");
+            last = next;
+        }
+        if (outputs) outputs->add_output()->set_name(last);
+        auto& node = OnnxModel::add_node(*function("G").mutable_node(), inner, {"a"}, {"z"});
+        if (inner == "F") {
+            node.add_input("b");
+            node.set_domain("local");
+        }
+        return model;
+    };
+    for (const int depth : {0, 1, 2, 7, 30}) {
+        CAPTURE(depth);
+        const auto cycle = failure_of([&] { return model_of(depth, 1, "F").import(); });
+        CHECK(cycle.code == ErrorCode::model);
+        CHECK_MESSAGE(cycle.says("F → G → F"), cycle.message);
+        for (const int calls : {2, 9}) {
+            // Nodes: the call of F; in it a branch and an operator for each depth, the calls of G and its operator.
+            ImportOptions options;
+            options.max_nodes = static_cast<std::uint64_t>(1 + 2 * depth + 2 * calls);
+            const auto most = failure_of([&] { return model_of(depth, calls, "Relu").import(options); });
+            CHECK_FALSE_MESSAGE(most.says("once its functions are inlined"), most.message);
+            --options.max_nodes;
+            const auto beyond = failure_of([&] { return model_of(depth, calls, "Relu").import(options); });
+            CHECK(beyond.code == ErrorCode::limit);
+            CHECK_MESSAGE(beyond.says("once its functions are inlined"), beyond.message);
+        }
+        const Graph graph = model_of(depth, 3, "Relu").import();
+        CHECK(std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.source == "Relu"; }) == 3);
+    }
+    const auto deep = failure_of([&] { return model_of(66, 1, "Relu").import(); });
+    CHECK(deep.code == ErrorCode::limit);
+    CHECK_MESSAGE(deep.says("bodies nested deeper than 64 levels"), deep.message);
+}
+
 TEST_CASE("BAD_INPUTS 27: functions that reach themselves are refused with the path; 28: expansion is bounded") {
     const auto function = [](OnnxModel& model, const std::string& name, const std::vector<std::string>& calls) {
         auto& f = *model.proto.add_functions();

@@ -136,6 +136,49 @@ TEST_CASE("BAD_INPUTS 26: a data-dependent TorchScript condition takes the large
     CHECK(data_dependent_if().interpret(options).ops.size() == 1 + 2);
 }
 
+TEST_CASE(
+    "where a TorchScript condition is met again, the branch taken before is, or the other where that one raises") {
+    // A loop of two passes over a tensor, with a condition on data in its body. One branch raises from some pass on.
+    for (const bool then_raises : {false, true}) {
+        for (const std::int64_t last : {0, 1, 2}) {  // the passes in which the branch does not raise
+            CAPTURE(then_raises);
+            CAPTURE(last);
+            Writer w;
+            const std::uint32_t count = w.integer(w.body(), 2), go = w.constant(w.body(), true);
+            const std::uint32_t bound = w.integer(w.body(), last);
+            const std::uint32_t i = w.value(), x = w.value();
+            Block body;
+            body.inputs = {i, x};
+            const std::uint32_t condition = w.node(body, "aten::Bool", {x}, {}, ValueType::other);
+            Block raising = relus(w, 5, x);
+            const std::uint32_t fails = w.node(raising, "aten::ge", {i, bound}, {}, ValueType::other);
+            Block raise;
+            const std::uint32_t text = w.constant(raise, std::string("no"));
+            w.node(raise, "prim::RaiseException", {text}, {}, ValueType::other);
+            raise.outputs = {x};
+            Block goes_on;
+            goes_on.outputs = raising.outputs;
+            std::vector<Block> guard;
+            guard.push_back(std::move(raise));
+            guard.push_back(std::move(goes_on));
+            raising.outputs = {w.node(raising, "prim::If", {fails}, std::move(guard))};
+            Block plain = relus(w, 2, x);
+            std::vector<Block> branches;
+            branches.push_back(then_raises ? raising : plain);
+            branches.push_back(then_raises ? plain : raising);
+            const std::uint32_t y = w.node(body, "prim::If", {condition}, std::move(branches));
+            body.outputs = {go, y};
+            w.body().outputs = {w.node(w.body(), "prim::Loop", {count, go, 1}, {std::move(body)})};
+            const Graph graph = w.interpret();
+            const long relu_count = std::count_if(graph.ops.begin(), graph.ops.end(),
+                                                  [](const Op& op) { return op.kind == OpKind::pointwise; });
+            CHECK(relu_count == 5 * last + 2 * (2 - last));
+            REQUIRE(graph.outputs.size() == 1);
+            CHECK(graph.tensors[graph.outputs[0]].producer == graph.ops.size() - 1);
+        }
+    }
+}
+
 TEST_CASE("BAD_INPUTS 26: TorchScript loops run as often as a constant or --trip says, else once with a warning") {
     CHECK(loop(4).interpret().ops.size() == 4);
     CHECK(loop(0).interpret().ops.empty());

@@ -343,3 +343,21 @@ TEST_CASE("errors of served runs carry over to runs that are alike") {
     CHECK(std::log(served_error(rows, run).factor) < 0.1);
     CHECK(served_error({}, run).factor == 1);
 }
+
+TEST_CASE("a row is bound by the host while the predicted device time is below the share, at which it is not") {
+    // With a row that is clearly host-bound in between: 0.6; without one: 0.85.
+    for (const double share : {0.6, 0.85}) {
+        for (const double measured_s : {1e-3, 3e-3, 7.3e-3, 0.11}) {
+            const double bound_s = share * measured_s;
+            for (const double device_s : {std::nextafter(bound_s, 0), bound_s, std::nextafter(bound_s, 1)}) {
+                CAPTURE(share);
+                CAPTURE(measured_s);
+                const AnchorRow near{measured_s, measured_s, 0, device_s, "near", "near"};
+                std::vector<AnchorRow> rows{near};
+                if (share == 0.6) rows.push_back({measured_s, measured_s, 0, 0.1 * measured_s, "clear", "clear"});
+                const std::size_t clear = rows.size() - 1;
+                CHECK(fit_host(rows).host_bound_rows == clear + (device_s < bound_s ? 1 : 0));
+            }
+        }
+    }
+}

@@ -47,6 +47,23 @@ TEST_CASE("a kernel of its own for few rows takes what its loads in flight bring
     CHECK(before == unfitted("a100-sxm4-80gb").plan(layer(4096, 4096, 14336), MathPath::fp16_tensor).seconds);
 }
 
+TEST_CASE("a matrix-vector kernel takes in inverse proportion to its bytes per cycle, whatever their number") {
+    GemmShape few = layer(1, 4096, 14336);
+    const KernelModels models = unfitted("a100-sxm4-80gb");
+    double before = 0;
+    for (const double rate : {1.0 / 4, 1.0 / 2, 1.0, 2.0, 4.0}) {
+        CAPTURE(rate);
+        few.row_bytes_per_cycle = rate;
+        const auto planned = models.plan(few, MathPath::fp16_tensor);
+        CHECK(planned.algorithm == tensor_gemm::streamed);
+        const double seconds = planned.seconds - planned.floor_s;
+        if (before > 0) CHECK(seconds == approx(before / 2).epsilon(0.1));
+        before = seconds;
+    }
+    few.linear = false;  // a product of two tensors has no such kernel
+    CHECK(models.plan(few, MathPath::fp16_tensor).algorithm != tensor_gemm::streamed);
+}
+
 TEST_CASE("tensor cores want rows of 16 bytes, with asynchronous copies of 4") {
     const auto models = unfitted("a100-sxm4-40gb");
     const auto aligned = models.plan(layer(4096, 4096, 4096), MathPath::fp16_tensor);

@@ -82,3 +82,25 @@ TEST_CASE("of traffic as large as the L2 a share of 1 - 1/e comes from memory") 
     CHECK(once.memory_s == approx(seconds(rates.l2_bytes, 1 - std::exp(-1))));
     CHECK(twice.memory_s == approx(seconds(2 * rates.l2_bytes, 1 - std::exp(-2))));
 }
+
+TEST_CASE("a kernel that moves nothing takes its floor, and no power limit lengthens it") {
+    for (const char* device : {"a100-sxm4-80gb", "rtx-4090", "h100-sxm5-80gb", "b200", "t4"}) {
+        const auto models = unfitted(device);
+        for (const TokenKernel kernel : all) {
+            for (const bool vectorized : {false, true}) {
+                for (const std::int64_t rows : {0, 1, 4096}) {
+                    CAPTURE(device);
+                    CAPTURE(rows);
+                    const auto none = models.plan(token(kernel, rows, 0, vectorized), MathPath::bf16_tensor);
+                    const auto least = models.plan(token(kernel, 1, 1, vectorized), MathPath::bf16_tensor);
+                    CHECK(none.seconds == none.floor_s);
+                    CHECK(none.seconds <= least.seconds);
+                    CHECK(none.memory_s == 0);
+                    CHECK(none.compute_s == 0);
+                    CHECK(none.power_limited_s == 0);
+                    CHECK(least.power_limited_s > 0);
+                }
+            }
+        }
+    }
+}

@@ -141,6 +141,65 @@ TEST_CASE("a sum that is read beyond its norm is written by the norm") {
     CHECK(count(graph, OpKind::pointwise) == 1);
 }
 
+TEST_CASE("a sum joins its norm wherever its other readers run after the norm, and only there") {
+    for (const std::size_t readers : {0, 1, 2}) {
+        for (std::size_t early = 0; early <= readers; ++early) {  // readers between the sum and the norm
+            CAPTURE(readers);
+            CAPTURE(early);
+            GraphBuilder net("readers");
+            const TensorId x = net.input("x", {"batch", "16", "64"});
+            const TensorId sum = net.add(net.linear(x, 64), x);
+            std::vector<TensorId> outputs;
+            for (std::size_t i = 0; i < early; ++i) outputs.push_back(net.linear(sum, 64));
+            outputs.push_back(net.layer_norm(sum));
+            for (std::size_t i = early; i < readers; ++i) outputs.push_back(net.linear(sum, 64));
+            Graph graph = net.finish(outputs);
+            rewrites::fuse_residual_layer_norm(graph);
+            const bool joins = early == 0;
+            CHECK(count(graph, OpKind::pointwise) == (joins ? 0 : 1));
+            const auto norm = std::find_if(graph.ops.begin(), graph.ops.end(),
+                                           [](const Op& o) { return o.kind == OpKind::layer_norm; });
+            REQUIRE(norm != graph.ops.end());
+            CHECK(norm->outputs.size() == (joins && readers > 0 ? 2 : 1));
+            CHECK((norm->inputs[0] == sum) == !joins);
+        }
+    }
+}
+
+TEST_CASE("keys and values are appended to pages where a past and new tokens make them, whatever else is joined not") {
+    // The cache of a decoder is joined from a past and what is new; a third part, or a past that is computed, is a
+    // copy.
+    for (const bool third : {false, true}) {
+        for (const bool computed : {false, true}) {
+            CAPTURE(third);
+            CAPTURE(computed);
+            std::string text = R"(
+input %q f32[batch,4,1,16]
+input %new f32[batch,4,1,16]
+input %prefix f32[batch,4,past,16]
+)";
+            std::string past = "%prefix";
+            if (computed) {
+                text += "%cast f32[batch,4,past,16] = pointwise(%prefix) {function=\"relu\"}\n";
+                past = "%cast";
+            }
+            const std::string length = third ? "past+2" : "past+1";
+            const std::string cache = " f32[batch,4," + length + ",16] = concat(" + past + ", %new" +
+                                      (third ? ", %new" : "") + ") {axis=2}\n";
+            text += "%keys" + cache + "%values" + cache;
+            text += "%out f32[batch,4,1,16] = attention(%q, %keys, %values) {causal=0}\noutput %out\n";
+            Graph graph = parse_text_graph(text);
+            rewrites::append_to_pages(graph);
+            const bool appends = !third && !computed;
+            CHECK(count(graph, OpKind::concat) == (appends ? 0 : 2));
+            const auto op = std::find_if(graph.ops.begin(), graph.ops.end(),
+                                         [](const Op& o) { return o.kind == OpKind::attention; });
+            REQUIRE(op != graph.ops.end());
+            CHECK(op->inputs.size() == (appends ? 6 : 4));
+        }
+    }
+}
+
 TEST_CASE("Inductor joins what reads what, across other kernels where nothing waits") {
     // conv-bn ; conv-bn ; add ; relu: both norms run in the kernel of the sum.
     GraphBuilder net("downsample");

@@ -527,6 +527,8 @@ TEST_CASE("a configuration of each family gives the graph that is recorded, whol
     check_recorded("families.tsv", 1, [](std::span<const std::string> row) {
         ordered_json config = ordered_json::parse(read_source_file("tests/recorded/files/family.json"));
         config["model_type"] = row[0];
+        const auto fields = ordered_json::parse(read_source_file("tests/recorded/files/family_fields.json"));
+        if (fields.contains(row[0])) config.update(fields[row[0]]);
         std::vector<std::string> cells;
         for (const char* options : {"", "tp2 paged", "static"}) {
             const auto import = [&](const ordered_json& document) {
@@ -540,6 +542,14 @@ TEST_CASE("a configuration of each family gives the graph that is recorded, whol
                 ordered_json copy = config;
                 copy.erase(field.key());
                 without.add(import(copy));
+            }
+            for (const char* part : {"text_config", "vision_config"}) {
+                if (!config.contains(part)) continue;
+                for (const auto& field : config[part].items()) {
+                    ordered_json copy = config;
+                    copy[part].erase(field.key());
+                    without.add(import(copy));
+                }
             }
             cells.push_back(without.text(4));
         }
