@@ -104,4 +104,5 @@ TEST_CASE("the shorth is where most values agree") {
     CHECK(fit::shorth({7}) == 7);
     CHECK(fit::shorth({1.75, 1.0, 1.22, 0.98, 1.02}) == approx(1.0));
     CHECK(fit::shorth({1.0, 1.0, 1.0, 100.0}) == approx(1.0));
+    CHECK(fit::shorth({10.0, 1.0, 9.0, 2.0}) == approx(4.0));  // of two as short the lower one
 }
