@@ -228,8 +228,9 @@ void read_state_space(const JsonField& document, const Family& family, Transform
     StateSpace& space = config.space;
     const Mixer mixer = family.state_mixer;
     if (mixer == Mixer::none) return;
-    constexpr std::int64_t delta_chunk = 64;
-    space.chunk = mixer == Mixer::delta ? delta_chunk : read_count(document, chunk_names, 0);
+    constexpr std::int64_t delta_chunk = 64, usual_chunk = 256;  // where the file has none, as in transformers
+    const bool has_chunk = document.find(name_in(document, chunk_names)).has_value();
+    space.chunk = mixer == Mixer::delta ? delta_chunk : has_chunk ? read_count(document, chunk_names) : usual_chunk;
     space.inner_norm = family.state_norm;
     if (mixer == Mixer::lightning) return;
     space.kernel = read_count(document, kernel_names);
