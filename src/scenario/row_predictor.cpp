@@ -226,8 +226,8 @@ std::set<report::UsedProfile> RowPredictor::profiles() const {
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
     const Measurement row = predictable(measured);
-    const auto [predictor, bindings] = bound(row);
-    AnchorRow anchor = anchor_row(row, predictor, bindings);
+    const ShapeBindings bindings = bindings_of(row);
+    AnchorRow anchor = anchor_row(row, predictor(row), bindings);
     anchor.host = host_name(row.framework, row.run);
     anchor.machine = row.run;
     return anchor;
