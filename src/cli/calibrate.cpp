@@ -34,7 +34,7 @@ constexpr double largest_blind_error = 0.15;
 
 /// Networks that validate a calibration and are not used in the fit: CNNs and transformers, large and small.
 const std::vector<std::string> proof_models{"resnet18", "resnet50", "mobilenet_v2", "squeezenet", "bert", "distilbert"};
-const std::vector<std::int64_t> proof_batches{1, 2, 4, 8};
+const std::vector<std::int64_t> proof_batches{1, 2, 4, 8}, quick_batches{1, 4};  ///< quick: on a CPU, with --quick
 /// Networks used in a GPU's fit in addition to single operators: only they call modules and read results of preceding
 /// kernels. Unrelated to the networks above.
 const std::vector<std::string> fitted_models{"vit32", "densenet", "googlenet", "shufflenet", "alexnet"};
@@ -69,8 +69,7 @@ struct Profiles {
 struct Proof {
     std::string table;
     double mape = 0, blind_mape = 0;
-    double spread =
-        0;  ///< 95 % quantile of the deviation from the prediction, relative to the 90 % interval's half-width
+    double spread = 0;  ///< 95 % quantile of the deviations, relative to the 90 % interval's half-width
 };
 
 /// Predicts each measured network from its graph, also with the `blind` profiles if given, and tabulates the results.
@@ -176,7 +175,8 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
         fit::fit_cpu(cpu_rows(session.path("operators.csv"), session.spec(), arguments.bench.framework), session.spec(),
                      arguments.bench.framework, {});
     write_profiles(session, fit);
-    if (!session.measure_models(proof_models, proof_batches, proof_dims, proof_modes)) return interrupted;
+    const auto& batches = arguments.bench.quick ? quick_batches : proof_batches;
+    if (!session.measure_models(proof_models, batches, proof_dims, proof_modes)) return interrupted;
     const Proof proof = prove({fit.device, fit.framework}, nullptr, {}, session.path("models.csv"));
     write_standard_output(
         fmt::format("{} under {}, {} thread{}; {}\n\n{}{}\n{}\nMAPE over networks not used in the fit: {:.1f} %\n\n"

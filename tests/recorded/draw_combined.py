@@ -1,4 +1,4 @@
-"""Writes the command lines of combined.tsv: random models, devices, frameworks and three to six options at once, for each verb.
+"""Writes the command lines of combined.tsv: random models, devices, frameworks and three to six options at once, for each verb, and fits of measured rows.
 
     draw_combined.py FTAX    # `make golden` then records what they print
 
@@ -26,6 +26,13 @@ COUNTS = {"predict": 120, "crossover": 30, "compare": 60, "explore": 20, "headro
 KEPT = {"--json", "--csv", "--html", "--svg", "--trace"}  # forms of results are recorded anyway
 LEFT_OUT = {"--help", "--output", "--predictions", "--models", "--max-nodes", "--max-bytes", "--threads", "--quiet", "--requests"}
 
+H200 = "data/measurements/h200-sxm-141gb"
+FITS = [f"{H200}/dispatch.csv {H200}/operators.csv {H200}/models.csv -o IGNORED/d.json --host-output IGNORED/h.json", f"{H200}/operators.csv -o IGNORED/d.json",
+        "tests/regression/operators.csv -o IGNORED/d.json --folds",
+        "tests/regression/operators.csv tests/regression/models.csv -o IGNORED/d.json --iterations 2 --starts 1 --framework tensorrt",
+        "tests/regression/operators.csv tests/regression/models.csv -o IGNORED/d.json --iterations 2 --starts 1 --leave-out-device t4 --leave-out-model bert_base --only gemm",
+        f"{H200}/models.csv -o IGNORED/d.json --start data/profiles/devices.json --iterations 2 --starts 1"]
+
 
 def base(draw, verb):
     several = draw.random() < 0.5
@@ -52,7 +59,7 @@ def base(draw, verb):
 
 
 if __name__ == "__main__":
-    draw, lines = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 41), []
+    draw, lines = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 41), [f"fit {line}" for line in FITS]
     for verb, count in COUNTS.items():
         options = {option: takes for option, takes in options_of(sys.argv[1], verb).items() if option not in LEFT_OUT | KEPT and (option in VALUES or not takes)}
         found, refused = 0, 0

@@ -174,13 +174,6 @@ def added():
     for name, more in (("trace.json", ""), ("trace.json", "--framework torchscript"), ("trace.json", "--calibrated OUT/p.json"), ("broken_trace.json", ""), ("trace.json", "--precision fp16 --synchronized"), ("foreign_trace.json", ""), ("cpu_trace.json", "")):
         yield trace + [f"--kineto {FILES}/{name}", more]
     yield ["validate", "resnet18", f"--device t4 --batch 1 --kineto {FILES}/trace.json"]
-    h200 = "data/measurements/h200-sxm-141gb"
-    yield ["fit", f"{h200}/dispatch.csv {h200}/operators.csv {h200}/models.csv -o IGNORED/d.json --host-output IGNORED/h.json"]
-    yield ["fit", f"{h200}/operators.csv", "-o IGNORED/d.json"]
-    yield ["fit", "tests/regression/operators.csv", "-o IGNORED/d.json --folds"]
-    yield ["fit", "tests/regression/operators.csv tests/regression/models.csv -o IGNORED/d.json --iterations 2 --starts 1 --framework tensorrt"]
-    yield ["fit", "tests/regression/operators.csv tests/regression/models.csv -o IGNORED/d.json --iterations 2 --starts 1 --leave-out-device t4 --leave-out-model bert_base --only gemm"]
-    yield ["fit", f"{h200}/models.csv", "-o IGNORED/d.json --start data/profiles/devices.json --iterations 2 --starts 1"]
     yield ["fit", f"{FILES}/language.csv", "-o IGNORED/d.json"]
     for profile in ("--profile data/profiles/devices.json", "--framework-profile data/profiles/frameworks/pytorch-eager.json", "--framework-profile 'data/profiles/frameworks/tensorrt.json'", "--profile tests/fuzz/seeds/profile_json/parameters.json", "--profile README.md",
                     "--framework-profile data/profiles/frameworks/pytorch-eager@help-pytorch-1.8.json --strict"):
