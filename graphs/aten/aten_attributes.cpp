@@ -153,10 +153,10 @@ void read_recurrent(const Context& c) {
     const std::string_view target = c.call().target;
     const auto is_cell = [&](std::string_view name) { return target.find(name) != std::string_view::npos; };
     c.add("cell", std::string(is_cell("lstm") ? "lstm" : is_cell("gru") ? "gru" : "rnn"));
-    const std::int64_t directions = 1 + c.integer("bidirectional", 0);
-    const auto width = c.math().constant_value(c.output().shape.back());
-    if (!width) c.fail("the hidden size is symbolic");
-    c.add("hidden", *width / directions);
+    const std::int64_t directions = c.integer("bidirectional", 0) != 0 ? 2 : 1;
+    const aten_shapes::Shape& out = c.output().shape;
+    if (out.empty() || !c.math().constant_value(out.back())) c.fail("the hidden size is symbolic");
+    c.add("hidden", *c.math().constant_value(out.back()) / directions);
     const std::int64_t layers = c.integer("num_layers", 1);
     require_at_least(c, "num_layers", layers, 1);
     c.add("layers", layers);
@@ -171,9 +171,7 @@ void read_experts(const Context& c) {
     if (operands.size() < 2) c.fail("needs two tensors");
     const aten_shapes::Shape& weights = operands[1]->shape;
     if (weights.size() != 3) return;  // groups of another dimension: a product like any other
-    if (const auto experts = c.math().constant_value(weights[0])) {
-        c.add(std::string(experts_attribute), *experts);
-    }
+    if (const auto experts = c.math().constant_value(weights[0])) c.add(std::string(experts_attribute), *experts);
 }
 
 }  // namespace ftax::aten_attributes

@@ -101,6 +101,7 @@ Outputs movedim(const Call& c) {
     const Shape& before = c.first().shape;
     const auto from = axes(c, "source", before.size()), to = axes(c, "destination", before.size());
     if (from.size() != to.size()) c.fail("'source' and 'destination' differ in length");
+    if (before.empty()) return c.with_shape({});  // of a scalar: axis 0 and -1 are allowed
     std::vector<std::optional<Expression>> placed(before.size());
     std::vector<bool> taken(before.size(), false);
     for (std::size_t i = 0; i < from.size(); ++i) placed[to[i]] = before[from[i]], taken[from[i]] = true;

@@ -462,9 +462,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
                 waits_of_strided_reduction(graph, op, *std::ranges::max_element(axes), shape.row_length, bound);
         if (op.kind == OpKind::pool) {
             shape.row_length = 1;
-            for (const std::int64_t side : op.integers("kernel")) {
+            for (const std::int64_t side : op.integers("kernel"))
                 shape.row_length = checked_multiply(shape.row_length, side);
-            }
             shape.indexed = op.text("function") == "max";
         }
         // One warp sums the losses of all rows, which are in the L2. Source: PyTorch 2.5
@@ -494,7 +493,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         // every 530 elements, an H100 every 860.
         const std::int64_t batch = op.kind == OpKind::batch_norm ? 1 : dim(graph.tensors[op.inputs[0]], bound, 0);
         const bool grouped = op.kind == OpKind::group_norm;
-        shape.rows = checked_multiply(batch, grouped ? op.integer("groups", 1) : dim(graph.tensors[largest], bound, 1));
+        const std::int64_t groups = grouped ? op.integer("groups", 1) : dim(graph.tensors[largest], bound, 1);
+        shape.rows = std::max<std::int64_t>(1, checked_multiply(batch, groups));
         shape.row_length = std::max<std::int64_t>(1, shape.elements / shape.rows);
         shape.elements_per_wait = grouped ? 512 : 640;
     } else {

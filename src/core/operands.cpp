@@ -119,7 +119,8 @@ std::int64_t looked_up_elements(const Graph& graph, const Op& lookup, const Boun
     if (lookup.kind != OpKind::embedding || lookup.inputs.size() < 2) return written;
     const std::int64_t table = elements(lookup.inputs[0]), indices = elements(lookup.inputs[1]);
     if (table == 0 || indices == 0 || is_float(graph.tensors[lookup.inputs[1]].dtype)) return written;
-    const std::int64_t rows = std::max<std::int64_t>(1, bound[graph.tensors[lookup.inputs[0]].shape[0]]);
+    const auto& shape = graph.tensors[lookup.inputs[0]].shape;
+    const std::int64_t rows = shape.empty() ? 1 : std::max<std::int64_t>(1, bound[shape[0]]);
     return std::max(written, checked_multiply(indices, table / rows));
 }
 

@@ -167,3 +167,15 @@ TEST_CASE("sizes whose bytes no integer counts are refused or predicted, not wra
     CHECK(failure("%y f32[4611686018427387904,1] = pointwise(%x) {function=\"relu\"}").code == ErrorCode::limit);
     CHECK_FALSE(failure("%y f32[1,8] = linear(%w, %w)"));
 }
+
+TEST_CASE("a table without rows to look up and a norm of no groups are predicted") {
+    const std::string lookup =
+        "graph odd\ninput %t f32[]\ninput %i i64[4]\n%y f32[4,8] = embedding(%t, %i)\noutput %y\n";
+    const std::string norm =
+        "graph odd\ninput %x f32[2,8,8,8]\nweight %g f32[8]\nweight %h f32[8]\n"
+        "%y f32[2,8,8,8] = group_norm(%x, %g, %h) {groups=0}\noutput %y\n";
+    for (const std::string& text : {lookup, norm}) {
+        for (const char* framework : {"pytorch-eager", "torch-compile", "onnxruntime-cuda", "tensorrt"})
+            CHECK(predict(parse_text_graph(text), framework).latency_s > 0);
+    }
+}

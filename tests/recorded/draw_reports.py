@@ -151,6 +151,18 @@ def others():
         yield ["explore", model, "--device", "t4,l4", "--html OUT/e.html", "--batch 1,4,16"]
     for shell in ("bash", "zsh", "fish"):
         yield ["completion", shell]
+    for words in ("pre", "devices ''", "devices show quadro", "predict resnet", "predict bert --dev", "predict bert --device t", "predict bert --framework torch-", "predict bert --framework tensorrt@", "serve llama --precision b",
+                  "profiles show torch", "fit --o", "validate --by g", "nas --space o", "predict --batch 1 res", "generate --kv-cache ''", "convert resnet18 -o ''", "surprise ''", "''"):
+        yield ["completion", "words", "--", words]
+    for name in ("pytorch-eager@reference", "pytorch-eager@framework-tax-gtx-1080-ti", "pytorch-eager@help-pytorch-1.8", "pytorch-eager@nowhere", "pytorch-eager@", "vllm", "tensorrt-llm@reference", "neusight-pytorch-2.1", "neusight-pytorch-2.1@v100-sxm2-32gb",
+                 "neusight-pytorch-2.1@nothing", "neusight-pytorch-2.1@", "torch", "t4", "h100", "t4@reference", "@", "@t4", "data/devices/t4.json"):
+        yield ["profiles", "show", name]
+    for batch in ("1:8:", "1:8:x", "1:8:x1", "1:8:+", "1:8:+3", "2:2:x2", "1:9:x3", "8:1:+1", "1:x2", ":8:x2", "1,1", "1,,2", ",", "1:8:*2", "99999999999999999999", "1:9223372036854775807:x9"):
+        yield ["predict", "alexnet", "--device t4", f"--batch {batch}"]
+    for budget in ("word", "0%", "0", "10", "11", "1001%", "-1", "1e", "5 %", "%"):
+        yield ["headroom", "alexnet", "--device t4", f"--budget {budget}"]
+    for over, batches in (("seq=1:5001:+1", "1"), ("seq=1:2501:+1", "1,2"), ("seq=1:100:+0", "1"), ("seq=4", "1"), ("width=1:4:x2", "1"), ("seq", "1"), ("=1:4:x2", "1")):
+        yield ["explore", "bert", f"--over {over}", f"--device t4,l4 --batch {batches} --html OUT/e.html"]
     for wrong in (["predict"], ["predict", "resnet5"], ["predict", "resnet50"], ["predict", "resnet50", "--device", "t5"], ["predict", "resnet50", "--device t4 --framework pytorch"], ["predict", "bert", "--device t4"],
                   ["predict", "resnet50", "--device t4 --batch 0"], ["predict", "resnet50", "--device t4 --batch 1:8"], ["predict", "resnet50", "--device t4 --batch 8:1:x2"], ["predict", "resnet50", "--device t4 --batch 1:9:+0"],
                   ["predict", "resnet50", "--device t4 --precision fp17"], ["predict", "resnet50", "--device gtx-1080-ti --precision fp8"], ["predict", "resnet50", "--device t4 --cudnn 6"], ["predict", "resnet50", "--device t4 --padding 2"],

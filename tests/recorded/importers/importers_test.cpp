@@ -16,14 +16,12 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/aten/aten_ops.hpp"
-#include "graphs/aten/aten_shapes.hpp"
 #include "graphs/onnx/import_onnx.hpp"
 #include "graphs/vary_batch.hpp"
 #include "src/core/size_checks.hpp"
 #include "tests/fuzz/generated_graph.hpp"
 #include "tests/fuzz/generated_onnx.hpp"
-#include "tests/graphs/onnx/testdata.hpp"
+#include "tests/recorded/importers/imports.hpp"
 #include "tests/recorded/recorded.hpp"
 
 // What importers make of many small inputs: operators with their attributes, shapes, FLOPs and bytes. Shapes alone are
@@ -33,132 +31,6 @@ using namespace ftax;
 using namespace ftax::test;
 
 namespace {
-
-/// What a group of inputs gives in total.
-struct Group {
-    std::size_t inputs = 0, imported = 0, operators = 0;
-    double flops = 0, bytes = 0;
-
-    [[nodiscard]] std::vector<std::string> cells() const {
-        return {fmt::format("n{}", inputs), fmt::format("n{}", imported), fmt::format("n{}", operators), figure(flops),
-                figure(bytes)};
-    }
-};
-
-/// The graph's text and the work of its operators, with 2 for each symbol.
-void add(Digest& digest, const Graph& graph, Group& group) {
-    digest.add(to_text(graph));
-    for (const std::string& warning : graph.warnings) digest.add(warning);
-    ShapeBindings bindings;
-    for (const std::string& symbol : graph.expressions.symbols()) bindings[symbol] = 2;
-    ++group.imported;
-    group.operators += graph.ops.size();
-    const BoundShapes bound = ftax::bind(graph, bindings);
-    for (const Op& op : graph.ops) {
-        const Work work = work_of(graph, op, bound);
-        group.flops += static_cast<double>(work.flops);
-        group.bytes += static_cast<double>(work.read_bytes + work.write_bytes);
-        digest.add(static_cast<double>(work.flops)).add(static_cast<double>(work.read_bytes));
-        digest.add(static_cast<double>(work.write_bytes));
-    }
-    for (const bool guessed : guessed_operators(graph)) digest.add(guessed ? 1.0 : 0.0);
-}
-
-template <class Import>
-void add_import(Digest& digest, Group& group, const Import& import) {
-    ++group.inputs;
-    try {
-        add(digest, import(), group);
-    } catch (const Error& error) {
-        digest.add(static_cast<double>(error.code())).add(error.what());
-    }
-}
-
-std::vector<std::string> words(const std::string& text, char separator) {
-    std::vector<std::string> parts;
-    std::istringstream stream(text);
-    for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-    return parts;
-}
-
-/// A call of tests/oracle/aten_calls.tsv: its arguments as "name=value" words, its outputs as "f32[2,3]" words.
-struct AtenRow {
-    std::string target, arguments, outputs;
-};
-
-TensorId add_tensor(Graph& graph, const std::string& text) {
-    const std::size_t open = text.find('[');
-    Tensor tensor{.name = "t" + std::to_string(graph.tensors.size()), .dtype = *dtype_from_name(text.substr(0, open))};
-    for (const std::string& dim : words(text.substr(open + 1, text.size() - open - 2), ',')) {
-        tensor.shape.push_back(graph.expressions.parse(dim));
-    }
-    graph.tensors.push_back(std::move(tensor));
-    return static_cast<TensorId>(graph.tensors.size() - 1);
-}
-
-AtenArgument argument_of(Graph& graph, const std::string& name, const std::string& value) {
-    AtenArgument argument{name, {}, {}, {}, {}, {}};
-    if (value.front() == '\'') {
-        argument.text = value.substr(1, value.size() - 2);
-    } else if (value.find_first_of(".e") != std::string::npos && value.find('[') == std::string::npos) {
-        argument.number = std::stod(value);
-    } else if (value.find('[') == std::string::npos) {
-        for (const std::string& number : words(value, ',')) {
-            argument.integers.push_back(std::stoll(number));
-            argument.sizes.push_back(graph.expressions.constant(argument.integers.back()));
-        }
-    } else {
-        for (const std::string& tensor : words(value, '+')) argument.tensors.push_back(add_tensor(graph, tensor));
-    }
-    return argument;
-}
-
-/// The call's operators; `without`: the argument that is left out, then with the shapes that its rule infers.
-Graph graph_of(const AtenRow& row, std::size_t without) {
-    Graph graph;
-    graph.name = "call";
-    AtenCall call{.target = row.target, .name = "call"};
-    const std::vector<std::string> arguments = words(row.arguments, ' ');
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        const std::size_t equals = arguments[i].find('=');
-        if (i == without) continue;
-        call.arguments.push_back(argument_of(graph, arguments[i].substr(0, equals), arguments[i].substr(equals + 1)));
-    }
-    for (TensorId t = 0; t < graph.tensors.size(); ++t)
-        graph.inputs.push_back(t), graph.tensors[t].role = TensorRole::input;
-    if (without == std::string::npos) {
-        for (const std::string& output : words(row.outputs, ' ')) {
-            if (output.find('[') == std::string::npos) return graph;
-            call.outputs.push_back(add_tensor(graph, output));
-        }
-    } else {
-        const auto inferred = infer_aten(graph, call);
-        if (!inferred) return graph;
-        for (const AtenOutput& output : *inferred) {
-            graph.tensors.push_back({.name = "o" + std::to_string(graph.tensors.size()),
-                                     .dtype = output.dtype,
-                                     .known_shape = output.known_shape,
-                                     .shape = output.shape});
-            call.outputs.push_back(static_cast<TensorId>(graph.tensors.size() - 1));
-        }
-    }
-    graph.outputs = call.outputs;
-    append_aten(graph, call);
-    return graph;
-}
-
-const std::map<std::string, std::vector<AtenRow>>& aten_rows() {
-    static const auto all = [] {
-        std::map<std::string, std::vector<AtenRow>> result;
-        std::ifstream file(FTAX_SOURCE_DIR "/tests/oracle/aten_calls.tsv");
-        for (std::string line; std::getline(file, line);) {
-            const auto columns = words(line, '\t');
-            result[columns[0]].push_back({columns[0], columns[1], columns[2]});
-        }
-        return result;
-    }();
-    return all;
-}
 
 /// Changes of a model that importers must notice: none, its answers hidden, each attribute left out, each number of an
 /// attribute changed, the last operand of each node left out, each fixed dimension of an input one larger.
@@ -214,23 +86,6 @@ void changed_models(const std::string& bytes, int change, const Visit& visit) {
     }
 }
 
-/// By the first word of their folders' names: "test_conv_with_strides" is of "conv".
-std::map<std::string, std::vector<std::filesystem::path>> models_by_operator() {
-    std::map<std::string, std::vector<std::filesystem::path>> result;
-    for (const auto& path : model_files()) {
-        std::string name = path.parent_path().filename().string();
-        if (name.starts_with("test_")) name.erase(0, 5);
-        result[name.substr(0, name.find('_'))].push_back(path);
-    }
-    return result;
-}
-
-std::string random_bytes(std::mt19937& random, std::size_t count) {
-    std::string bytes(count, '\0');
-    for (char& c : bytes) c = static_cast<char>(random() >> 8);
-    return bytes;
-}
-
 }  // namespace
 
 TEST_CASE("calls of ATen operators, whole and with each argument left out, give the operators that are recorded") {
@@ -238,11 +93,15 @@ TEST_CASE("calls of ATen operators, whole and with each argument left out, give 
         Group group;
         Digest whole, without;
         for (const AtenRow& call : aten_rows().at(row[0])) {
-            add_import(whole, group, [&] { return graph_of(call, std::string::npos); });
+            std::vector<std::string> arguments = words(call.arguments, ' ');
+            add_import(whole, group, [&] { return graph_of(call.target, arguments, call.outputs); });
             Group others;
-            for (std::size_t i = 0; i <= words(call.arguments, ' ').size(); ++i) {
-                add_import(without, others, [&] { return graph_of(call, i); });
+            for (std::size_t i = 0; i < arguments.size(); ++i) {
+                std::vector<std::string> fewer = arguments;
+                fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+                add_import(without, others, [&] { return graph_of(call.target, fewer, {}); });
             }
+            add_import(without, others, [&] { return graph_of(call.target, arguments, {}); });
         }
         std::vector<std::string> cells = group.cells();
         cells.push_back(whole.text(6));
