@@ -3,10 +3,9 @@
 
     quoted_figures.py [--write] [REPOSITORY]
 
-Each entry of quoted_figures.json is a page, a text with {} where figures stand, and the SQL queries whose cells these are;
-each data/ledger/NAME.csv is a table; the file defines views of them. Without --write, a figure that differs or a text that is
-not found once is named, and the exit code is 1; with it the pages are written with the ledgers' figures. docs/accuracy.md
-says which command writes which ledger.
+Each entry of quoted_figures.json is a page, a text with {} where figures stand, and the SQL queries whose cells these are.
+Tables are data/ledger/NAME.csv and `campaign`, of our own measurements; the file defines views. Without --write, a figure that
+differs or a text that is not found once is named, and the exit code is 1; with it the pages are written with the figures.
 """
 
 import csv
@@ -19,10 +18,7 @@ import sys
 
 
 def number(text):
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
-        return text
+    return int(text) if text.isdigit() else float(text) if re.fullmatch(r"-?\d+\.?\d*(e[-+]?\d+)?", text) else text
 
 
 class Mean:
@@ -38,17 +34,21 @@ def ledgers(folder):
     database.create_function("percent", 1, lambda share: f"{100 * share:.1f}")
     database.create_function("whole", 1, lambda share: f"{100 * share:.0f}")
     database.create_aggregate("mean", 1, Mean)
-    tables = {path.stem: list(csv.reader(path.read_text().splitlines())) for path in folder.glob("*.csv")}
-    for name, (header, *rows) in tables.items():
-        database.execute(f"CREATE TABLE {name} ({', '.join(f'[{column}]' for column in header)})")
-        database.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(header))})",
-                             [list(map(number, row)) for row in rows])
+    for path in folder.glob("*.csv"):
+        header, *rows = csv.reader(path.read_text().splitlines())
+        database.execute(f"CREATE TABLE {path.stem} ({', '.join(f'[{column}]' for column in header)})")
+        database.executemany(f"INSERT INTO {path.stem} VALUES ({', '.join('?' * len(header))})", [list(map(number, row)) for row in rows])
+    database.execute("CREATE TABLE campaign (card, part, rows_of, rows, mape, median, p90)")  # data/measurements/CARD/tables.md
+    for path in folder.parent.glob("measurements/*/tables.md"):
+        for part in path.read_text().split("\n## ")[1:]:
+            head = [path.parent.name, part.splitlines()[0].split(":")[0]]
+            rows = [head + [number(cell.strip(" %")) for cell in line.split("|")[1:-1]] for line in part.splitlines() if " % |" in line]
+            database.executemany("INSERT INTO campaign VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
     return database
 
 
 def main():
-    write = "--write" in sys.argv[1:]
-    paths = [a for a in sys.argv[1:] if a != "--write"]
+    write, paths = "--write" in sys.argv[1:], [a for a in sys.argv[1:] if a != "--write"]
     repository = pathlib.Path(paths[0]) if paths else pathlib.Path(__file__).resolve().parents[2]
     quoted = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
     database = ledgers(repository / "data/ledger")
