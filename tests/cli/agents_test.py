@@ -96,6 +96,8 @@ def check_session(ftax):
         Draft202012Validator.check_schema(tool["inputSchema"])
         assert tool["description"] and not {"html", "json", "csv"} & set(tool["inputSchema"]["properties"]), tool
     assert tools["predict"]["inputSchema"]["required"] == ["model", "device"]
+    properties = tools["predict"]["inputSchema"]["properties"]
+    assert "fp16" in properties["precision"]["examples"] and "examples" not in properties["dim"] and properties["strict"]["type"] == "boolean", properties
     for line in lines:
         message = json.loads(line) if line.startswith('{"jsonrpc') and len(line) < 1000 and "\xff" not in line else {}
         if message.get("method") == "tools/call" and message["id"] in range(3, 10):

@@ -22,7 +22,7 @@ FRAMEWORKS = ["pytorch-eager", "torchscript", "torch-compile", "torch-compile-cu
               "tensorrt-onnx", "libtorch", "pytorch-eager@2.1", "torch-compile@2.0"]
 SERVERS = ["vllm@0.11", "vllm", "tensorrt-llm", "sglang", "llama.cpp", "pytorch-eager"]
 PRECISIONS = ["fp32", "tf32", "fp16", "bf16", "amp", "int8", "fp8"]
-COUNTS = {"predict": 120, "crossover": 30, "compare": 60, "explore": 20, "headroom": 40, "generate": 50, "serve": 80, "inspect": 50, "validate": 40, "nas": 30, "convert": 10}
+COUNTS = {"predict": 240, "crossover": 60, "compare": 120, "explore": 40, "headroom": 80, "generate": 150, "serve": 200, "inspect": 150, "validate": 120, "nas": 80, "convert": 20}
 KEPT = {"--json", "--csv", "--html", "--svg", "--trace"}  # forms of results are recorded anyway
 LEFT_OUT = {"--help", "--output", "--predictions", "--models", "--max-nodes", "--max-bytes", "--threads", "--quiet", "--requests"}
 

@@ -109,12 +109,15 @@ void change_attribute(Draw& draw, ::onnx::AttributeProto& a) {
         draw, [&] { return a.ints(at); }, [&](std::int64_t v) { a.set_ints(at, v); });
 }
 
-/// One change of an operand's values, of a node, of an input's shape or of the opset.
-void change_model(Draw& draw, ::onnx::ModelProto& model) {
-    ::onnx::GraphProto& graph = *model.mutable_graph();
+/// One change of an operand's values, of a node, of an input's shape or of the opset, also within bodies of control
+/// flow.
+void change_model(Draw& draw, ::onnx::ModelProto& model, ::onnx::GraphProto& graph) {
     if (graph.node_size() == 0) return;
     ::onnx::NodeProto& node =
         *graph.mutable_node(static_cast<int>(draw.below(static_cast<std::size_t>(graph.node_size()))));
+    for (::onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_g() && draw.one_in(2)) return change_model(draw, model, *attribute.mutable_g());
+    }
     switch (draw.below(8)) {
         case 0:
             return model.mutable_opset_import(0)->set_version(
@@ -131,6 +134,7 @@ void change_model(Draw& draw, ::onnx::ModelProto& model) {
                     static_cast<int>(draw.below(static_cast<std::size_t>(node.attribute_size()))), 1);
             return;
         case 3:
+            if (draw.one_in(3)) return node.add_output("another"), void();
             if (node.output_size() > 1) node.mutable_output()->RemoveLast();
             return;
         case 4:
@@ -247,7 +251,8 @@ TEST_CASE("models of libonnx-testdata with several changes give the operators th
                 REQUIRE(original.ParseFromString(without_answers(path)));
                 for (int i = 0; i < 100; ++i) {
                     ::onnx::ModelProto model = original;
-                    for (std::size_t changes = 1 + draw.below(4); changes > 0; --changes) change_model(draw, model);
+                    for (std::size_t changes = 1 + draw.below(4); changes > 0; --changes)
+                        change_model(draw, model, *model.mutable_graph());
                     add_import(digest, group, [&] {
                         Graph graph = import_onnx(model.SerializeAsString(), "model.onnx", options);
                         if (i % 3 == 0) vary_batch(graph, graph.expressions.symbol("batch"));
