@@ -104,7 +104,8 @@ TEST_CASE("BAD_INPUTS 14, 21: what does not fit names the operator") {
           }) == "net: reshape_0: [batch,6,8,8] and [batch,383] differ in size");
     CHECK(message_of([&] { net.matmul(x, net.weight("w", {"7", "2"})); }).find("net: matmul_0: inner dimensions") == 0);
     CHECK(message_of([&] { net.embedding(x, 10, 4); }) == "net: embedding_0: indices must be integers");
-    CHECK(message_of([&] { net.relu(static_cast<TensorId>(net.graph().tensors.size())); }) == "net: relu_0: an input is not a tensor of this graph");
+    CHECK(message_of([&] { net.relu(static_cast<TensorId>(net.graph().tensors.size())); }) ==
+          "net: relu_0: an input is not a tensor of this graph");
     CHECK(net.graph().ops.empty());
 }
 
