@@ -1,16 +1,22 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "ftax/work.hpp"
 #include "src/cli/bench_session.hpp"
 #include "src/io/csv.hpp"
+#include "tests/approx.hpp"
 #include "tests/calibration/bench/fake_device.hpp"
 #include "tests/cli/command.hpp"
 
@@ -217,6 +223,91 @@ TEST_CASE("BAD_INPUTS 46: an answer that is not JSON is an error, not a crash") 
     CHECK(killed.errors.find("ended by signal 11") != std::string::npos);
     const auto babbled = run_program(measure_command(folder, fake_python(folder, "echo Segmentation fault")));
     CHECK(babbled.exit_code == 5);
+}
+
+TEST_CASE("a calibration's table has the measured rows, and what its profiles predict for them") {
+    const TemporaryFolder folder;
+    const std::string python = fake_python(folder, ":");  // all rows are there: --resume measures nothing
+    // A machine of 50 GFLOP/s and 10 GB/s; in f32 that FLOPs and bytes decide.
+    const auto latency_ms = [](const Work& work) {
+        const auto bytes = static_cast<double>(work.read_bytes + work.write_bytes);
+        return 0.004 + std::max(static_cast<double>(work.flops) / 5e7, bytes / 1e7);
+    };
+    std::string operators = "gpu,framework,precision,op,shape,mode,latency_ms\n";
+    std::map<std::string, int> count;
+    for (const bench::OperatorCase& c : bench::cpu_operators(true)) {
+        const Graph graph = bench::operator_graph(c);
+        operators += fmt::format("cpu,pytorch-eager,fp32,{},{},device_hot,{}\n", c.op, bench::shape_text(c),
+                                 latency_ms(total_work(graph, ftax::bind(graph, {}))));
+        ++count[c.op], ++count["all"];
+    }
+    std::string models = "gpu,framework,version,precision,model,layout,batch,seq,mode,latency_ms\n";
+    std::map<std::pair<std::string, int>, double> measured_ms;
+    for (const char* model : {"bert", "distilbert", "mobilenet_v2", "resnet18", "resnet50", "squeezenet"}) {
+        const Graph graph = ftax::load_graph(model);
+        const bool text = std::string_view(model).ends_with("bert");
+        for (const int batch : {1, 4}) {
+            ShapeBindings bindings{{"batch", batch}};
+            if (text) bindings["seq"] = 128;
+            const double ms = measured_ms[{model, batch}] = latency_ms(total_work(graph, ftax::bind(graph, bindings)));
+            for (const double factor : {1.0, 0.99, 1.01, 3.0}) {
+                models += fmt::format("cpu,pytorch-eager,1,fp32,{},,{},{},end_to_end,{}\n", model, batch,
+                                      text ? "128" : "", factor * ms);
+            }
+        }
+    }
+    std::filesystem::create_directory(folder.file("measured"));  // a row of each four is disturbed
+    folder.write("measured/operators.csv", operators);
+    folder.write("measured/models.csv", models);
+    const std::string calibrate = "calibrate --device cpu --framework pytorch-eager --quick --resume --python '" +
+                                  python + "' -o '" + folder.file("measured") + "'";
+    const auto run = run_program(calibrate);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+    // Each case twice, 0.02 to 0.25 s and 0.05 s before: 20 to 84 s.
+    CHECK_MESSAGE(run.errors.find("operators.csv: 140 cases, 1 to 2 min") != std::string::npos, run.errors);
+    std::istringstream lines(run.output);
+    std::map<std::pair<std::string, int>, std::array<double, 4>> shown;  // measured, predicted, error, host
+    std::map<std::string, int> fitted;
+    double mape = 0, mean_error = 0;
+    std::string command;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string name, unit;
+        int number = 0;
+        words >> name >> number;
+        std::array<double, 4> row{};
+        if (measured_ms.contains({name, number})) {
+            words >> row[0] >> unit >> row[1] >> unit >> row[2] >> unit >> row[3] >> unit;
+            shown[{name, number}] = row;
+            mean_error += std::abs(row[2]) / 12;
+        } else if (count.contains(name)) {
+            fitted[name] = number;
+        } else if (const auto at = line.find("fit: "); at != std::string::npos) {
+            mape = std::stod(line.substr(at + 5));
+        } else if (line.starts_with("ftax predict MODEL")) {
+            command = line.substr(std::string_view("ftax predict MODEL").size());
+        }
+    }
+    CHECK(fitted == count);
+    CHECK(mape == approx(mean_error).epsilon(0.01));
+    CHECK(mape < 20);  // a machine that the fit can describe
+    REQUIRE(shown.size() == 12);
+    for (const auto& [key, row] : shown) {
+        const auto& [model, batch] = key;
+        CAPTURE(model);
+        CAPTURE(batch);
+        CHECK(row[0] == approx(measured_ms[key]).epsilon(1e-3));
+        CHECK(row[1] == approx(row[0] * (1 + row[2] / 100)).epsilon(1e-3));
+        const auto predicted = run_program(
+            fmt::format("predict {}{},4 --json{}", model, command, model.ends_with("bert") ? " --dim seq=128" : ""));
+        REQUIRE_MESSAGE(predicted.exit_code == 0, predicted.errors);
+        const auto json = nlohmann::json::parse(predicted.output);
+        const auto& point = json.at("predictions").at(batch == 1 ? 0 : 1);
+        CHECK(row[1] == approx(1e3 * point.at("latency_s").get<double>()).epsilon(1e-3));
+        CHECK(row[3] == approx(1e3 * point.at("host_s").get<double>()).epsilon(0.02));
+    }
+    CHECK(run_program(calibrate + fmt::format(" --max-mape {}", mape + 0.1)).exit_code == 0);
+    CHECK(run_program(calibrate + fmt::format(" --max-mape {}", mape - 0.1)).exit_code == 1);
 }
 
 TEST_CASE("Ctrl-C reaches the process that measures, which keeps what is complete") {
