@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <random>
 #include <string>
 
@@ -83,6 +84,46 @@ std::string changed_value(Draw& draw, const std::string& value) {
     }
     return fmt::format("{}", fmt::join(parts, tensors ? "+" : ","));
 }
+
+/// Predictions, or how they are refused.
+class Costs {
+  public:
+    void add(const std::function<void()>& predict) {
+        try {
+            predict();
+        } catch (const Error& error) {
+            digest_.add(error.what());
+        }
+    }
+    void add(Predictor& predictor, const ShapeBindings& sizes) {
+        const Explanation e = predictor.explain(sizes);
+        sum_s_ += e.prediction.latency_s;
+        digest_.add(e.prediction.low_s).add(e.prediction.high_s).add(e.prediction.power_w);
+        digest_.add(predictor.memory(sizes).capacity_bytes);
+        for (const OpPrediction& launch : e.launches)
+            digest_.add(launch.host_s).add(launch.device_s).add(static_cast<double>(launch.kernels));
+        for (const auto& kernels : e.kernels) {
+            for (const KernelDetail& kernel : kernels) digest_.add(kernel.name).add(kernel.path);
+        }
+        for (const std::string& warning : e.prediction.warnings) digest_.add(warning);
+    }
+    [[nodiscard]] std::string text() const { return fmt::format("{:.4g}/{}", sum_s_, digest_.text(4)); }
+
+  private:
+    Digest digest_;
+    double sum_s_ = 0;
+};
+
+/// What a configuration may say of the formats of its weights.
+const std::vector<std::string> quantizations{
+    "",
+    "",
+    R"({"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"})",
+    R"({"quant_method": "fp8", "activation_scheme": "static"})",
+    R"({"quant_method": "awq", "bits": 4, "group_size": 64})",
+    R"({"quant_method": "gptq", "bits": 8, "group_size": 128, "desc_act": true})",
+    R"({"quant_method": "mxfp4"})",
+    R"({"quant_method": "fbgemm_fp8"})"};
 
 void change_number(Draw& draw, auto get, auto set) {
     const std::int64_t value = get();
@@ -276,10 +317,7 @@ TEST_CASE("JSON files with several fields changed are read as recorded") {
             ordered_json document;
             std::string reader = row[0];
             if (reader == "family") {
-                document = ordered_json::parse(read_source_file("tests/recorded/files/family.json"));
-                const auto fields = ordered_json::parse(read_source_file("tests/recorded/files/family_fields.json"));
-                if (fields.contains(row[1])) document.update(fields[row[1]]);
-                document["model_type"] = row[1];
+                document = family_document(row[1]);
                 reader = "config";
             } else {
                 document = ordered_json::parse(read_source_file(row[1]));
@@ -329,31 +367,61 @@ TEST_CASE("random graphs on random cards with random options cost what is record
         "mixed_predictions.tsv", 1,
         [](std::span<const std::string> row) {
             Draw draw(row[0]);
-            Digest result;
-            double sum_s = 0;
+            Costs costs;
             for (int i = 0; i < 100; ++i) {
                 const std::string bytes = random_bytes(draw.engine(), 150 + draw.below(300));
                 fuzz::Choices choices(bytes);
-                try {
+                costs.add([&] {
                     const fuzz::PredictedGraph drawn = fuzz::generate_prediction(choices);
                     Predictor predictor(drawn.graph, *drawn.device, *drawn.framework, drawn.options);
-                    const Explanation e = predictor.explain(drawn.sizes);
-                    sum_s += e.prediction.latency_s;
-                    result.add(e.prediction.low_s)
-                        .add(e.prediction.high_s)
-                        .add(e.prediction.power_w)
-                        .add(predictor.memory(drawn.sizes).capacity_bytes);
-                    for (const OpPrediction& launch : e.launches)
-                        result.add(launch.host_s).add(launch.device_s).add(static_cast<double>(launch.kernels));
-                    for (const auto& kernels : e.kernels) {
-                        for (const KernelDetail& kernel : kernels) result.add(kernel.name).add(kernel.path);
-                    }
-                    for (const std::string& warning : e.prediction.warnings) result.add(warning);
-                } catch (const Error& error) {
-                    result.add(error.what());
-                }
+                    costs.add(predictor, drawn.sizes);
+                });
             }
-            return std::vector<std::string>{fmt::format("{:.4g}/{}", sum_s, result.text(4))};
+            return std::vector<std::string>{costs.text()};
+        },
+        1e-6, 9);
+}
+
+TEST_CASE("language models of any family, quantized and split at random, cost what is recorded under random engines") {
+    check_recorded(
+        "mixed_engines.tsv", 1,
+        [](std::span<const std::string> row) {
+            Draw draw(row[0]);
+            Costs costs;
+            for (int i = 0; i < 100; ++i) {
+                costs.add([&] {
+                    ordered_json config = family_document(
+                        split(draw.of(std::span(lines_of("tests/recorded/families.tsv")).subspan(1)), '\t')[0]);
+                    for (const char* field : {"num_experts", "hidden_size", "head_dim", "sliding_window"}) {
+                        if (config.contains(field) && draw.one_in(3)) config[field] = 8 << draw.below(6);
+                    }
+                    if (const std::string format = draw.of(quantizations); !format.empty())
+                        config["quantization_config"] = ordered_json::parse(format);
+                    ImportOptions import{.last_layers = static_cast<int>(draw.below(3))};
+                    import.tensor_parallel = 1 << draw.below(3);
+                    import.data_parallel = 1 << draw.below(2);
+                    import.expert_parallel = draw.one_in(2) ? import.tensor_parallel * import.data_parallel : 1;
+                    import.cache.kind =
+                        draw.of(std::array{CacheKind::paged, CacheKind::paged, CacheKind::fixed, CacheKind::dynamic});
+                    if (draw.one_in(3)) import.cache.type = draw.of(std::array{DType::f8e4m3, DType::i8});
+                    const Graph graph = import_config(config.dump(), "f.json", "f", import);
+                    PredictOptions options;
+                    options.precision = draw.of(std::array{Precision::bf16, Precision::fp16, Precision::fp8,
+                                                           Precision::w4a16, Precision::int8});
+                    options.libraries.engine = draw.of(std::array{1, 2, 3, 5, 8, 11, 11, 12, 14});
+                    ShapeBindings sizes;
+                    for (const std::string& symbol : graph.expressions.symbols())
+                        sizes[symbol] = draw.of(std::array{1, 1, 3, 64, 300, 9000});
+                    const char* framework =
+                        draw.of(std::array{"vllm", "vllm", "sglang", "tensorrt-llm", "pytorch-eager", "torch-compile"});
+                    Predictor predictor(graph,
+                                        device_profile(draw.of(std::array{"h100-sxm5-80gb", "h200-sxm-141gb", "b200",
+                                                                          "a100-sxm4-80gb", "l40s", "t4"})),
+                                        framework_profile(framework), options);
+                    costs.add(predictor, sizes);
+                });
+            }
+            return std::vector<std::string>{costs.text()};
         },
         1e-6, 9);
 }

@@ -258,9 +258,17 @@ const std::vector<std::string>& lines_of(const std::string& path) {
     return lines;
 }
 
-std::vector<std::string> split(const std::string& line) {
+nlohmann::ordered_json family_document(const std::string& model_type) {
+    auto document = nlohmann::ordered_json::parse(read_source_file("tests/recorded/files/family.json"));
+    document["model_type"] = model_type;
+    const auto fields = nlohmann::ordered_json::parse(read_source_file("tests/recorded/files/family_fields.json"));
+    if (fields.contains(model_type)) document.update(fields[model_type]);
+    return document;
+}
+
+std::vector<std::string> split(const std::string& line, char separator) {
     std::vector<std::string> cells{""};
-    for (const char c : line) c == ',' ? void(cells.emplace_back()) : void(cells.back() += c);
+    for (const char c : line) c == separator ? void(cells.emplace_back()) : void(cells.back() += c);
     return cells;
 }
 

@@ -20,6 +20,9 @@ namespace ftax::test {
 /// By name: "config", "device", "stack", ...
 [[nodiscard]] const std::map<std::string, std::function<std::string(const std::string&)>>& readers();
 
+/// A configuration of a family of language models.
+[[nodiscard]] nlohmann::ordered_json family_document(const std::string& model_type);
+
 /// Of what a reader gives, or of how it refuses.
 [[nodiscard]] std::string digest(const std::function<std::string()>& read_it);
 
@@ -32,6 +35,6 @@ void places_of(const nlohmann::ordered_json& value, const nlohmann::ordered_json
 
 /// The lines of a file of the repository; and the cells of one of a table without quotes.
 [[nodiscard]] const std::vector<std::string>& lines_of(const std::string& path);
-[[nodiscard]] std::vector<std::string> split(const std::string& line);
+[[nodiscard]] std::vector<std::string> split(const std::string& line, char separator = ',');
 
 }  // namespace ftax::test

@@ -6,12 +6,9 @@
 #include <zip.h>
 
 #include <array>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -19,7 +16,6 @@
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
 #include "ftax/expression.hpp"
-#include "ftax/graph_builder.hpp"
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
 #include "ftax/predict.hpp"
@@ -29,15 +25,8 @@
 #include "graphs/onnx/import_onnx.hpp"
 #include "graphs/vary_batch.hpp"
 #include "src/core/size_checks.hpp"
-#include "src/io/device_file.hpp"
-#include "src/io/kineto_trace.hpp"
-#include "src/io/measurement_file.hpp"
-#include "src/io/profile_file.hpp"
-#include "src/io/stack_file.hpp"
-#include "src/io/uncertainty_file.hpp"
 #include "tests/fuzz/generated_onnx.hpp"
 #include "tests/fuzz/targets.hpp"
-#include "tests/graphs/pt2/archives.hpp"
 #include "tests/recorded/recorded.hpp"
 
 // Every field of every kind of file, left out and given another value: what the readers make of it, or how they refuse
@@ -291,10 +280,7 @@ TEST_CASE("random architectures of each search space are the graphs that are rec
 
 TEST_CASE("a configuration of each family gives the graph that is recorded, whole and with each field left out") {
     check_recorded("families.tsv", 1, [](std::span<const std::string> row) {
-        ordered_json config = ordered_json::parse(read_source_file("tests/recorded/files/family.json"));
-        config["model_type"] = row[0];
-        const auto fields = ordered_json::parse(read_source_file("tests/recorded/files/family_fields.json"));
-        if (fields.contains(row[0])) config.update(fields[row[0]]);
+        const ordered_json config = family_document(row[0]);
         std::vector<std::string> cells;
         for (const char* options : {"", "tp2 paged", "static"}) {
             const auto import = [&](const ordered_json& document) {
