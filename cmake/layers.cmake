@@ -21,7 +21,6 @@ function(ftax_layer name)
     cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;LINK;PRIVATE_LINK;ALONE")
     add_library(${name} STATIC ${layer_SOURCES})
     if(FTAX_UNITY)
-        set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
         set_source_files_properties(${layer_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
         # GCC takes sources that another includes for headers, and warns of classes there that hold types of one source.
         target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
@@ -183,6 +182,7 @@ ftax_sources(report_sources
         validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_profiles ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+target_compile_options(ftax_report PRIVATE ${FTAX_QUICK_BUILD})
 target_precompile_headers(ftax_report PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
 
 # Everything a program that predicts needs, under one name: find_package(ftax), link ftax::ftax.

@@ -264,7 +264,7 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
 ErrorSummary summarize(std::string group, const std::vector<double>& log_errors) {
     ErrorSummary summary{.group = std::move(group), .rows = log_errors.size()};
     if (log_errors.empty()) return summary;
-    summary.bias = std::expm1(upper_median(log_errors));
+    summary.bias = upper_median(log_errors);
     std::vector<double> errors;
     for (const double e : log_errors) errors.push_back(std::abs(std::expm1(e)));
     std::ranges::sort(errors);

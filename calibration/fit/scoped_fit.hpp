@@ -22,7 +22,7 @@ struct ErrorSummary {
     std::string group{};  ///< a device's slug, or a region of shapes
     std::size_t rows = 0;
     double mean = 0, median = 0, p90 = 0;
-    double bias = 0;  ///< median of predicted / measured, less 1
+    double bias = 0;  ///< median of log(predicted / measured)
 };
 
 /// Summarises log(predicted / measured).

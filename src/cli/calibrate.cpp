@@ -146,7 +146,7 @@ std::string fit_table(const fit::FitReport& fitted) {
                    {fmt::format("{:.1f} %", 100 * e.mean)},
                    {fmt::format("{:.1f} %", 100 * e.median)},
                    {fmt::format("{:.1f} %", 100 * e.p90)},
-                   {fmt::format("{:+.1f} %", 100 * e.bias)}});
+                   {fmt::format("{:+.1f} %", 100 * std::expm1(e.bias))}});
     }
     return table.print(report::standard_output_style());
 }
@@ -232,7 +232,6 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     }
     write_file(session.path("profile.json"), to_text(gpu.profile));
     write_file(session.path("framework.json"), to_text(host.profile));
-    const bool converged = gpu.report.converged && host.report.converged;
     write_standard_output(
         fmt::format("{} under {}, {}\n\nDevice time; {:.1f} % on operators left out\n{}\nHost time; {:.1f} % on "
                     "operators left out\n{}{}\n{}\n"
@@ -240,9 +239,9 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
                     "ftax predict MODEL --device {} --profile {} --framework {} --framework-profile {} --batch 1\n",
                     session.spec().name, framework, arguments.bench.precision, 100 * left_out_errors(gpu.report).mean,
                     fit_table(gpu.report), 100 * left_out_errors(host.report).mean, fit_table(host.report),
-                    converged ? "" : "a fit did not converge\n", proof.table, 100 * proof.mape, 100 * proof.blind_mape,
-                    strays ? "; intervals widened for it" : "", session.spec().slug, session.path("profile.json"),
-                    framework, session.path("framework.json")));
+                    gpu.report.converged && host.report.converged ? "" : "a fit did not converge\n", proof.table,
+                    100 * proof.mape, 100 * proof.blind_mape, strays ? "; intervals widened for it" : "",
+                    session.spec().slug, session.path("profile.json"), framework, session.path("framework.json")));
     return gate(100 * proof.mape, arguments.max_mape_percent);
 }
 

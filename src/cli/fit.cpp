@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <string_view>
 
@@ -73,7 +74,7 @@ void print_report(const fit::FitReport& report) {
                    100 * fold.mean);
         for (const fit::ErrorSummary& g : fold.groups) {
             fmt::print(notices(), "    {:<28} n {:>6}  mean {:5.1f}  median {:5.1f}  P90 {:5.1f}  bias {:+5.1f} %\n",
-                       g.group, g.rows, 100 * g.mean, 100 * g.median, 100 * g.p90, 100 * g.bias);
+                       g.group, g.rows, 100 * g.mean, 100 * g.median, 100 * g.p90, 100 * std::expm1(g.bias));
         }
     }
 }

@@ -39,7 +39,7 @@ int list_operators(const BenchArguments& arguments, bench::Mode mode) {
 int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
     if (arguments.list) return list_operators(arguments.bench, mode);
     BenchArguments bench = arguments.bench;
-    if (bench.quick) bench.dispatch_processes = 3;
+    if (bench.quick) bench.dispatch_processes = bench.device == "cpu" ? 1 : 3;  // a CPU: a dry run
     BenchSession session(bench);
     session.measure_runtime();
     return session.measure_operators(operators_for(bench, mode, session.spec().sms), mode) ? 0 : interrupted;
