@@ -293,7 +293,8 @@ TEST_CASE("a calibration's table has the measured rows, and what its profiles pr
     CHECK(mape < 20);  // a machine that the fit can describe
     REQUIRE(shown.size() == 12);
     for (const auto& [key, row] : shown) {
-        const auto& [model, batch] = key;
+        const std::string& model = key.first;
+        const int batch = key.second;
         CAPTURE(model);
         CAPTURE(batch);
         CHECK(row[0] == approx(measured_ms[key]).epsilon(1e-3));
