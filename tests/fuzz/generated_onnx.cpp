@@ -27,8 +27,8 @@ constexpr std::array<std::int64_t, 16> numbers{0,
                                                std::int64_t{1} << 62,
                                                std::numeric_limits<std::int64_t>::max(),
                                                std::numeric_limits<std::int64_t>::min()};
-constexpr std::array<std::string_view, 12> dimensions{"1",   "2",       "3", "4",  "8", "batch",
-                                                      "seq", "2*batch", "?", "-1", "0", "16"};
+constexpr std::array<std::string_view, 12> model_dimensions{"1",   "2",       "3", "4",  "8", "batch",
+                                                            "seq", "2*batch", "?", "-1", "0", "16"};
 constexpr std::array<std::string_view, 58> attributes{"axis",
                                                       "axes",
                                                       "keepdims",
@@ -107,9 +107,9 @@ void put(std::string& out, int field, std::string_view bytes) {
     out.append(bytes);
 }
 
-class Generator {
+class ModelGenerator {
   public:
-    explicit Generator(Choices& choices) : choices_(choices) {}
+    explicit ModelGenerator(Choices& choices) : choices_(choices) {}
 
     std::string run() {
         for (int i = 0; i < 3; ++i) put(graph_, 11, input("x" + std::to_string(i)));
@@ -134,7 +134,7 @@ class Generator {
     std::string input(const std::string& name) {
         std::string shape, tensor, type, value;
         for (std::size_t i = choices_.below(6); i > 0; --i) {
-            const std::string_view dim = choices_.of(dimensions);
+            const std::string_view dim = choices_.of(model_dimensions);
             std::string proto;
             if (dim == "-1" || (dim[0] >= '0' && dim[0] <= '9' && dim.find('*') == dim.npos)) {
                 put(proto, 1, std::stoll(std::string(dim)));
@@ -221,7 +221,7 @@ class Generator {
 }  // namespace
 
 std::string generate_onnx(Choices& choices) {
-    return Generator(choices).run();
+    return ModelGenerator(choices).run();
 }
 
 }  // namespace ftax::fuzz
