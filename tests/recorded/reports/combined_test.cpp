@@ -9,8 +9,3 @@ TEST_CASE("random combinations of options give what is recorded") {
     check_recorded(
         "combined.tsv", 1, [](std::span<const std::string> row) { return outcome(row[0]); }, 1e-6, 9);
 }
-
-TEST_CASE("every option of every verb, with values that hold and that do not, gives what is recorded") {
-    check_recorded(
-        "options.tsv", 1, [](std::span<const std::string> row) { return outcome(row[0]); }, 1e-6, 9);
-}
