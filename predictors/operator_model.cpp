@@ -84,9 +84,8 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     if (precision.quantizes_weights()) shape.operands = row.precision;
     if (row.weights) {  // bytes touched between two uses of a copy
         const double weight_bytes =
-            precision.quantizes_weights() ? precision.weight_bytes() : static_cast<double>(shape.element_bytes);
-        shape.weight_reuse_bytes = static_cast<double>(*row.weights) * weight_bytes * static_cast<double>(shape.n) *
-                                   static_cast<double>(shape.k);
+            precision.quantizes_weights() ? precision.weight_bytes() : real(shape.element_bytes);
+        shape.weight_reuse_bytes = real(*row.weights) * weight_bytes * real(shape.n) * real(shape.k);
     }
     shape.older_library = row.library == "sarathi";  // cuBLAS of 2023
     const bool without_lt = dimension(row, "bias") == 0 || is_without_lt(row.kernel);
@@ -287,8 +286,8 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
         if (!operator_index(row.op)) return std::nullopt;  // no measured host time
         result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
         const bool counted = row.op == "conv" && row.order;
-        result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
-                                                             host_.conv_slope_s, host_.conv_curvature_s)
+        result.host_s = host_.scale * (counted ? conv_host_s(real(*row.order), host_.conv_start_s, host_.conv_slope_s,
+                                                             host_.conv_curvature_s)
                                                : host_.dispatch_s[*operator_index(row.op)]);
         result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
         if (counted) width = host_.product_spread;  // given the host time, its spread is that of a matrix product

@@ -35,7 +35,7 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels& models, M
     double least_s = std::numeric_limits<double>::infinity();
     std::string_view next;
     for (const GemmCandidate& candidate : candidates) {
-        if (candidate.tile.name == plan.tile.name || static_cast<double>(s.m) > candidate.most_rows) continue;
+        if (candidate.tile.name == plan.tile.name || real(s.m) > candidate.most_rows) continue;
         for (const double split_k : {1.0, plan.split_k}) {
             const kernels::gemm::Choice other{&candidate.tile, split_k};
             const double seconds = tensor ? kernels::tensor_gemm::plan_choice(
@@ -97,9 +97,8 @@ std::string reason_of(const kernels::QuantizeShape&, const KernelModels&, MathPa
 std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels& models, MathPath path,
                       const KernelPlan&) {
     const auto& rates = models.at(path);
-    const double touched = kernels::mixture::touched_experts(
-        static_cast<double>(s.rows) / static_cast<double>(s.per_token), static_cast<double>(s.per_token),
-        static_cast<double>(s.experts), kernels::mixture::spread_of_texts);
+    const double touched = kernels::mixture::touched_experts(real(s.rows) / real(s.per_token), real(s.per_token),
+                                                             real(s.experts), kernels::mixture::spread_of_texts);
     return kernels::tensor_gemm::runs_on_tensor_cores(rates)
                ? fmt::format("{:.0f} of {} experts have rows", touched, s.experts)
                : "a batch of equal products, one per expert";
@@ -113,39 +112,33 @@ std::string reason_of(const kernels::RecurrentShape&, const KernelModels&, MathP
 
 double bytes_of(const kernels::QuantizeShape& s) {
     const PrecisionSpec& precision = precision_spec(s.operands);
-    return static_cast<double>(s.rows) * static_cast<double>(s.columns) *
-           (bits_of(precision.storage) / 8.0 + precision.activation_bytes());
+    return real(s.rows) * real(s.columns) * (bits_of(precision.storage) / 8.0 + precision.activation_bytes());
 }
 double bytes_of(const kernels::GroupedGemmShape& s) {
     const PrecisionSpec& precision = precision_spec(s.operands);
     const bool narrow = precision.quantizes_weights();
-    const auto rows = static_cast<double>(s.rows), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+    const auto rows = real(s.rows), n = real(s.n), k = real(s.k);
     return rows * (k * (narrow ? precision.activation_bytes() : s.element_bytes) + n * s.element_bytes) +
-           static_cast<double>(s.experts) * n * k * (narrow ? precision.weight_bytes() : s.element_bytes);
+           real(s.experts) * n * k * (narrow ? precision.weight_bytes() : s.element_bytes);
 }
 double bytes_of(const kernels::MixtureShape& s) {
     const PrecisionSpec& precision = precision_spec(s.operands);
     const double weight = precision.quantizes_weights() ? precision.weight_bytes() : s.element_bytes;
-    return 2.0 * static_cast<double>(s.tokens) * static_cast<double>(s.hidden) * s.element_bytes +
-           (s.gated ? 3 : 2) * static_cast<double>(s.experts) * static_cast<double>(s.width) *
-               static_cast<double>(s.hidden) * weight;
+    return 2.0 * real(s.tokens) * real(s.hidden) * s.element_bytes +
+           (s.gated ? 3 : 2) * real(s.experts) * real(s.width) * real(s.hidden) * weight;
 }
 double bytes_of(const kernels::RecurrentShape& s) {
-    return s.element_bytes *
-           (static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden) +
-            static_cast<double>(s.steps) * static_cast<double>(s.batch) * static_cast<double>(s.gates + 1) *
-                static_cast<double>(s.hidden));
+    return s.element_bytes * (real(s.gates) * real(s.hidden) * real(s.hidden) +
+                              real(s.steps) * real(s.batch) * real(s.gates + 1) * real(s.hidden));
 }
 double bytes_of(const kernels::GemmShape& s) {
     const PrecisionSpec& precision = precision_spec(s.operands);
     if (precision.quantizes_weights()) {
-        const auto rows = static_cast<double>(s.m), columns = static_cast<double>(s.n),
-                   depth = static_cast<double>(s.k);
+        const auto rows = real(s.m), columns = real(s.n), depth = real(s.k);
         return rows * (depth * precision.activation_bytes() + columns * s.element_bytes) +
                depth * columns * precision.weight_bytes();
     }
-    const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
-               k = static_cast<double>(s.k);
+    const auto batch = real(s.batch), m = real(s.m), n = real(s.n), k = real(s.k);
     return s.element_bytes * (batch * m * (k + n) + (s.linear ? 1 : batch) * k * n);
 }
 double bytes_of(const kernels::ConvShape& s) {
@@ -153,7 +146,7 @@ double bytes_of(const kernels::ConvShape& s) {
     return counts.in_bytes + counts.out_bytes + counts.weight_bytes;
 }
 double bytes_of(const kernels::MemoryShape& s) {
-    return static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes);
+    return real(s.read_bytes) + real(s.write_bytes);
 }
 double bytes_of(const kernels::AttentionShape& s) {
     return s.element_bytes * kernels::attention::elements(s);

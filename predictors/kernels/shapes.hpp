@@ -1,11 +1,21 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <variant>
 
 #include "ftax/precision.hpp"
 #include "ftax/types.hpp"
+
+namespace ftax {
+
+/// Converts a count for formulas, which are in real numbers.
+[[nodiscard]] constexpr double real(std::integral auto count) {
+    return static_cast<double>(count);
+}
+
+}  // namespace ftax
 
 /// Inputs of the kernel models: plain numbers that describe an operator for one binding of the graph's symbols.
 namespace ftax::kernels {
@@ -192,56 +202,49 @@ struct RecurrentShape {
 
 /// Returns the operations implied by the shape, regardless of the kernel; a multiply-add counts as two.
 [[nodiscard]] inline double flops(const GemmShape& s) {
-    return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
-           static_cast<double>(s.k);
+    return 2.0 * real(s.batch) * real(s.m) * real(s.n) * real(s.k);
 }
 [[nodiscard]] inline double flops(const ConvShape& s) {
-    const double filters = static_cast<double>(s.in_channels) / static_cast<double>(s.groups) *
-                           static_cast<double>(s.kernel_d) * static_cast<double>(s.kernel_h) *
-                           static_cast<double>(s.kernel_w) * static_cast<double>(s.out_channels);
+    const double filters = real(s.in_channels) / real(s.groups) * real(s.kernel_d) * real(s.kernel_h) *
+                           real(s.kernel_w) * real(s.out_channels);
     // Transposed convolutions are counted per input pixel, others per output pixel.
-    const double pixels =
-        s.transposed
-            ? static_cast<double>(s.in_depth) * static_cast<double>(s.in_height) * static_cast<double>(s.in_width)
-            : static_cast<double>(s.out_depth) * static_cast<double>(s.out_height) * static_cast<double>(s.out_width);
-    return 2.0 * static_cast<double>(s.batch) * pixels * filters;
+    const double pixels = s.transposed ? real(s.in_depth) * real(s.in_height) * real(s.in_width)
+                                       : real(s.out_depth) * real(s.out_height) * real(s.out_width);
+    return 2.0 * real(s.batch) * pixels * filters;
 }
 [[nodiscard]] inline double flops(const MemoryShape& s) {
-    return static_cast<double>(s.elements);
+    return real(s.elements);
 }
 /// Returns the cached elements per token and key head.
 [[nodiscard]] inline double cached_elements(const AttentionShape& s) {
-    return static_cast<double>(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
+    return real(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
 }
 /// Returns the largest number of keys that `queries` adjacent queries attend to together.
 [[nodiscard]] inline double most_keys(const AttentionShape& s, double queries) {
-    const auto keys = static_cast<double>(s.kv_length);
-    return s.window > 0 ? std::min(keys, static_cast<double>(s.window) + queries - 1) : keys;
+    const auto keys = real(s.kv_length);
+    return s.window > 0 ? std::min(keys, real(s.window) + queries - 1) : keys;
 }
 /// Returns the operations of both products; a causal mask halves those of the new tokens, a window limits them to its
 /// keys.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
-    const auto queries = static_cast<double>(s.q_length);
-    const double seen = std::min(static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0), most_keys(s, 1));
-    const double scores = static_cast<double>(s.batch) * queries * seen +
-                          static_cast<double>(s.decodes) * static_cast<double>(s.decode_length);
-    return 4 * scores * static_cast<double>(s.heads) * static_cast<double>(s.head_dim);
+    const auto queries = real(s.q_length);
+    const double seen = std::min(real(s.kv_length) - (s.causal ? queries / 2 : 0), most_keys(s, 1));
+    const double scores = real(s.batch) * queries * seen + real(s.decodes) * real(s.decode_length);
+    return 4 * scores * real(s.heads) * real(s.head_dim);
 }
 
 [[nodiscard]] inline double flops(const QuantizeShape& s) {
-    return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.columns);
+    return 2.0 * real(s.rows) * real(s.columns);
 }
 [[nodiscard]] inline double flops(const GroupedGemmShape& s) {
-    return 2.0 * std::max(static_cast<double>(s.rows), s.padded) * static_cast<double>(s.n) * static_cast<double>(s.k);
+    return 2.0 * std::max(real(s.rows), s.padded) * real(s.n) * real(s.k);
 }
 [[nodiscard]] inline double flops(const MixtureShape& s) {
-    return (s.gated ? 6.0 : 4.0) * static_cast<double>(s.tokens) * static_cast<double>(s.per_token) *
-           static_cast<double>(s.hidden) * static_cast<double>(s.width);
+    return (s.gated ? 6.0 : 4.0) * real(s.tokens) * real(s.per_token) * real(s.hidden) * real(s.width);
 }
 
 [[nodiscard]] inline double flops(const RecurrentShape& s) {
-    return 2.0 * static_cast<double>(s.steps) * static_cast<double>(s.batch) * static_cast<double>(s.gates) *
-           static_cast<double>(s.hidden) * static_cast<double>(s.hidden);
+    return 2.0 * real(s.steps) * real(s.batch) * real(s.gates) * real(s.hidden) * real(s.hidden);
 }
 
 }  // namespace ftax::kernels
