@@ -104,7 +104,7 @@ ftax_sources(predictors_sources
         rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp
         rewrite_quantization.cpp rewrite_serving.cpp type_assignment.cpp
     predictors/kernels/
-        device_model.cpp kernel_detail.cpp kernel_factor.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
+        device_model.cpp kernel_detail.cpp kernel_models.cpp profile_parameters.cpp
     predictors/host/
         host_costs.cpp
     predictors/timeline/

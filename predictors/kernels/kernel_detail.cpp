@@ -1,5 +1,3 @@
-#include "predictors/kernels/kernel_detail.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "ftax/precision.hpp"
 #include "ftax/types.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 
 namespace ftax {
 namespace {
@@ -83,17 +82,6 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, M
     return reason;
 }
 
-std::string reason_of(const kernels::MemoryShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "traffic and work of the multiprocessors";
-}
-
-std::string reason_of(const kernels::AttentionShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "as the graph asks";
-}
-
-std::string reason_of(const kernels::QuantizeShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "the product takes narrower operands than the activations are";
-}
 std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels& models, MathPath path,
                       const KernelPlan&) {
     const auto& rates = models.at(path);
@@ -103,11 +91,14 @@ std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels& mo
                ? fmt::format("{:.0f} of {} experts have rows", touched, s.experts)
                : "a batch of equal products, one per expert";
 }
-std::string reason_of(const kernels::MixtureShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "routing, two grouped products and a sum";
-}
-std::string reason_of(const kernels::RecurrentShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "the weights of a small state stay on the chip";
+/// The other kernels leave no choice.
+template <class Shape>
+std::string reason_of(const Shape&, const KernelModels&, MathPath, const KernelPlan&) {
+    if (std::is_same_v<Shape, kernels::MemoryShape>) return "traffic and work of the multiprocessors";
+    if (std::is_same_v<Shape, kernels::AttentionShape>) return "as the graph asks";
+    if (std::is_same_v<Shape, kernels::MixtureShape>) return "routing, two grouped products and a sum";
+    if (std::is_same_v<Shape, kernels::RecurrentShape>) return "the weights of a small state stay on the chip";
+    return "the product takes narrower operands than the activations are";
 }
 
 double bytes_of(const kernels::QuantizeShape& s) {

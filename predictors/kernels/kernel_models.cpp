@@ -8,6 +8,44 @@
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
+namespace {
+
+Factor factor_of(const kernels::ConvShape& shape, bool on_tensor_cores) {
+    const std::int64_t widest = std::max({shape.kernel_d, shape.kernel_h, shape.kernel_w});
+    if (shape.groups > 1) {
+        if (shape.in_channels > shape.groups) return Factor::conv_grouped;
+        return widest > 3 ? Factor::conv_depthwise_wide : Factor::conv_depthwise;
+    }
+    if (widest == 1) return on_tensor_cores ? Factor::conv_pointwise_tensor : Factor::conv_pointwise;
+    return on_tensor_cores ? Factor::conv_spatial_tensor : Factor::conv_spatial;
+}
+
+Factor factor_of(kernels::MemoryClass cls) {
+    switch (cls) {
+        case kernels::MemoryClass::pool:
+            return Factor::pool;
+        case kernels::MemoryClass::softmax:
+        case kernels::MemoryClass::layer_norm:
+        case kernels::MemoryClass::batch_norm:
+        case kernels::MemoryClass::group_norm:
+            return Factor::normalization;
+        default:
+            return Factor::elementwise;
+    }
+}
+
+}  // namespace
+
+Factor factor_of(const KernelShape& shape, MathPath path) {
+    const bool on_tensor_cores = kernels::is_tensor(path);
+    if (const auto* conv = std::get_if<kernels::ConvShape>(&shape)) return factor_of(*conv, on_tensor_cores);
+    if (const auto* memory = std::get_if<kernels::MemoryShape>(&shape)) return factor_of(memory->cls);
+    if (std::holds_alternative<kernels::AttentionShape>(shape)) return Factor::attention;
+    if (std::holds_alternative<kernels::QuantizeShape>(shape)) return Factor::elementwise;
+    if (std::holds_alternative<kernels::RecurrentShape>(shape)) return Factor::gemm;
+    const bool mixture = std::holds_alternative<kernels::MixtureShape>(shape);
+    return on_tensor_cores || mixture ? Factor::gemm_tensor : Factor::gemm;
+}
 
 KernelParameters kernel_parameters(const DeviceProfile& profile) {
     KernelParameters parameters;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 #include "ftax/device.hpp"
+#include "ftax/factors.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/attention.hpp"
 #include "predictors/kernels/conv.hpp"
@@ -146,5 +146,12 @@ struct KernelModels {
 /// Resolves the parameters of a device profile; parameters that it does not set keep their initial values. Throws
 /// Error{profile} for an unknown name or a value outside the declared bounds.
 [[nodiscard]] KernelParameters kernel_parameters(const DeviceProfile& profile);
+
+/// Returns the class of a kernel, whose factor an anchor fits.
+[[nodiscard]] Factor factor_of(const KernelShape& shape, MathPath path);
+
+/// Returns details of a kernel's time: the choice, its alternatives and its position in the roofline. Slower than
+/// KernelModels::plan, on which it is based.
+[[nodiscard]] KernelDetail kernel_detail(const KernelModels& models, const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "predictors/kernels/all_reduce.hpp"
-#include "predictors/kernels/kernel_factor.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
 
