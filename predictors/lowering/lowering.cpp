@@ -11,6 +11,7 @@
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/type_assignment.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
@@ -44,7 +45,7 @@ class Lowering {
         schedule_.storage = types_.storage();
         sum_weights();
         count_module_calls();
-        find_readers();
+        readers_ = readers_of(graph_);
         const int torch = options_.libraries.torch;
         if (traits_.copies_weights_from && (torch == 0 || torch >= *traits_.copies_weights_from)) copy_weights();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
@@ -231,15 +232,6 @@ class Lowering {
         std::erase_if(kernel.reads, [&](TensorId read) { return std::find(op.inputs.begin(), bases, read) != bases; });
         kernel.writes = updates;
         kernel.written_type = schedule_.storage[op.outputs[0]];
-    }
-
-    void find_readers() {
-        readers_.resize(graph_.tensors.size());
-        for (OpId id = 0; id < graph_.ops.size(); ++id) {
-            for (const TensorId input : graph_.ops[id].inputs) {
-                if (input != no_tensor) readers_[input].push_back(id);
-            }
-        }
     }
 
     /// A cast between types with the same storage in an f32 run returns its input.

@@ -203,15 +203,15 @@ bool reads_operand_twice(const Op& op) {
 class Grouping {
   public:
     explicit Grouping(Graph& graph)
-        : graph_(graph), leader_(graph.ops.size()), members_(graph.ops.size()), keeps_bias_(graph.ops.size()) {
+        : graph_(graph),
+          leader_(graph.ops.size()),
+          members_(graph.ops.size()),
+          readers_(readers_of(graph)),
+          keeps_bias_(graph.ops.size()) {
         assign_producers(graph);
-        readers_.resize(graph.tensors.size());
         for (OpId id = 0; id < graph.ops.size(); ++id) {
             leader_[id] = id;
             members_[id] = {id};
-            for (const TensorId input : graph.ops[id].inputs) {
-                if (input != no_tensor) readers_[input].push_back(id);
-            }
         }
         is_output_.assign(graph.tensors.size(), false);
         for (const TensorId output : graph.outputs) is_output_[output] = true;

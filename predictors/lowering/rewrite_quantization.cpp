@@ -39,15 +39,12 @@ std::string_view precision_of(DType type) {
 class Folding {
   public:
     explicit Folding(Graph& graph)
-        : graph_(graph), stands_for_(graph.tensors.size()), removed_(graph.ops.size(), false) {
+        : graph_(graph),
+          stands_for_(graph.tensors.size()),
+          removed_(graph.ops.size(), false),
+          readers_(readers_of(graph)) {
         for (TensorId id = 0; id < stands_for_.size(); ++id) stands_for_[id] = id;
         assign_producers(graph);
-        readers_.resize(graph.tensors.size());
-        for (OpId id = 0; id < graph.ops.size(); ++id) {
-            for (const TensorId input : graph.ops[id].inputs) {
-                if (input != no_tensor) readers_[input].push_back(id);
-            }
-        }
     }
 
     void run() {

@@ -11,6 +11,8 @@ namespace ftax {
 void assign_producers(Graph& graph);
 /// Returns the number of readers of each tensor; graph outputs have an additional reader.
 [[nodiscard]] std::vector<int> count_readers(const Graph& graph);
+/// Returns the operators that read each tensor, in order, as often as they read it.
+[[nodiscard]] std::vector<std::vector<OpId>> readers_of(const Graph& graph);
 /// Returns the producer of `tensor` if it has a single reader (`readers` from count_readers()) and `accept` accepts it;
 /// else no_op.
 template <class Accept>
