@@ -100,11 +100,12 @@ ftax_sources(predictors_sources
     predictors/steps/
         kernel_plans.cpp launch_times.cpp prepared_model.cpp summary.cpp
     predictors/lowering/
-        autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp launch_rules.cpp lowering.cpp math_path.cpp
+        autocast.cpp equal_kernels.cpp kernel_shapes.cpp launch_rules.cpp lowering.cpp math_path.cpp
         rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp
         rewrite_quantization.cpp rewrite_serving.cpp type_assignment.cpp
     predictors/kernels/
-        device_model.cpp kernel_detail.cpp kernel_models.cpp profile_parameters.cpp
+        bind_attention.cpp bind_memory.cpp bind_products.cpp device_model.cpp kernel_detail.cpp kernel_models.cpp
+        layout.cpp profile_parameters.cpp
     predictors/host/
         host_costs.cpp
     predictors/timeline/

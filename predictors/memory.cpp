@@ -103,8 +103,8 @@ class Liveness {
     /// embedding) keep their type.
     void note_narrow_weights() {
         for (const Kernel& kernel : schedule_.kernels) {
-            const PrecisionSpec& precision = precision_spec(kernel.operands);
-            if (kernel.op == no_op || !precision.quantizes_weights() || kernel.cls == KernelClass::quantize) continue;
+            const PrecisionSpec& precision = precision_spec(weight_precision(kernel.shape));
+            if (!precision.quantizes_weights()) continue;
             const Op& op = graph_.ops[kernel.op];
             if (op.inputs.size() > 1 && op.inputs[1] != no_tensor)
                 narrow_bytes_[root_[op.inputs[1]]] = precision.weight_bytes();

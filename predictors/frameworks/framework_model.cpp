@@ -56,12 +56,10 @@ const FrameworkModel* model_called(std::string_view spelled) {
 
 }  // namespace
 
-bool Pass::applies(const DeviceSpec& device, const PredictOptions& options) const {
-    const auto& [before_torch, from_tensorrt, from_chip, in_f32_only] = limits;
+bool Pass::applies(const DeviceSpec& device, const PredictOptions& options, const LibraryBehaviour& libraries) const {
     const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
-    const int torch = options.libraries.torch;
-    return (before_torch == 0 || (torch > 0 && torch < before_torch)) && options.libraries.tensorrt >= from_tensorrt &&
-           chip >= from_chip && (!in_f32_only || storage_type(options.precision) == DType::f32);
+    return (limits.when == nullptr || libraries.*limits.when) && chip >= limits.from_chip &&
+           (!limits.in_f32_only || storage_type(options.precision) == DType::f32);
 }
 
 std::span<const FrameworkModel* const> framework_models() {
@@ -123,8 +121,9 @@ std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& m
     if (chosen || options.channels_last) lay_out_for_cuda(result, true);
     if (chosen) rewrites::convert_layouts_at_edges(result);
     if (!rewrites) return result;
+    const LibraryBehaviour libraries = behaviour_of(model, options.libraries);
     for (const Pass& pass : model.rewrites) {
-        if (pass.applies(device, options)) pass.rewrite(result);
+        if (pass.applies(device, options, libraries)) pass.rewrite(result);
     }
     return result;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 #include <variant>
 
 #include "ftax/precision.hpp"
@@ -17,7 +19,8 @@ namespace ftax {
 
 }  // namespace ftax
 
-/// Inputs of the kernel models: plain numbers that describe an operator for one binding of the graph's symbols.
+/// Inputs of the kernel models: plain numbers that describe an operator for one binding of the graph's symbols, and the
+/// kernel that the libraries take for it.
 namespace ftax::kernels {
 
 /// Returns true if all rows of a contiguous matrix start at multiples of `bytes`. Does not overflow.
@@ -27,6 +30,7 @@ constexpr bool is_aligned(std::int64_t row_length, int element_bytes, std::int64
 
 /// Library that chooses the kernel of a linear layer.
 enum class BlasLibrary : std::uint8_t { cublas_lt, cublas };
+inline constexpr std::int64_t no_cublas_lt_limit = std::numeric_limits<std::int64_t>::max();
 
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||
@@ -40,14 +44,19 @@ struct GemmShape {
     int element_bytes = 4;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
     BlasLibrary library = BlasLibrary::cublas_lt;  ///< for layers; cublasLt's kernels add the bias
+    /// Layers with a bias and all dimensions below this use cublasLt; 0: none. Source: PyTorch 1.12,
+    /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.
+    std::int64_t cublas_lt_limit = 65535;
     double weight_reuse_bytes =
-        1e18;                        ///< bytes touched between two uses of the weights; default: weights come from DRAM
-    bool older_library = false;      ///< cuBLAS before 12
-    bool newest_library = false;     ///< cuBLAS 13, which PyTorch ships from 2.11 on
-    bool engine = false;             ///< see MemoryShape
-    bool separate_bias = false;      ///< the bias is first copied to the result, which the product then reads
-    double row_bytes_per_cycle = 0;  ///< see LoweringTraits
-    bool dot_products = false;       ///< 8-bit dp4a on CUDA cores
+        1e18;                     ///< bytes touched between two uses of the weights; default: weights come from DRAM
+    bool older_library = false;   ///< cuBLAS before 12
+    bool newest_library = false;  ///< cuBLAS 13, which PyTorch ships from 2.11 on
+    bool engine = false;          ///< see MemoryShape
+    bool separate_bias = false;   ///< the bias is first copied to the result, which the product then reads
+    /// Weight bytes per cycle and SM that the framework's own kernels load for products with few rows, and at most with
+    /// more rows; 0: all products use cuBLAS.
+    double row_bytes_per_cycle = 0;
+    bool dot_products = false;             ///< 8-bit dp4a on CUDA cores
     Precision operands = Precision::fp32;  ///< for quantised layers: precision that gives the formats of x and weight
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
@@ -74,7 +83,8 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
-    bool older_library = false;  ///< cuDNN before 9
+    bool older_library = false;            ///< cuDNN before 9
+    Precision operands = Precision::fp32;  ///< see GemmShape
     ConvLibrary library = ConvLibrary::cudnn_heuristic;
     std::int64_t workspace_bytes = 0;  ///< workspace limit; 0: unlimited
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
@@ -114,7 +124,7 @@ struct MemoryShape {
     int element_bytes = 4;
     bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are contiguous and of the result's type, or scalars; reduce:
-                             ///< rows are long, or adjacent rows share a vector
+                             ///< rows are long, or adjacent rows share a vector; in a prototype: of any operands
     TokenKernel token = TokenKernel::none;
     std::int64_t elements_per_wait = 0;  ///< row elements per memory latency of a block; 0: hidden by others
     int waits = 0;                       ///< memory latencies in sequence beyond those of an elementwise kernel
@@ -166,7 +176,8 @@ struct GroupedGemmShape {
     Precision operands = Precision::fp32;  ///< see GemmShape
     double weight_reuse_bytes = 1e18;      ///< see GemmShape
     bool sorted = false;                   ///< one of two whose rows kernels of the engine's own route and sort
-    double padded = 0;                     ///< rows that are computed in whole tiles; 0: those that there are
+    std::int64_t padding_cards = 0;        ///< cards whose experts' rows are computed in whole tiles; 0: none
+    double padded = 0;                     ///< these rows; 0: those that there are
     bool gated = false;                    ///< of padded rows: a kernel activates the results, another quantises them
     friend bool operator==(const GroupedGemmShape&, const GroupedGemmShape&) = default;
 };
@@ -254,5 +265,17 @@ namespace ftax {
 using KernelShape =
     std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape,
                  kernels::QuantizeShape, kernels::GroupedGemmShape, kernels::MixtureShape, kernels::RecurrentShape>;
+
+/// Returns the precision of the weights that a kernel multiplies; fp32 if they are not quantised.
+[[nodiscard]] inline Precision weight_precision(const KernelShape& shape) {
+    return std::visit(
+        []<class Shape>(const Shape& s) {
+            if constexpr (requires { s.operands; } && !std::is_same_v<Shape, kernels::QuantizeShape>)
+                return s.operands;
+            else
+                return Precision::fp32;
+        },
+        shape);
+}
 
 }  // namespace ftax

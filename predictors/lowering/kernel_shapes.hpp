@@ -1,23 +1,44 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ftax/graph.hpp"
-#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/timeline/schedule.hpp"
 
 namespace ftax {
 
-/// Reads the dimensions of a scheduled kernel from the tensors of its operator. With `engine_is_channels_last`
-/// convolutions run on NHWC data regardless of the graph's strides.
-/// Throws Error{limit} if a count exceeds int64.
+/// Returns the shape of a scheduled kernel for one binding. Throws Error{limit} if a count exceeds int64.
 [[nodiscard]] KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
-                                       const BoundShapes& bound, bool engine_is_channels_last);
+                                       const BoundShapes& bound);
 
 /// Returns true if the kernel is launched for these shapes (see LaunchCondition).
 [[nodiscard]] bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
 
 /// Returns the number of sequential launches per operator: one per step for recurrences.
 [[nodiscard]] std::int64_t repetitions(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
+
+/// A distinct kernel of a forward pass, with its number of launches.
+struct CountedKernel {
+    KernelShape shape;
+    MathPath path = MathPath::fp32;
+    double count = 1;
+};
+
+/// Returns the distinct kernels that a schedule launches for one binding, with their counts.
+[[nodiscard]] std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule,
+                                                      const BoundShapes& bound);
+
+[[nodiscard]] inline kernels::KernelTime sum_time(const std::vector<CountedKernel>& kernels,
+                                                  const KernelModels& models) {
+    kernels::KernelTime total;
+    for (const CountedKernel& kernel : kernels) {
+        const auto one = std::visit([&](const auto& shape) { return models.plan(shape, kernel.path); }, kernel.shape);
+        total.seconds += one.seconds * kernel.count;
+        total.power_limited_s += one.power_limited_s * kernel.count;
+    }
+    return total;
+}
 
 }  // namespace ftax

@@ -443,7 +443,7 @@ class Grouping {
             fused.attributes.push_back({std::string(reductions), combined});
         if (const TensorId tensor = read_against_order(leader); tensor != no_tensor)
             fused.attributes.push_back({std::string(strided_tensor), static_cast<std::int64_t>(tensor)});
-        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
+        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups_attribute), std::move(looked_up)});
         if (!full.empty()) fused.attributes.push_back({std::string(full_outputs), std::move(full)});
         return fused;
     }

@@ -105,7 +105,7 @@ class RunFusion {
                  .module = last->module,
                  .inputs = without_parts(read),
                  .attributes = {{"function", std::string(fused_function)}}};
-        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
+        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups_attribute), std::move(looked_up)});
         fused.attributes.push_back({std::string(token_kernel), std::string(norm ? "norm" : "gated")});
         std::copy_if(written.begin(), written.end(), std::back_inserter(fused.outputs), leaves);
         if (fused.inputs.empty() || fused.outputs.empty()) {
