@@ -80,13 +80,9 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.k = dimension(row, "k");
     shape.element_bytes = element_bytes(row.precision);
     shape.linear = row.op == "linear" || row.op == "gemm";
-    const PrecisionSpec& precision = precision_spec(row.precision);
-    if (precision.quantizes_weights()) shape.operands = row.precision;
-    if (row.weights) {  // bytes touched between two uses of a copy
-        const double weight_bytes =
-            precision.quantizes_weights() ? precision.weight_bytes() : real(shape.element_bytes);
-        shape.weight_reuse_bytes = real(*row.weights) * weight_bytes * real(shape.n) * real(shape.k);
-    }
+    if (precision_spec(row.precision).quantizes_weights()) shape.operands = row.precision;
+    if (row.weights)  // bytes touched between two uses of a copy
+        shape.weight_reuse_bytes = real(*row.weights) * weight_bytes(shape) * real(shape.n) * real(shape.k);
     shape.older_library = row.library == "sarathi";  // cuBLAS of 2023
     const bool without_lt = dimension(row, "bias") == 0 || is_without_lt(row.kernel);
     if (shape.linear && without_lt) shape.library = kernels::BlasLibrary::cublas;

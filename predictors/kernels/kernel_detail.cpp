@@ -106,31 +106,21 @@ double bytes_of(const kernels::QuantizeShape& s) {
     return real(s.rows) * real(s.columns) * (bits_of(precision.storage) / 8.0 + precision.activation_bytes());
 }
 double bytes_of(const kernels::GroupedGemmShape& s) {
-    const PrecisionSpec& precision = precision_spec(s.operands);
-    const bool narrow = precision.quantizes_weights();
-    const auto rows = real(s.rows), n = real(s.n), k = real(s.k);
-    return rows * (k * (narrow ? precision.activation_bytes() : s.element_bytes) + n * s.element_bytes) +
-           real(s.experts) * n * k * (narrow ? precision.weight_bytes() : s.element_bytes);
+    return real(s.rows) * (real(s.k) * activation_bytes(s) + real(s.n) * s.element_bytes) +
+           real(s.experts) * real(s.n) * real(s.k) * weight_bytes(s);
 }
 double bytes_of(const kernels::MixtureShape& s) {
-    const PrecisionSpec& precision = precision_spec(s.operands);
-    const double weight = precision.quantizes_weights() ? precision.weight_bytes() : s.element_bytes;
     return 2.0 * real(s.tokens) * real(s.hidden) * s.element_bytes +
-           (s.gated ? 3 : 2) * real(s.experts) * real(s.width) * real(s.hidden) * weight;
+           (s.gated ? 3 : 2) * real(s.experts) * real(s.width) * real(s.hidden) * weight_bytes(s);
 }
 double bytes_of(const kernels::RecurrentShape& s) {
     return s.element_bytes * (real(s.gates) * real(s.hidden) * real(s.hidden) +
                               real(s.steps) * real(s.batch) * real(s.gates + 1) * real(s.hidden));
 }
 double bytes_of(const kernels::GemmShape& s) {
-    const PrecisionSpec& precision = precision_spec(s.operands);
-    if (precision.quantizes_weights()) {
-        const auto rows = real(s.m), columns = real(s.n), depth = real(s.k);
-        return rows * (depth * precision.activation_bytes() + columns * s.element_bytes) +
-               depth * columns * precision.weight_bytes();
-    }
     const auto batch = real(s.batch), m = real(s.m), n = real(s.n), k = real(s.k);
-    return s.element_bytes * (batch * m * (k + n) + (s.linear ? 1 : batch) * k * n);
+    return batch * m * (k * activation_bytes(s) + n * s.element_bytes) +
+           (s.linear ? 1 : batch) * k * n * weight_bytes(s);
 }
 double bytes_of(const kernels::ConvShape& s) {
     const auto counts = kernels::conv_counts(s);

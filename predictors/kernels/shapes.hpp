@@ -61,9 +61,14 @@ struct GemmShape {
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
-[[nodiscard]] inline double weight_bytes(const GemmShape& s) {
-    const PrecisionSpec& operands = precision_spec(s.operands);
-    return operands.quantizes_weights() ? operands.weight_bytes() : s.element_bytes;
+/// Returns the bytes of one weight of a product, and those of one of the values that it multiplies.
+[[nodiscard]] inline double weight_bytes(const auto& product) {
+    const PrecisionSpec& operands = precision_spec(product.operands);
+    return operands.quantizes_weights() ? operands.weight_bytes() : product.element_bytes;
+}
+[[nodiscard]] inline double activation_bytes(const auto& product) {
+    const PrecisionSpec& operands = precision_spec(product.operands);
+    return operands.quantizes_weights() ? operands.activation_bytes() : product.element_bytes;
 }
 
 /// Library of the convolution kernels and its way to choose among them.
