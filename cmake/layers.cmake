@@ -105,7 +105,7 @@ ftax_sources(predictors_sources
         rewrite_quantization.cpp rewrite_serving.cpp type_assignment.cpp
     predictors/kernels/
         bind_attention.cpp bind_memory.cpp bind_products.cpp device_model.cpp kernel_detail.cpp kernel_models.cpp
-        layout.cpp profile_parameters.cpp
+        layout.cpp
     predictors/host/
         host_costs.cpp
     predictors/timeline/
@@ -151,7 +151,7 @@ endif()
 
 ftax_sources(bench_sources
     calibration/bench/
-        bench_device.cpp machine.cpp operator_cases.cpp python_device.cpp)
+        machine.cpp operator_cases.cpp python_device.cpp)
 ftax_layer(ftax_bench SOURCES ${bench_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 if(FTAX_BUILD_CUDA)

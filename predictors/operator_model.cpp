@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "ftax/precision.hpp"
-#include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "src/core/statistics.hpp"
 

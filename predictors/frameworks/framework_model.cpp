@@ -19,27 +19,13 @@ namespace ftax {
 
 namespace {
 
-constexpr const FrameworkModel* models[] = {&pytorch_eager,
-                                            &torchscript,
-                                            &torch_compile,
-                                            &torch_compile_max_autotune_no_cudagraphs,
-                                            &torch_compile_cuda_graph,
-                                            &torch_compile_max_autotune,
-                                            &libtorch,
-                                            &bettertransformer,
-                                            &torch_cuda_graph,
-                                            &cuda_graph,
-                                            &onnxruntime_cuda,
-                                            &onnxruntime_cuda_graph,
-                                            &onnxruntime_tensorrt,
-                                            &torch_tensorrt,
-                                            &tensorrt,
-                                            &tensorrt_onnx,
-                                            &vllm,
-                                            &vllm_eager,
-                                            &tensorrt_llm,
-                                            &sglang,
-                                            &llama_cpp};
+// clang-format off
+constexpr const FrameworkModel* models[] = {
+    &pytorch_eager, &torchscript, &torch_compile, &torch_compile_max_autotune_no_cudagraphs, &torch_compile_cuda_graph,
+    &torch_compile_max_autotune, &libtorch, &bettertransformer, &torch_cuda_graph, &cuda_graph, &onnxruntime_cuda,
+    &onnxruntime_cuda_graph, &onnxruntime_tensorrt, &torch_tensorrt, &tensorrt, &tensorrt_onnx, &vllm, &vllm_eager,
+    &tensorrt_llm, &sglang, &llama_cpp};
+// clang-format on
 
 /// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none.
 const FrameworkModel* model_called(std::string_view spelled) {

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "predictors/kernels/profile_parameters.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
@@ -45,6 +44,18 @@ Factor factor_of(const KernelShape& shape, MathPath path) {
     if (std::holds_alternative<kernels::RecurrentShape>(shape)) return Factor::gemm;
     const bool mixture = std::holds_alternative<kernels::MixtureShape>(shape);
     return on_tensor_cores || mixture ? Factor::gemm_tensor : Factor::gemm;
+}
+
+double profile_value(std::span<const Parameter> parameters, std::string_view owner, std::string_view name,
+                     const ParameterSpec& spec) {
+    const auto at = std::lower_bound(parameters.begin(), parameters.end(), name,
+                                     [](const Parameter& p, std::string_view wanted) { return p.name < wanted; });
+    if (at == parameters.end() || at->name != name) return spec.initial;
+    if (!(at->value >= spec.lower && at->value <= spec.upper)) {
+        throw_error(ErrorCode::profile, "parameter {} of {} is {}, outside [{}, {}]", name, owner, at->value,
+                    spec.lower, spec.upper);
+    }
+    return at->value;
 }
 
 KernelParameters kernel_parameters(const DeviceProfile& profile) {

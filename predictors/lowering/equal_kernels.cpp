@@ -1,9 +1,9 @@
-#include "predictors/lowering/equal_kernels.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <map>
 #include <utility>
+
+#include "predictors/lowering/kernel_shapes.hpp"
 
 namespace ftax {
 namespace {

@@ -19,6 +19,15 @@ namespace ftax {
 /// Returns the number of sequential launches per operator: one per step for recurrences.
 [[nodiscard]] std::int64_t repetitions(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
 
+/// Returns, for each kernel of a schedule, the first kernel with the same shape for every binding, possibly itself.
+/// Networks repeat their blocks, so each distinct kernel is timed once per binding. Expressions have a normal form, so
+/// kernels are compared without binding.
+[[nodiscard]] std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule);
+
+/// The same for launches with equal kernels and equal dispatch. Launches that run on the CPU equal no other.
+[[nodiscard]] std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
+                                                              const std::vector<std::uint32_t>& first_equal_kernels);
+
 /// A distinct kernel of a forward pass, with its number of launches.
 struct CountedKernel {
     KernelShape shape;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ftax/work.hpp"
-#include "predictors/lowering/equal_kernels.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"

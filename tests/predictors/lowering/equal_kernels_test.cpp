@@ -1,5 +1,3 @@
-#include "predictors/lowering/equal_kernels.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
