@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from model_folds import read
+
 
 def quantile(values, share):
     """Rounded down to a value that occurs."""
@@ -317,14 +319,10 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         out = pathlib.Path(temporary) / "folds.csv"
         subprocess.run([*command, out], check=True)
-        with open(out, newline="") as file:
-            rows = list(csv.DictReader(file))
-    table_of, text = LEDGERS[name](rows)
+        table_of, text = LEDGERS[name](read(out))
     page = folder / f"{name}.md"
     head = "".join(itertools.takewhile(lambda line: not line.startswith(("## ", "| ")), page.read_text().splitlines(True)))
-    texts = {page: head + text.rstrip("\n") + "\n"}
-    if table_of is not None:
-        texts[folder / f"{name}.csv"] = table_of
+    texts = {page: head + text.rstrip("\n") + "\n", folder / f"{name}.csv": table_of}
     if "--check" not in sys.argv[1:]:
         for path, text in texts.items():
             path.write_text(text)
@@ -332,14 +330,13 @@ def main():
         return 0
     failed = False
     for path, text in texts.items():
-        committed = path.read_text()
-        if table_of is not None:  # if only some folds of a ledger were computed, compare only their lines of the CSV
-            folds = {row[0] for row in csv.reader(table_of.splitlines())}
-            lines = (folder / f"{name}.csv").read_text().splitlines(True)
-            own = lines[:1] + [line for line in lines[1:] if next(csv.reader([line]))[0] in folds]
-            if path == page and own != lines:
-                continue
-            committed = committed if path == page else "".join(own)
+        # If only some folds of a ledger were computed, only their lines of the CSV are compared.
+        folds = {row[0] for row in csv.reader(table_of.splitlines())}
+        lines = (folder / f"{name}.csv").read_text().splitlines(True)
+        own = lines[:1] + [line for line in lines[1:] if next(csv.reader([line]))[0] in folds]
+        if path == page and own != lines:
+            continue
+        committed = path.read_text() if path == page else "".join(own)
         for line in differences(committed, text):
             print(f"{path.name}:\n{line}")
             failed = True

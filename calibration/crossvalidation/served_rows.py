@@ -12,7 +12,6 @@ AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B.
 """
 
 import concurrent.futures
-import csv
 import json
 import math
 import os
@@ -21,6 +20,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from model_folds import read, write
 
 EVERY, APART_EVERY = 5, 3
 MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepseek-v3",
@@ -35,11 +36,6 @@ UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no colum
 ANCHORS, DRAWS = 5, 2
 GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
 ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def model_of(path):
@@ -79,9 +75,8 @@ def ml_energy_requests(folder, row):
     path = os.path.join(folder, f"{row['task']}_{row['osl']}_{batch}.csv")
     if not os.path.exists(path):
         draw = random.Random(1)
-        with open(path, "w", newline="") as file:
-            csv.writer(file).writerows([("arrival_s", "prompt", "output"), *(
-                (0, *(chat if is_chat else question)(draw, float(row["osl"]))) for _ in range(count))])
+        lengths = ((chat if is_chat else question)(draw, float(row["osl"])) for _ in range(count))
+        write(path, [{"arrival_s": 0, "prompt": prompt, "output": output} for prompt, output in lengths])
     return ["--requests", path, "--concurrency", batch + 1]
 
 
@@ -101,11 +96,9 @@ def serving(rows, folder):
         kind = (", client at its limit" if float(first["itl_p95_ms"]) > 1.3 * float(first["itl_p50_ms"]) else
                 ", experts apart" if int(row["ep"]) > 1 else "")
         yield (row["framework"], row["gpu"], model, [
-            model, "--device", row["gpu"], "--framework", row["framework"], *precision_of(row, model), "--tp", row["gpus"],
-            "--ep", row["ep"], "--max-num-seqs", row["max_batch"], "--gpu-memory-utilization", 0.95, *ml_energy_requests(folder, row)],
-            {"between tokens, p50" + kind: ("itl_p50_s", float(row["itl_p50_ms"]) * 1e-3),
-             "between tokens, p90" + kind: ("itl_p90_s", float(row["itl_p90_ms"]) * 1e-3),
-             "between tokens, p99" + kind: ("itl_p99_s", float(row["itl_p99_ms"]) * 1e-3),
+            *precision_of(row, model), "--tp", row["gpus"], "--ep", row["ep"], "--max-num-seqs", row["max_batch"],
+            "--gpu-memory-utilization", 0.95, *ml_energy_requests(folder, row)],
+            {**{f"between tokens, {p}{kind}": (f"itl_{p}_s", float(row[f"itl_{p}_ms"]) * 1e-3) for p in ("p50", "p90", "p99")},
              "tokens per second" + kind: ("tokens_per_s", float(row["tokens_per_s"])),
              "watts" + kind: ("power_w", float(row["power_w"])),
              "joules per token" + kind: ("energy_per_item_j", float(row["j_per_token"]))})
@@ -181,8 +174,7 @@ def requests_file(folder, row, clients):
     if not os.path.exists(path):
         draw = random.Random(1)
         lengths = [[draw.randint(int(0.8 * int(row[c])), int(row[c])) for _ in range(10 * clients)] for c in ("isl", "osl")]
-        with open(path, "w", newline="") as file:
-            csv.writer(file).writerows([("arrival_s", "prompt", "output"), *((0, p, o) for p, o in zip(*lengths))])
+        write(path, [{"arrival_s": 0, "prompt": prompt, "output": output} for prompt, output in zip(*lengths)])
     return path
 
 
@@ -217,7 +209,7 @@ def apart(rows, folder):
             max(1, int(row[f"{worker}_{c}"] or 1)) for c in ("num_workers", "tp_size", "attention_dp_size", "moe_ep_size")]
             for worker in ("prefill", "decode"))
         yield (engine_of(row), DEVICES[row["system"]], model, [
-            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model, "--kv-precision", "fp8"),
+            *precision_of(row, model, "--kv-precision", "fp8"),
             "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
             "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
             "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"]))],
@@ -241,7 +233,7 @@ def engines(rows, folder):
         lengths = (("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", max(5 * clients, 20)) if model in OWN or row["isl"] not in ("1024", "8192") else
                    ("--requests", requests_file(folder, row, clients)))
         yield (engine_of(row), DEVICES[row["system"]], model, [
-            model, "--device", DEVICES[row["system"]], "--framework", engine_of(row), *precision_of(row, model, "--kv-precision", "fp8"),
+            *precision_of(row, model, "--kv-precision", "fp8"),
             "--tp", tp, "--dp", dp, "--ep", ep, "--concurrency", clients, *lengths, *recipe(row, model, tp, dp, clients, drafts)],
             figures(row, ", drafted" if drafts else ", groups" if dp > 1 else ", experts apart" if ep > 1 else ""))
 
@@ -251,8 +243,7 @@ def requests(path):
     first = sorted(r["first_token_s"] - r["arrival_s"] for r in times)
     last = [r["last_token_s"] - r["arrival_s"] for r in times]
     each = [(r["last_token_s"] - r["first_token_s"]) / (r["output"] - 1) for r in times if r["output"] > 1]
-    yield ("vllm@0.19", "rtx-4090", "llama-3.1-8b", ["llama-3.1-8b", "--device", "rtx-4090", "--framework", "vllm@0.19",
-                                                     "--requests", path],
+    yield ("vllm@0.19", "rtx-4090", "llama-3.1-8b", ["--requests", path],
            {"300 requests, time per token": ("tpot_mean_s", sum(each) / len(each)),
             "300 requests, first token, p90": ("ttft_p90_s", first[int(0.9 * len(first))]),
             "300 requests, latency": ("latency_mean_s", sum(last) / len(last))})
@@ -269,16 +260,17 @@ def anchored(runs, folder):
     for group in [group for group in groups.values() if len(group) > ANCHORS] * DRAWS:
         anchors = draw.sample(group, ANCHORS)
         path = os.path.join(folder, f"anchors_{len(os.listdir(folder))}.csv")
-        with open(path, "w", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(["gpu", "framework", "model", "precision", "isl", "osl", "concurrency", "tp", "max_num_seqs", "tpot_ms"])
-            for framework, gpu, model, words, figures in anchors:
-                options = dict(zip(words[1::2], words[2::2]))
-                requests = (read(options["--requests"]) if "--requests" in options else
-                            [{"prompt": options["--prompt"], "output": options["--new-tokens"]}])
-                lengths = (round(statistics.fmean(int(r[c]) for r in requests)) for c in ("prompt", "output"))
-                table.writerow([gpu, framework, model, options.get("--precision", GPT_OSS[gpu]) or "bf16", *lengths, options["--concurrency"],
-                                options["--tp"], options.get("--max-num-seqs"), 1e3 * figures["time per token"][1]])
+        rows = []
+        for framework, gpu, model, words, figures in anchors:
+            options = dict(zip(words[::2], words[1::2]))
+            requests = (read(options["--requests"]) if "--requests" in options else
+                        [{"prompt": options["--prompt"], "output": options["--new-tokens"]}])
+            isl, osl = (round(statistics.fmean(int(r[c]) for r in requests)) for c in ("prompt", "output"))
+            rows.append({"gpu": gpu, "framework": framework, "model": model,
+                         "precision": options.get("--precision", GPT_OSS[gpu]) or "bf16", "isl": isl, "osl": osl,
+                         "concurrency": options["--concurrency"], "tp": options["--tp"],
+                         "max_num_seqs": options.get("--max-num-seqs"), "tpot_ms": 1e3 * figures["time per token"][1]})
+        write(path, rows)
         for framework, gpu, model, words, figures in [run for run in group if run not in anchors]:
             spread = ("--spread", 0.064) if "--requests" in words else ()
             yield (framework, gpu, model, [*words, *spread, "--anchor", path],
@@ -293,18 +285,21 @@ def main():
                 *anchored(aggregated, folder)]
 
         def predict(run):
-            done = subprocess.run([ftax, "serve", *map(str, run[3]), "--json", "-", "-q"], capture_output=True, text=True)
+            framework, gpu, model, words, _ = run
+            done = subprocess.run([ftax, "serve", model, "--device", gpu, "--framework", framework, *map(str, words), "--json", "-",
+                                   "-q"], capture_output=True, text=True)
             return json.loads(done.stdout)["rows"][0] if done.returncode == 0 else {"skipped": done.stderr.strip()}
 
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, open(out, "w", newline="") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(["fold", "framework", "gpu", "model", "measured", "predicted", "low", "high", "skipped"])
+        rows = []
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             for (framework, gpu, model, _, figures), row in zip(runs, pool.map(predict, runs)):
                 for fold, (name, measured) in figures.items():
                     predicted = row.get(name)
                     scale = {"tpot_mean_s": "tpot", "latency_mean_s": "latency"}.get(name)
                     low, high = (row.get(f"{scale}_{end}_s") for end in ("low", "high")) if scale else (predicted, predicted)
-                    table.writerow([fold, framework, gpu, model, measured, predicted, low, high, row.get("skipped", "")])
+                    rows.append({"fold": fold, "framework": framework, "gpu": gpu, "model": model, "measured": measured,
+                                 "predicted": predicted, "low": low, "high": high, "skipped": row.get("skipped", "")})
+        write(out, rows)
 
 
 if __name__ == "__main__":
