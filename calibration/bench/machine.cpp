@@ -53,17 +53,17 @@ DeviceSpec query_cpu(int threads) {
 }
 
 std::string datasheet_text(const DeviceSpec& cpu) {
-    const auto quantity = [](double value) { return nlohmann::ordered_json{{"value", value}, {"source", "query"}}; };
-    nlohmann::ordered_json json{
+    const auto quantity = [](auto value) { return nlohmann::ordered_json{{"value", value}, {"source", "query"}}; };
+    const nlohmann::ordered_json json{
         {"schema_version", 1},
         {"slug", cpu.slug},
         {"name", cpu.name},
         {"aliases", nlohmann::ordered_json::array()},
         {"architecture", "cpu"},
         {"sources", {{"query", "/proc/cpuinfo, /sys/devices/system/cpu, sysconf; threads as asked for"}}},
-        {"sms", {{"value", cpu.sms}, {"source", "query"}}}};
-    json["memory_bytes"] = quantity(cpu.memory_bytes);
-    json["l2_bytes"] = quantity(cpu.l2_bytes);
+        {"sms", quantity(cpu.sms)},
+        {"memory_bytes", quantity(cpu.memory_bytes)},
+        {"l2_bytes", quantity(cpu.l2_bytes)}};
     return to_text(json);
 }
 

@@ -93,8 +93,9 @@ std::string body(const OperatorCase& operator_case) {
     throw_error(ErrorCode::usage, "unknown operator {}", op);
 }
 
-/// Appends the cases of a design: for each operator the names of its dimensions, then their sizes.
-void append_design(std::string_view name, std::vector<OperatorCase>& cases) {
+/// The cases of a design: for each operator the names of its dimensions, then their sizes.
+std::vector<OperatorCase> design(std::string_view name) {
+    std::vector<OperatorCase> cases;
     std::istringstream lines{std::string(section(fmt::format("design {}", name)))};
     for (std::string line; std::getline(lines, line);) {
         const std::size_t colon = line.find(':');
@@ -121,11 +122,13 @@ void append_design(std::string_view name, std::vector<OperatorCase>& cases) {
             cases.insert(cases.end(), grid.begin(), grid.end());
         }
     }
+    return cases;
 }
 
 /// Products that fill one or two waves of 128×128 tiles but for one tile, exactly, and with one tile too many.
-void add_wave_edges(std::vector<OperatorCase>& cases, std::int64_t sms) {
+std::vector<OperatorCase> wave_edges(std::int64_t sms) {
     constexpr std::int64_t tile = 128;
+    std::vector<OperatorCase> cases;
     for (const std::int64_t waves : {1, 2}) {
         for (const std::int64_t beside : {-1, 0, 1}) {
             const std::int64_t tiles = waves * sms + beside;
@@ -133,6 +136,12 @@ void add_wave_edges(std::vector<OperatorCase>& cases, std::int64_t sms) {
             cases.push_back({"bmm", {{"b", tiles}, {"m", tile}, {"n", tile}, {"k", 64}}});
         }
     }
+    return cases;
+}
+
+std::vector<OperatorCase> joined(std::vector<OperatorCase> cases, const std::vector<OperatorCase>& more) {
+    cases.insert(cases.end(), more.begin(), more.end());
+    return cases;
 }
 
 }  // namespace
@@ -168,23 +177,15 @@ int weight_sets(const Graph& graph, Precision precision, const DeviceSpec& devic
 }
 
 std::vector<OperatorCase> cpu_operators(bool quick) {
-    std::vector<OperatorCase> cases;
-    append_design("cpu", cases);
-    if (!quick) append_design("cpu, more", cases);
-    return cases;
+    return quick ? design("cpu") : joined(design("cpu"), design("cpu, more"));
 }
 
 std::vector<OperatorCase> dispatch_operators() {
-    std::vector<OperatorCase> cases;
-    append_design("dispatch", cases);
-    return cases;
+    return design("dispatch");
 }
 
 std::vector<OperatorCase> gpu_operators(int sms) {
-    std::vector<OperatorCase> cases;
-    if (sms > 0) add_wave_edges(cases, sms);
-    append_design("gpu", cases);
-    return cases;
+    return sms > 0 ? joined(wave_edges(sms), design("gpu")) : design("gpu");
 }
 
 }  // namespace ftax::bench

@@ -77,7 +77,10 @@ Network::Network(const Graph& graph, const ShapeBindings& bindings, Precision pr
       precision_(precision),
       device_(device),
       values_(graph.tensors.size()) {
-    for (const Op& op : graph.ops) steps_.push_back(step_for(op));
+    for (const Op& op : graph.ops) {
+        if (op.outputs.size() != 1) cannot_run(op, "with several outputs");
+        steps_.push_back({call_for(op), op.outputs[0], {}});
+    }
     std::vector<bool> kept(graph.tensors.size(), false);
     for (TensorId id = 0; id < graph.tensors.size(); ++id) {
         const TensorRole role = graph.tensors[id].role;
@@ -101,7 +104,7 @@ void Network::run() {
     for (const Fixed& fixed : fixed_) values_[fixed.slot] = fixed.sets[next_set_ % fixed.sets.size()];
     ++next_set_;
     for (const Step& step : steps_) {
-        values_[step.outputs[0]] = step.call(values_);
+        values_[step.output] = step.call(values_);
         for (const TensorId id : step.dead) values_[id].reset();
     }
 }
@@ -111,26 +114,15 @@ std::vector<std::int64_t> Network::shape_of(TensorId id) const {
 }
 
 at::ScalarType Network::type_of(TensorId id) const {
-    switch (graph_.tensors[id].dtype) {
-        case DType::f32:
-            return precision_ == Precision::fp16   ? at::kHalf
-                   : precision_ == Precision::bf16 ? at::kBFloat16
-                                                   : at::kFloat;
-        case DType::f64:
-            return at::kDouble;
-        case DType::f16:
-            return at::kHalf;
-        case DType::bf16:
-            return at::kBFloat16;
-        case DType::i64:
-            return at::kLong;
-        case DType::i32:
-            return at::kInt;
-        case DType::boolean:
-            return at::kBool;
-        default:
-            throw Error(ErrorCode::usage, "LibTorch: no tensors of " + std::string(name_of(graph_.tensors[id].dtype)));
-    }
+    static const std::map<DType, at::ScalarType> types{
+        {DType::f32, at::kFloat}, {DType::f64, at::kDouble}, {DType::f16, at::kHalf},    {DType::bf16, at::kBFloat16},
+        {DType::i64, at::kLong},  {DType::i32, at::kInt},    {DType::boolean, at::kBool}};
+    DType dtype = graph_.tensors[id].dtype;
+    if (dtype == DType::f32 && precision_ == Precision::fp16) dtype = DType::f16;
+    if (dtype == DType::f32 && precision_ == Precision::bf16) dtype = DType::bf16;
+    const auto known = types.find(dtype);
+    if (known == types.end()) throw Error(ErrorCode::usage, "LibTorch: no tensors of " + std::string(name_of(dtype)));
+    return known->second;
 }
 
 /// What a weight is to the operator that reads it; the same as in calibration/bench/python/text_graph.py.
@@ -189,11 +181,6 @@ void Network::settle() {
     settling_ = true;
     run();
     settling_ = false;
-}
-
-Network::Step Network::step_for(const Op& op) const {
-    if (op.outputs.size() != 1) cannot_run(op, "with several outputs");
-    return {call_for(op), op.outputs, {}};
 }
 
 Network::Call Network::pointwise(const Op& op) const {
@@ -293,12 +280,11 @@ Network::Call Network::call_for(const Op& op) const {
             return [x, axis = op.integer("axis", -1)](const auto& v) { return at::softmax(v[x], axis); };
         case OpKind::pointwise:
             return pointwise(op);
-        case OpKind::pool: {
+        case OpKind::pool:
             if (op.text("function") != "max") cannot_run(op, "average");
             return
                 [x, kernel = integers(op, "kernel"), stride = integers(op, "stride"),
                  pad = integers(op, "pad_begin")](const auto& v) { return at::max_pool2d(v[x], kernel, stride, pad); };
-        }
         case OpKind::global_pool:
             return [x, size = std::vector<std::int64_t>(shape.end() - 2, shape.end())](const auto& v) {
                 return at::adaptive_avg_pool2d(v[x], size);

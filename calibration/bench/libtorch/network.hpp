@@ -32,7 +32,7 @@ class Network {
     using Call = std::function<at::Tensor(const std::vector<at::Tensor>& values)>;
     struct Step {
         Call call;
-        std::vector<TensorId> outputs;
+        TensorId output;
         std::vector<TensorId> dead;  ///< read for the last time here
     };
     struct Fixed {
@@ -45,7 +45,6 @@ class Network {
     [[nodiscard]] at::Tensor filled(TensorId id) const;
     [[nodiscard]] at::ScalarType type_of(TensorId id) const;
     [[nodiscard]] std::vector<std::int64_t> shape_of(TensorId id) const;
-    [[nodiscard]] Step step_for(const Op& op) const;
     [[nodiscard]] Call call_for(const Op& op) const;
     [[nodiscard]] Call pointwise(const Op& op) const;
     [[nodiscard]] Call convolution(const Op& op) const;
