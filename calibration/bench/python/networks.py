@@ -1,9 +1,13 @@
 """Where a network comes from: the library that users run where it is installed, else ftax's own graph of it."""
 
+import gc
 import importlib
 
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
 from recording import GRAPH_SOURCE
-from text_graph import Network
+from text_graph import Network, float_type
 
 # Names of the zoo → torchvision's.
 TORCHVISION = {"alexnet": "alexnet", "densenet": "densenet161", "googlenet": "googlenet", "mnasnet": "mnasnet1_0",
@@ -31,7 +35,6 @@ _kept = {}  # the last module: a sweep over batches builds it once
 
 def settle(module, inputs):
     """Gives every batch norm of a module the mean and variance of what it reads; see text_graph.Network.settle."""
-    import torch
     norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
     for norm in norms:
         norm.momentum = None  # cumulative average over passes; there is only one
@@ -45,8 +48,6 @@ def settle(module, inputs):
 
 def _kept_module(key, make, example, precision, device):
     """Builds a module once, in fp32, and readies it."""
-    import torch
-    from text_graph import float_type
     if key not in _kept:
         _kept.clear()
         with torch.device(device):
@@ -57,8 +58,6 @@ def _kept_module(key, make, example, precision, device):
 
 
 def _images(batch, precision, device):
-    import torch
-    from text_graph import float_type
     return (torch.randn(batch, 3, 224, 224, device=device).to(float_type(precision)),)
 
 
@@ -82,9 +81,7 @@ def _timm_module(timm, name):
 
 
 def _from_transformers(name, bindings, precision, device):
-    import torch
     import transformers
-    from text_graph import float_type
     model, config = (getattr(transformers, part) for part in TRANSFORMERS[name])
     options = TRANSFORMERS_OPTIONS.get(name, {})
 
@@ -105,8 +102,6 @@ LIBRARIES = ((TORCHVISION, _from_images("torchvision", _torchvision_module)), (T
 
 def free(device):
     """The memory of networks measured before: cycles hold them, and the allocator what they had."""
-    import gc
-    import torch
     gc.collect()
     if device != "cpu":
         torch.cuda.empty_cache()
@@ -114,18 +109,15 @@ def free(device):
 
 def finite(outputs):
     """Whether every number in what a network returned is one."""
-    import torch
     if isinstance(outputs, torch.Tensor):
         return not outputs.is_floating_point() or bool(torch.isfinite(outputs.float()).all())
-    if isinstance(outputs, dict):
-        outputs = outputs.values()
-    return all(finite(output) for output in outputs) if isinstance(outputs, (list, tuple)) or hasattr(
-        outputs, "__iter__") else True
+    if not hasattr(outputs, "__iter__"):
+        return True
+    return all(map(finite, outputs.values() if isinstance(outputs, dict) else outputs))
 
 
 def operators(module, inputs):
     """PyTorch's operators of a forward pass, in order."""
-    from torch.utils._python_dispatch import TorchDispatchMode
     called = []
 
     class Recorder(TorchDispatchMode):
@@ -153,7 +145,6 @@ _unlike = {}  # zoo name → whether the installed library's network is another 
 
 def build(request, arguments):
     """Returns module, inputs and where the module comes from: the library where its network has the kernels of the zoo's."""
-    import torch
     precision, device = arguments["precision"], arguments["device"]
     bindings, model = request["bindings"], request.get("model")
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"

@@ -1,4 +1,4 @@
-"""Clock, power and other processes of the first GPU, from the driver's own library: no Python package is needed."""
+"""Clock, what slows it down and other processes of the first GPU, from the driver's own library: no Python package is needed."""
 
 import ctypes
 import sys
@@ -55,8 +55,6 @@ class Nvml:
                 now = ctypes.c_ulonglong(0)
                 self._do("nvmlDeviceGetCurrentClocksThrottleReasons", self.handle, ctypes.byref(now))
                 return " and ".join(name for bits, name in _SLOWDOWNS if now.value & bits)
-            if what == "power_limit_w":
-                return round(self._number("nvmlDeviceGetEnforcedPowerLimit") / 1000, 1)
             if what in ("driver", "name"):
                 text = ctypes.create_string_buffer(96)
                 of = () if what == "driver" else (self.handle,)

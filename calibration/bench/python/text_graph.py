@@ -4,6 +4,7 @@ A graph holds shapes and no values: weights are random, and constants that the f
 activation, where a slice begins) are chosen so that the operator costs what it costs in the model.
 """
 
+import ast
 import functools
 import math
 import re
@@ -44,7 +45,6 @@ class Operator:
 
 @dataclass
 class Graph:
-    name: str = ""
     tensors: dict = field(default_factory=dict)
     inputs: list = field(default_factory=list)
     weights: list = field(default_factory=list)
@@ -85,14 +85,6 @@ def _split(text):
     return [part.strip() for part in parts]
 
 
-def _attribute(text):
-    if text.startswith("["):
-        return [int(value) for value in text[1:-1].split(",") if value.strip()]
-    if text.startswith('"'):
-        return text[1:-1]
-    return float(text) if re.search(r"[.eE]", text) else int(text)
-
-
 def parse(text, bindings):
     """Returns the Graph with every dimension a number."""
     graph = Graph()
@@ -111,9 +103,7 @@ def parse(text, bindings):
 
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
-        if word == "graph":
-            graph.name = rest
-        elif word in ("input", "weight", "constant"):
+        if word in ("input", "weight", "constant"):
             getattr(graph, word + "s").append(declare(rest))
         elif word == "output":
             graph.outputs = names(rest)
@@ -122,7 +112,7 @@ def parse(text, bindings):
             if not match:
                 raise Unsupported(f"statement {line!r}")
             outputs = [declare(part) for part in _split(match[1])]
-            attributes = {key: _attribute(value) for key, value in _ATTRIBUTE.findall(match[4] or "")}
+            attributes = {key: ast.literal_eval(value) for key, value in _ATTRIBUTE.findall(match[4] or "")}
             graph.operators.append(Operator(match[2], names(match[3]), outputs, attributes, match[5] or ""))
     return graph
 
@@ -197,21 +187,20 @@ def _slice(operator, shapes, out_shape):
 
 def _matmul(operator, shapes, out_shape):
     a, b = operator.attributes.get("transpose_a", 0), operator.attributes.get("transpose_b", 0)
+    return lambda x, y, *c: sum(c, torch.matmul(x.mT if a else x, y.mT if b else y))
 
-    def call(x, y, c=None):
-        product = torch.matmul(x.mT if a else x, y.mT if b else y)
-        return product if c is None else product + c
-    return call
+
+def _known(calls, operator, usual=None):
+    function = operator.attributes.get("function", usual)
+    if function not in calls:
+        raise Unsupported(f"{operator.kind} {function}")
+    return calls[function]
 
 
 def _reduce(operator, shapes, out_shape):
-    function, axes = operator.attributes.get("function", "sum"), operator.attributes.get("axes")
-    keep = len(out_shape) == len(shapes[0])
-    axes = axes if axes is not None else list(range(len(shapes[0])))
-    calls = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin, "var": torch.var}
-    if function not in calls:
-        raise Unsupported(f"reduce {function}")
-    return lambda x: calls[function](x, dim=axes, keepdim=keep)
+    call = _known({"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin, "var": torch.var}, operator, "sum")
+    axes, keep = operator.attributes.get("axes", list(range(len(shapes[0])))), len(out_shape) == len(shapes[0])
+    return lambda x: call(x, dim=axes, keepdim=keep)
 
 
 def _pooling(operator, shapes, prefix=""):
@@ -233,11 +222,8 @@ def _attention(operator, shapes, out_shape):
 
 
 def _cumulative(operator, shapes, out_shape):
-    functions = {"cumsum": torch.cumsum, "cumprod": torch.cumprod}
-    function = operator.attributes.get("function")
-    if function not in functions:
-        raise Unsupported(f"cumulative {function}")
-    return lambda x: functions[function](x, operator.attributes.get("axis", 0))
+    call = _known({"cumsum": torch.cumsum, "cumprod": torch.cumprod}, operator)
+    return lambda x: call(x, operator.attributes.get("axis", 0))
 
 
 def _split_along_axis(operator, shapes, out_shape):

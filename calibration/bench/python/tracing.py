@@ -13,20 +13,12 @@ DENIED = ("the profiler recorded no kernel: run as root, or load the driver with
 
 def kernels_of(trace):
     """Kernels of a Chrome trace as torch.profiler writes it, in order of start, which is counted from the first."""
-    kernels = []
-    for event in trace.get("traceEvents", []):
-        if event.get("ph") != "X" or event.get("cat") not in DEVICE_WORK or not event.get("ts"):
-            continue
-        known = event.get("args", {})
-        kernels.append({"name": event.get("name", ""), "grid": known.get("grid", [1, 1, 1]),
-                        "block": known.get("block", [1, 1, 1]), "registers": known.get("registers per thread", 0),
-                        "shared_bytes": known.get("shared memory", 0), "correlation": known.get("correlation", 0),
-                        "start_us": event["ts"], "duration_us": event.get("dur", 0)})
-    kernels.sort(key=lambda kernel: kernel["start_us"])
-    first = kernels[0]["start_us"] if kernels else 0
-    for kernel in kernels:
-        kernel["start_us"] = round(kernel["start_us"] - first, 3)
-    return kernels
+    events = sorted((event for event in trace.get("traceEvents", [])
+                     if event.get("ph") == "X" and event.get("cat") in DEVICE_WORK and event.get("ts")), key=lambda event: event["ts"])
+    return [{"name": event.get("name", ""), "grid": known.get("grid", [1, 1, 1]), "block": known.get("block", [1, 1, 1]),
+             "registers": known.get("registers per thread", 0), "shared_bytes": known.get("shared memory", 0),
+             "correlation": known.get("correlation", 0), "start_us": round(event["ts"] - events[0]["ts"], 3),
+             "duration_us": event.get("dur", 0)} for event in events for known in [event.get("args", {})]]
 
 
 def trace(run, synchronize):
