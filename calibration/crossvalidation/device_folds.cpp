@@ -32,13 +32,13 @@ constexpr double guess_weight = 1;
 constexpr double guessed_noise = 0.08;
 constexpr int rounds = 200;
 
-/// Error of one row that the fit has not seen.
-struct Residual {
-    std::string card;
-    std::string model;                         ///< rows of one model are averaged: they share its error
-    std::array<double, factor_count> share{};  ///< share of its device time by kernel class; 1 for the card
-    double log_error = 0;                      ///< log(measured / predicted)
+/// Sums over rows of one model on one card that the fit has not seen: they share its error.
+struct Residuals {
+    VectorXd share = VectorXd::Zero(factor_count);  ///< of the device time by kernel class; 1 for the card
+    double log_error = 0;                           ///< log(measured / predicted)
+    double rows = 0;
 };
+using ResidualsOfCards = std::map<std::string, std::map<std::string, Residuals>>;  // by card and model
 
 /// The rows of one card, those of a model averaged.
 struct Card {
@@ -46,27 +46,16 @@ struct Card {
     VectorXd errors;
 };
 
-std::vector<Card> cards_of(std::span<const Residual> rows) {
-    struct Mean {
-        VectorXd share = VectorXd::Zero(factor_count);
-        double error = 0, rows = 0;
-    };
-    std::map<std::string, std::map<std::string, Mean>> means;
-    for (const Residual& row : rows) {
-        Mean& mean = means[row.card][row.model];
-        mean.share += Eigen::Map<const VectorXd>(row.share.data(), factor_count);
-        mean.error += row.log_error;
-        mean.rows += 1;
-    }
+std::vector<Card> cards_of(const ResidualsOfCards& residuals) {
     std::vector<Card> cards;
-    for (const auto& [_, models] : means) {
+    for (const auto& [_, models] : residuals) {
         Card& card = cards.emplace_back();
         card.shares.resize(static_cast<Index>(models.size()), factor_count);
         card.errors.resize(static_cast<Index>(models.size()));
         Index row = 0;
-        for (const auto& [model, mean] : models) {
-            card.shares.row(row) = mean.share.transpose() / mean.rows;
-            card.errors[row++] = mean.error / mean.rows;
+        for (const auto& [model, sum] : models) {
+            card.shares.row(row) = sum.share.transpose() / sum.rows;
+            card.errors[row++] = sum.log_error / sum.rows;
         }
     }
     return cards;
@@ -88,13 +77,9 @@ void add_error(const std::string& fold, const ModelRow& row, const DeviceProfile
 }
 
 DeviceProfileFile refit(std::span<const ModelRow> rows, const DeviceProfileFile& start, std::string only = {}) {
-    fit::ModelFitOptions options;
-    options.fit.starts = 1;
-    options.fit.iterations = 12;
-    options.fit.row_log_stddev = 0.05;
-    options.only = std::move(only);
     DeviceProfileFile fitted;
-    (void)fit::fit_models(rows, start, options, fitted);
+    (void)fit::fit_models(
+        rows, start, {.fit = {.starts = 1, .iterations = 12, .row_log_stddev = 0.05}, .only = std::move(only)}, fitted);
     return fitted;
 }
 
@@ -105,16 +90,14 @@ std::vector<ModelRow> rows_where(std::span<const ModelRow> rows, const std::func
 }
 
 /// The longest resnet50 row of each precision.
-std::vector<const ModelRow*> anchors_of(std::span<const ModelRow> rows) {
+std::map<std::string, const ModelRow*> anchors_of(std::span<const ModelRow> rows) {
     std::map<std::string, const ModelRow*> longest;
     for (const ModelRow& row : rows) {
         if (row.model != "resnet50") continue;
         const ModelRow*& best = longest[precision_class(row)];
         if (best == nullptr || row.latency_s > best->latency_s) best = &row;
     }
-    std::vector<const ModelRow*> anchors;
-    for (const auto& [_, row] : longest) anchors.push_back(row);
-    return anchors;
+    return longest;
 }
 
 /// Predicts the rows of each group with a profile that was refitted on the others.
@@ -130,9 +113,6 @@ void for_each_fold(std::span<const ModelRow> rows, const DeviceProfileFile& star
     }
 }
 
-std::string model_of(const ModelRow& row) {
-    return row.model;
-}
 std::string device_of(const ModelRow& row) {
     return row.device->slug;
 }
@@ -140,58 +120,55 @@ std::string generation_of(const ModelRow& row) {
     return std::string(name_of(row.device->architecture));
 }
 
-void leave_models_out(std::span<const ModelRow> rows, const DeviceProfileFile& start, LogErrors& errors) {
-    for_each_fold(rows, start, model_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
-        for (const ModelRow& row : own) add_error("leave one model out", row, compose(fitted, *row.device), errors);
-    });
-}
-
 /// A device left out is predicted from its datasheet, then with its clocks fitted to the longest resnet50 row of each
 /// precision, which is not scored.
 void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& start, LogErrors& errors) {
     for_each_fold(rows, start, device_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
-        const std::vector<const ModelRow*> anchors = anchors_of(own);
+        const std::map<std::string, const ModelRow*> anchors = anchors_of(own);
         std::vector<ModelRow> known;
-        for (const ModelRow* anchor : anchors) known.push_back(*anchor);
+        for (const auto& [_, anchor] : anchors) known.push_back(*anchor);
         const DeviceProfileFile measured = known.empty() ? fitted : refit(known, fitted, "clock.");
         const DeviceSpec& device = *own.front().device;
         const DeviceProfile datasheet = compose(fitted, device);
         const DeviceProfile with_clock = compose(measured, device);
         for (const ModelRow& row : own) {
             add_error("leave one GPU out, datasheet", row, datasheet, errors);
-            const bool is_anchor = std::ranges::find(anchors, &row) != anchors.end();
+            const bool is_anchor =
+                std::ranges::any_of(anchors, [&](const auto& known_row) { return known_row.second == &row; });
             if (!known.empty() && !is_anchor)
                 add_error("leave one GPU out, its longest resnet50 row known", row, with_clock, errors);
         }
     });
 }
 
-/// What is off about one row, and which classes of kernels its device time consists of.
-Residual residual_of(const ModelRow& row, const DeviceProfile& profile) {
+/// Adds what is off about one row, and which classes of kernels its device time consists of.
+void add_residual(const ModelRow& row, const DeviceProfile& profile, ResidualsOfCards& residuals) {
     const KernelModels models(*row.device, kernel_parameters(profile));
-    Residual residual{.card = row.device->slug, .model = row.model + " " + precision_class(row)};
+    VectorXd seconds_of = VectorXd::Zero(factor_count);
     double total_s = 0;
     for (const CountedKernel& kernel : row.kernels) {
         const auto plan = std::visit([&](const auto& shape) { return models.plan(shape, kernel.path); }, kernel.shape);
         const double seconds = kernel.count * plan.seconds;
-        residual.share[static_cast<std::size_t>(factor_of(kernel.shape, kernel.path))] += seconds;
+        seconds_of[static_cast<Index>(factor_of(kernel.shape, kernel.path))] += seconds;
         total_s += seconds;
     }
-    for (double& share : residual.share) share /= total_s;
-    residual.share[static_cast<std::size_t>(Factor::card)] = 1;
-    residual.log_error = std::log(row.latency_s / fit::device_seconds(row, models));
-    return residual;
+    Residuals& sum = residuals[row.device->slug][row.model + " " + precision_class(row)];
+    seconds_of /= total_s;
+    seconds_of[static_cast<Index>(Factor::card)] = 1;
+    sum.share += seconds_of;
+    sum.log_error += std::log(row.latency_s / fit::device_seconds(row, models));
+    sum.rows += 1;
 }
 
 /// Standard deviations of the log-factors of the classes between cards: log_error = Σ share · factor(card) + noise,
 /// where a refit has not seen the rows of a group. Source: empirical Bayes by expectation maximisation; Dempster, Laird
 /// and Rubin, J. Royal Stat. Soc. B 39 (1977), section 4.5. Classes that few cards tell about stay near the prior guess
 /// of 0.15.
-std::array<double, factor_count> class_spreads(std::span<const ModelRow> rows, const DeviceProfileFile& start,
-                                               const std::function<std::string(const ModelRow&)>& group_of) {
-    std::vector<Residual> residuals;
+VectorXd class_spreads(std::span<const ModelRow> rows, const DeviceProfileFile& start,
+                       const std::function<std::string(const ModelRow&)>& group_of) {
+    ResidualsOfCards residuals;
     for_each_fold(rows, start, group_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
-        for (const ModelRow& row : own) residuals.push_back(residual_of(row, compose(fitted, *row.device)));
+        for (const ModelRow& row : own) add_residual(row, compose(fitted, *row.device), residuals);
     });
     const std::vector<Card> cards = cards_of(residuals);
     VectorXd variance = VectorXd::Constant(factor_count, guessed_stddev * guessed_stddev);
@@ -213,9 +190,7 @@ std::array<double, factor_count> class_spreads(std::span<const ModelRow> rows, c
         variance = squares / (static_cast<double>(cards.size()) + guess_weight);
         noise = noise_squares / count;
     }
-    std::array<double, factor_count> stddev{};
-    for (std::size_t f = 0; f < factor_count; ++f) stddev[f] = std::sqrt(variance[static_cast<Index>(f)]);
-    return stddev;
+    return variance.cwiseSqrt();
 }
 
 std::vector<ModelRow> device_rows(const std::string& rows_path) {
@@ -232,7 +207,11 @@ std::string devices(Arguments a) {
         add_error("built-in profile, in the fit", row, device_profile(row.device->slug), committed);
     if (a.size() > 1) {
         const DeviceProfileFile start = parse_device_profile(read_file(a[1]), a[1]);
-        leave_models_out(rows, start, models);
+        for_each_fold(rows, start, &ModelRow::model,
+                      [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
+                          for (const ModelRow& row : own)
+                              add_error("leave one model out", row, compose(fitted, *row.device), models);
+                      });
         leave_devices_out(rows, start, cards);
     }
     return std::string(figures_header) + figures_csv(committed) + figures_csv(models) + figures_csv(cards);
@@ -241,15 +220,15 @@ std::string devices(Arguments a) {
 std::string uncertainty(Arguments a) {
     const std::vector<ModelRow> rows = device_rows(a[0]);
     const DeviceProfileFile start = parse_device_profile(read_file(a[1]), a[1]);
-    const auto measured = class_spreads(rows, start, model_of);
+    const auto measured = class_spreads(rows, start, &ModelRow::model);
     const auto card = class_spreads(rows, start, device_of);
     const auto generation = class_spreads(rows, start, generation_of);
     VarianceComponents components;
-    for (std::size_t f = 0; f < factor_count; ++f) {
+    for (Index f = 0; f < measured.size(); ++f) {
         // A card left out is less certain than one in the fit, one of a generation left out no more certain than that.
         const double of_card = std::max(card[f], measured[f]);
         const double more = generation[f] * generation[f] - of_card * of_card;
-        components.of[f] = {measured[f], of_card, std::sqrt(std::max(more, 0.0))};
+        components.of[static_cast<std::size_t>(f)] = {measured[f], of_card, std::sqrt(std::max(more, 0.0))};
     }
     components.source = fmt::format(
         "framework_tax.csv, {} forward passes that the device decides, kernel models refitted without the model, the "

@@ -50,8 +50,8 @@ constexpr std::string_view figures_header = "fold,class,region,gpu,rows,mape,med
 [[nodiscard]] std::string figures_csv(const LogErrors& errors);
 [[nodiscard]] std::string figures_csv(std::span<const fit::FitReport> reports);
 
-/// A row of a fold that was predicted without it: the cells that name it, then seconds and empty cells.
-void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> seconds,
+/// A line: the cells that name what was scored, then numbers and empty cells.
+void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> numbers,
                    std::size_t empty);
 
 void write_profile(const std::string& data_folder, const std::string& name, const FrameworkProfile& profile);

@@ -38,10 +38,6 @@ std::string family_of(const std::string& model) {
     return model;
 }
 
-bool is_unsound(const Measurement& row) {
-    return row.gpu == unsound_gpu && row.framework == "pytorch-eager" && row.run == unsound_run;
-}
-
 /// Version of each framework in the campaigns, of 2022 with PyTorch 1.12 and CUDA 11.6.
 /// Source: github.com/JaredFern/Framework-Tax.
 std::string version_of(const std::string& framework) {
@@ -65,13 +61,6 @@ constexpr LeaveOut ways[] = {
     {"leave one GPU out, anchored by batch 1 of each model", [](const Measurement& row) { return row.gpu; },
      [](const Measurement& row) { return row.batch == 1; }}};
 
-/// The noise of the last ledger: it widens intervals and moves no prediction.
-void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
-    for (const Parameter& p : from.parameters) {
-        if (p.name.starts_with("noise.")) set_parameter(to.parameters, p);
-    }
-}
-
 /// A row with the prediction made without it.
 struct Scored {
     const Measurement* row = nullptr;
@@ -83,33 +72,33 @@ class Folds {
   public:
     /// Rows whose model, device or framework is unknown are left out, as are rows above the largest batch, and those of
     /// unsound_run.
-    explicit Folds(std::vector<Measurement> rows) {
+    explicit Folds(std::vector<Measurement> measured) {
         constexpr std::int64_t largest_batch = 128;
-        for (Measurement& row : rows) {
+        for (Measurement& row : measured) {
+            std::string why;
             if (row.batch > largest_batch) {
-                left_out[fmt::format("batch above {}", largest_batch)].push_back(row.line);
-                continue;
+                why = fmt::format("batch above {}", largest_batch);
+            } else if (row.gpu == unsound_gpu && row.framework == "pytorch-eager" && row.run == unsound_run) {
+                why =
+                    fmt::format("eager {} run {}, slowed 2 to 3 × by something else on the machine", row.gpu, row.run);
+            } else {
+                try {
+                    const auto [predictor, bindings] = predictor_.bound(row);
+                    host_rows_.push_back(fit::host_row(row, predictor, bindings));
+                    rows.push_back(std::move(row));
+                    continue;
+                } catch (const Error& error) {
+                    why = fmt::format("{}: {}", row.model, error.what());
+                }
             }
-            if (is_unsound(row)) {
-                left_out[fmt::format("eager {} run {}, slowed 2 to 3 × by something else on the machine", unsound_gpu,
-                                     unsound_run)]
-                    .push_back(row.line);
-                continue;
-            }
-            try {
-                const auto [predictor, bindings] = predictor_.bound(row);
-                host_rows_.push_back(fit::host_row(row, predictor, bindings));
-                rows_.push_back(std::move(row));
-            } catch (const Error& error) {
-                left_out[fmt::format("{}: {}", row.model, error.what())].push_back(row.line);
-            }
+            left_out[why].push_back(row.line);
         }
     }
 
     /// Fits every framework on all rows; the noise of host and device is that of rows predicted `unseen`.
     [[nodiscard]] std::vector<fit::FrameworkFit> fit_all(const std::vector<Scored>& unseen) const {
         std::map<std::string, std::vector<fit::HostRow>> by_framework;
-        for (std::size_t i = 0; i < rows_.size(); ++i) by_framework[rows_[i].framework].push_back(host_rows_[i]);
+        for (std::size_t i = 0; i < rows.size(); ++i) by_framework[rows[i].framework].push_back(host_rows_[i]);
         std::vector<fit::FrameworkFit> fits;
         for (const auto& [framework, own] : by_framework) {
             fits.push_back(fit::fit_framework(framework, version_of(framework), own));
@@ -132,8 +121,8 @@ class Folds {
     /// Fits without each member of the class in turn and predicts its rows.
     [[nodiscard]] std::vector<Scored> score(const LeaveOut& leave_out) {
         std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> folds;  // (framework, member) → rows
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            folds[{rows_[i].framework, leave_out.member(rows_[i])}].push_back(i);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            folds[{rows[i].framework, leave_out.member(rows[i])}].push_back(i);
         }
         std::vector<Scored> scored;
         for (const auto& [fold, of_fold] : folds) {
@@ -141,23 +130,26 @@ class Folds {
             std::vector<fit::HostRow> seen;
             std::vector<Measurement> anchors;
             std::set<HostKey> known;
-            for (std::size_t i = 0; i < rows_.size(); ++i) {
-                if (rows_[i].framework != framework) continue;
-                const bool own = leave_out.member(rows_[i]) == member;
+            for (std::size_t i = 0; i < rows.size(); ++i) {
+                if (rows[i].framework != framework) continue;
+                const bool own = leave_out.member(rows[i]) == member;
                 if (!own) seen.push_back(host_rows_[i]);
-                if (leave_out.is_anchor ? !own || !leave_out.is_anchor(rows_[i]) : own) continue;
-                anchors.push_back(rows_[i]);
-                known.insert(host_key(rows_[i]));
+                if (leave_out.is_anchor ? !own || !leave_out.is_anchor(rows[i]) : own) continue;
+                anchors.push_back(rows[i]);
+                known.insert(host_key(rows[i]));
             }
             if (anchors.empty()) continue;
             // A framework measured on this member only has no fit; its priors remain.
             FrameworkProfile profile{.framework = framework};
             if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
-            copy_noise(framework_profile(framework), profile);
+            // The noise of the last ledger widens intervals and moves no prediction.
+            for (const Parameter& p : framework_profile(framework).parameters) {
+                if (p.name.starts_with("noise.")) set_parameter(profile.parameters, p);
+            }
             predictor_.set_host(std::move(profile));
             static_cast<void>(predictor_.anchor(anchors));
             for (const std::size_t i : of_fold) {
-                const Measurement& row = rows_[i];
+                const Measurement& row = rows[i];
                 if ((leave_out.is_anchor && leave_out.is_anchor(row)) || !known.contains(host_key(row))) continue;
                 scored.push_back({&row, predictor_.predict(row)});
             }
@@ -167,10 +159,9 @@ class Folds {
 
     std::map<std::string, std::vector<std::size_t>>
         left_out;  ///< lines of the file that are not among the rows, by reason
-    [[nodiscard]] const std::vector<Measurement>& rows() const { return rows_; }
+    std::vector<Measurement> rows;
 
   private:
-    std::vector<Measurement> rows_;
     std::vector<fit::HostRow> host_rows_;  ///< one per row
     scenario::RowPredictor predictor_;
 };
@@ -227,7 +218,7 @@ std::string frameworks(Arguments a) {
     for (const auto& [reason, lines] : unscored) fmt::print(stderr, "left out, {} rows: {}\n", lines.size(), reason);
     std::set<std::size_t> scored;
     for (const Scored& s : first) scored.insert(s.row->line);
-    for (const Measurement& row : folds.rows()) {
+    for (const Measurement& row : folds.rows) {
         if (scored.contains(row.line)) continue;
         unscored["no other model of the run measures its host (line 7813 also says 0.3 ms where 65 would do)"]
             .push_back(row.line);

@@ -45,9 +45,9 @@ constexpr Command commands[] = {
 
 }  // namespace
 
-void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> seconds,
+void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> numbers,
                    std::size_t empty) {
-    for (const double value : seconds) cells.push_back(format_number(value));
+    for (const double value : numbers) cells.push_back(format_number(value));
     cells.resize(cells.size() + empty);
     append_csv_row(text, cells);
 }

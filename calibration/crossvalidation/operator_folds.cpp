@@ -11,7 +11,6 @@
 #include "calibration/fit/operator_profile.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/io/csv.hpp"
-#include "src/io/number.hpp"
 
 namespace ftax::folds {
 namespace {
@@ -42,13 +41,10 @@ std::string region_name(std::string_view dimension, std::int64_t high) {
     return high == 8 ? fmt::format("{} <= 8", dimension) : fmt::format("{} < {} <= {}", high / 8, dimension, high);
 }
 
-std::string figure_line(std::string fold, std::string op_class, std::string region, const fit::ErrorSummary& errors) {
-    std::string text;
-    append_csv_row(text, std::vector<std::string>{std::move(fold), std::move(op_class), std::move(region), errors.group,
-                                                  std::to_string(errors.rows), format_number(errors.mean),
-                                                  format_number(errors.median), format_number(errors.p90),
-                                                  format_number(errors.bias)});
-    return text;
+void append_figures(std::string& text, const std::string& fold, const std::string& op_class, const std::string& region,
+                    const fit::ErrorSummary& errors) {
+    append_scored(text, {fold, op_class, region, errors.group, std::to_string(errors.rows)},
+                  {errors.mean, errors.median, errors.p90, errors.bias}, 0);
 }
 
 fit::OperatorRows operator_rows(Arguments paths) {
@@ -88,7 +84,7 @@ std::string figures_csv(const LogErrors& all) {
     std::string text;
     for (const auto& [group, errors] : all) {
         const auto& [fold, op_class, dimension, high, of] = group;
-        text += figure_line(fold, op_class, region_name(dimension, high), fit::summarize(of, errors));
+        append_figures(text, fold, op_class, region_name(dimension, high), fit::summarize(of, errors));
     }
     return text;
 }
@@ -98,7 +94,7 @@ std::string figures_csv(std::span<const fit::FitReport> reports) {
     for (const fit::FitReport& report : reports) {
         for (const fit::Fold& fold : report.folds) {
             for (const fit::ErrorSummary& of_gpu : fold.groups)
-                text += figure_line(fold.name, fold.row_class, "", of_gpu);
+                append_figures(text, fold.name, fold.row_class, "", of_gpu);
         }
     }
     return text;
@@ -129,9 +125,8 @@ std::string layers(Arguments a) {
         fit::replace_parameters(blind, fit::fit_tensor_gemm(others, {.folds = false}).parameters);
         return blind;
     };
-    std::vector<fit::FitReport> reports{fit::fit_tensor_gemm(measured.rows)};
-    for (fit::FitReport& report : fit::fit_layer_kernels(measured.rows, embedded_device_profile(), {}, without))
-        reports.push_back(std::move(report));
+    std::vector<fit::FitReport> reports = fit::fit_layer_kernels(measured.rows, embedded_device_profile(), {}, without);
+    reports.insert(reports.begin(), fit::fit_tensor_gemm(measured.rows));
     return std::string(figures_header) + figures_csv(reports);
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,16 +22,13 @@
 namespace ftax::nas_study {
 namespace {
 
-void read_space(const nas::Space& space, const std::string& path, std::size_t limit, const std::string& profile_path,
-                std::vector<Column>& columns) {
-    const CsvTable table = read_csv(path);
+void read_space(const nas::Space& space, const CsvTable& table, std::size_t limit, std::vector<Column>& columns) {
     const std::size_t first = columns.size();
     for (const std::string_view name : table.header().subspan(1)) {
         const std::size_t underscore = std::min(name.rfind('_'), name.size() - 1);
         const auto batch = parse_integer(name.substr(underscore + 1));
         if (!batch) throw Error(ErrorCode::profile, fmt::format("column {} is not DEVICE_BATCH", name));
-        columns.push_back(
-            {&space, std::string(name), device_profile(name.substr(0, underscore), profile_path), *batch, {}});
+        columns.push_back({&space, std::string(name), device_profile(name.substr(0, underscore)), *batch, {}});
     }
     const std::size_t count = std::min(limit, table.rows());
     for (std::size_t i = 0; i < count; ++i) {
@@ -46,33 +44,28 @@ void read_space(const nas::Space& space, const std::string& path, std::size_t li
     }
 }
 
-constexpr std::string_view version = "1.8";
+constexpr const char* version = "1.8";
 constexpr std::size_t rows_per_column = 300;
 
 constexpr std::size_t draws = 5;
 constexpr std::size_t samples_per_draw = 10;
 
-std::vector<double> ranks(std::span<const double> values) {
-    std::vector<std::size_t> order(values.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
-    std::vector<double> result(values.size());
-    for (std::size_t first = 0; first < order.size();) {
-        std::size_t end = first + 1;
-        while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
-        for (std::size_t i = first; i < end; ++i) result[order[i]] = static_cast<double>(first + end - 1) / 2;
-        first = end;
+/// Ranks less their mean; ties get their mean rank.
+Eigen::ArrayXd centred_ranks(std::span<const double> values) {
+    std::vector<double> sorted(values.begin(), values.end());
+    std::ranges::sort(sorted);
+    Eigen::ArrayXd ranks(static_cast<Eigen::Index>(values.size()));
+    for (Eigen::Index i = 0; i < ranks.size(); ++i) {
+        const auto equal = std::ranges::equal_range(sorted, values[static_cast<std::size_t>(i)]);
+        const auto below = equal.begin() - sorted.begin(), above = sorted.end() - equal.end();
+        ranks[i] = static_cast<double>(below - above) / 2;
     }
-    return result;
+    return ranks;
 }
 
-struct Fit {
-    double spearman = 0, mape = 0;
-};
-
-/// How well all samples but those of `left_out`, ascending, are predicted.
-Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::Campaign& campaign,
-           std::span<const std::size_t> left_out) {
+/// How well all samples but those of `left_out`, ascending, are predicted: Spearman's correlation and MAPE.
+std::pair<double, double> fit_of(const Column& column, const FrameworkProfile& framework, const nas::Campaign& campaign,
+                                 std::span<const std::size_t> left_out) {
     std::vector<int> choices;
     std::vector<double> measured_s;
     for (std::size_t i = 0; i < column.samples.size(); ++i) {
@@ -84,30 +77,30 @@ Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::C
     const nas::CostFunction cost(*column.space, column.device, framework, {}, {column.batch}, campaign);
     std::vector<double> predicted_s(measured_s.size());
     cost.cost(choices, predicted_s, 1);
-    Fit fit{spearman(predicted_s, measured_s)};
-    for (std::size_t i = 0; i < predicted_s.size(); ++i) fit.mape += std::abs(predicted_s[i] / measured_s[i] - 1);
-    fit.mape /= static_cast<double>(predicted_s.size());
-    return fit;
+    double errors = 0;
+    for (std::size_t i = 0; i < predicted_s.size(); ++i) errors += std::abs(predicted_s[i] / measured_s[i] - 1);
+    return {spearman(predicted_s, measured_s), errors / static_cast<double>(predicted_s.size())};
 }
 
 constexpr std::size_t scored_of = 4;
+
+std::vector<nas::Block> blocks_of(const nas::Space& space, const std::vector<int>& choices) {
+    std::vector<nas::Block> chain;
+    space.blocks(choices, chain);
+    return chain;
+}
 
 /// One column per option of each choice, after a constant column.
 Eigen::VectorXd design_row(const nas::Space& space, std::vector<int> choices) {
     const std::vector<int> options = space.options();
     Eigen::VectorXd row = Eigen::VectorXd::Zero(std::accumulate(options.begin(), options.end(), Eigen::Index{1}));
     row[0] = 1;
-    const auto blocks = [&] {
-        std::vector<nas::Block> chain;
-        space.blocks(choices, chain);
-        return chain;
-    };
-    const std::vector<nas::Block> chain = blocks();
+    const std::vector<nas::Block> chain = blocks_of(space, choices);
     Eigen::Index first = 1;
     for (std::size_t i = 0; i < choices.size(); ++i) {
         // The kernel of a block that a shallow stage leaves out, say, is no choice.
         const int chosen = std::exchange(choices[i], choices[i] > 0 ? choices[i] - 1 : options[i] - 1);
-        if (blocks() != chain) row[first + chosen] = 1;
+        if (blocks_of(space, choices) != chain) row[first + chosen] = 1;
         choices[i] = chosen;
         first += options[i];
     }
@@ -116,22 +109,20 @@ Eigen::VectorXd design_row(const nas::Space& space, std::vector<int> choices) {
 
 }  // namespace
 
-std::vector<Column> read_columns(const std::filesystem::path& folder, std::size_t limit,
-                                 const std::string& device_profile_path) {
+std::vector<Column> read_columns(const std::filesystem::path& folder, std::size_t limit) {
     std::vector<Column> columns;
     for (const std::string& name : nas::space_names()) {
         // Cards that were measured later have files of their own.
         for (const std::string& file : {fmt::format("nas_{}.csv", name), fmt::format("nas_{}_2080ti.csv", name)}) {
             const std::filesystem::path path = folder / file;
-            if (!std::filesystem::exists(path)) continue;
-            read_space(nas::space(name), path.string(), limit, device_profile_path, columns);
+            if (std::filesystem::exists(path)) read_space(nas::space(name), read_csv(path.string()), limit, columns);
         }
     }
     return columns;
 }
 
 fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_view left_out) {
-    const FrameworkProfile start{.framework = std::string(nas::measured_framework), .version = std::string(version)};
+    const FrameworkProfile start{.framework = std::string(nas::measured_framework), .version = version};
     std::vector<fit::HostRow> rows;
     std::size_t used = 0;
     for (const Column& column : columns) {
@@ -140,24 +131,21 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
         const std::size_t count = std::min(rows_per_column, column.samples.size());
         for (std::size_t i = 0; i < count; ++i) {
             const nas::Sample& sample = column.samples[i * column.samples.size() / count];
-            std::vector<nas::Block> chain;
-            column.space->blocks(sample.choices, chain);
             const Graph graph = nas::build_graph(*column.space, sample.choices);
             Predictor predictor(graph, column.device, start);
             const Measurement measurement{.gpu = column.device.device.slug,
-                                          .framework = std::string(nas::measured_framework),
+                                          .framework = start.framework,
                                           .model = fmt::format("{} {}", column.space->name(), i),
                                           .batch = sample.batch,
                                           .run = fmt::format("{} {}", column.space->name(), column.name),
                                           .latency_s = sample.latency_s};
             rows.push_back(fit::host_row(measurement, predictor, {{"batch", sample.batch}}));
-            if (column.space->waits_after_blocks()) {
-                rows.back().operations[static_cast<std::size_t>(HostKind::synchronize)] +=
-                    static_cast<double>(chain.size());
-            }
+            if (!column.space->waits_after_blocks()) continue;
+            rows.back().operations[static_cast<std::size_t>(HostKind::synchronize)] +=
+                static_cast<double>(blocks_of(*column.space, sample.choices).size());
         }
     }
-    fit::FrameworkFit fitted = fit::fit_framework(std::string(nas::measured_framework), std::string(version), rows);
+    fit::FrameworkFit fitted = fit::fit_framework(start.framework, version, rows);
     fitted.reference.host = nas::measured_host;
     for (Parameter& p : fitted.reference.parameters) {
         p.source = fmt::format("fitted: nas_*.csv, {} rows of {} columns", fitted.rows, used);
@@ -166,24 +154,14 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
 }
 
 double spearman(std::span<const double> a, std::span<const double> b) {
-    const std::vector<double> x = ranks(a);
-    const std::vector<double> y = ranks(b);
-    const double mean = (static_cast<double>(x.size()) - 1) / 2;
-    double xy = 0, xx = 0, yy = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        xy += (x[i] - mean) * (y[i] - mean);
-        xx += (x[i] - mean) * (x[i] - mean);
-        yy += (y[i] - mean) * (y[i] - mean);
-    }
-    return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+    const Eigen::ArrayXd x = centred_ranks(a), y = centred_ranks(b);
+    const double squares = x.square().sum() * y.square().sum();
+    return squares > 0 ? (x * y).sum() / std::sqrt(squares) : 0;
 }
 
 Score score(const Column& column, const FrameworkProfile& framework) {
     Score result{std::string(column.space->name()), column.device.device.slug, column.batch};
-    const Fit without = fit_of(column, framework, {}, {});
-    result.spearman_0 = without.spearman;
-    result.mape_0 = without.mape;
-
+    std::tie(result.spearman_0, result.mape_0) = fit_of(column, framework, {}, {});
     std::mt19937 random(1);
     std::vector<std::size_t> order(column.samples.size());
     for (std::size_t draw = 0; draw < draws; ++draw) {
@@ -194,9 +172,9 @@ Score score(const Column& column, const FrameworkProfile& framework) {
         std::vector<nas::Sample> samples;
         for (auto i = order.begin(); i != end; ++i) samples.push_back(column.samples[*i]);
         const nas::Calibration calibration = nas::calibrate(*column.space, column.device, framework, {}, samples);
-        const Fit fit = fit_of(column, framework, calibration.campaign, std::span(order.begin(), end));
-        result.spearman_10 += fit.spearman / draws;
-        result.mape_10 += fit.mape / draws;
+        const auto [rank, mape] = fit_of(column, framework, calibration.campaign, std::span(order.begin(), end));
+        result.spearman_10 += rank / draws;
+        result.mape_10 += mape / draws;
     }
 
     std::vector<double> operators, flops, measured_s;

@@ -24,8 +24,7 @@ struct Column {
 /// Reads nas_SPACE.csv of every space that has a file in `folder`, at most `limit` architectures evenly spread over
 /// each. Throws what read_csv, Space::parse and device_profile throw, Error{profile} for a column that is not
 /// DEVICE_BATCH.
-[[nodiscard]] std::vector<Column> read_columns(const std::filesystem::path& folder, std::size_t limit,
-                                               const std::string& device_profile_path = {});
+[[nodiscard]] std::vector<Column> read_columns(const std::filesystem::path& folder, std::size_t limit);
 
 /// Spearman's rank correlation; ties get their mean rank.
 [[nodiscard]] double spearman(std::span<const double> a, std::span<const double> b);
