@@ -61,10 +61,7 @@ FitReport siblings_report(std::span<const OperatorRow> rows, std::span<const Fit
 
 FitReport fit_conv(std::span<const OperatorRow> all, std::span<const FitReport> earlier,
                    const ClassFitOptions& options) {
-    ClassFit own({.kernel_class = "conv",
-                  .rows_name = "conv rows",
-                  .rows_per_stratum = 1500,
-                  .held = operator_profile(earlier, {}).parameters},
+    ClassFit own({.kernel_class = "conv", .rows_per_stratum = 1500, .held = operator_profile(earlier, {}).parameters},
                  all, RowClass::conv, options);
     const std::vector<const OperatorRow*>& rows = own.rows;
     ScopedFit& fit = own.fit;
@@ -73,9 +70,8 @@ FitReport fit_conv(std::span<const OperatorRow> all, std::span<const FitReport> 
     for (Unknown& u : declared<ConvParameters>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
     fit.architecture = declared<ConvParameters>(ParameterScope::architecture);
     fit.device = [](const DeviceSpec& device) { return declared_sustained(device, {"clock.fp32", "bandwidth"}); };
-    for (const char* name : {"operator.conv_start_s", "operator.conv_slope_s", "operator.conv_curvature_s"}) {
-        fit.host.push_back(declared_call(name));
-    }
+    fit.host = {declared_call("operator.conv_start_s"), declared_call("operator.conv_slope_s"),
+                declared_call("operator.conv_curvature_s")};
     fit.latency_s = [&](std::size_t i, const ScopedValues& values, bool scored) {
         return latency_s(*rows[i], scored, values, power_control_time_s);
     };

@@ -22,26 +22,21 @@ constexpr double longest_kernel_s = 1e-4;  // an error in a longer one would cou
 constexpr std::size_t fewest_rows = 20;
 constexpr std::string_view dispatch_prefix = "operator.dispatch_s.";
 
-/// Host time of a row that was the `order`-th of its campaign.
-struct HostTime {
-    double order = 0;
-    double host_s = 0;
-};
-
 /// Latency of a row and the kernel time in it, as predicted.
 struct RowTime {
     double latency_s = 0;
     double kernel_s = 0;
+    double order = 0;  ///< in its campaign
+    double host_s = 0;
 };
 
 /// Median of the medians of ten spans of the campaign: neither slow rows, nor a stretch in which the host is slow, nor
 /// where the usable rows lie count.
-double campaign_median(const std::vector<HostTime>& times) {
-    const auto by_order = [](const HostTime& a, const HostTime& b) { return a.order < b.order; };
-    const double last = std::ranges::max_element(times, by_order)->order;
+double campaign_median(const std::vector<RowTime>& times) {
+    const double last = std::ranges::max(times, {}, &RowTime::order).order;
     constexpr std::size_t spans = 10;
     std::array<std::vector<double>, spans> hosts;
-    for (const HostTime& time : times) {
+    for (const RowTime& time : times) {
         const auto span = static_cast<std::size_t>(time.order / (last + 1) * spans);
         hosts[std::min(span, spans - 1)].push_back(time.host_s);
     }
@@ -68,36 +63,32 @@ FitReport fit_dispatch(std::span<const OperatorRow> rows, const DeviceProfileFil
         OperatorHostParameters host;
     };
     std::map<std::string, Known> devices;
-    std::map<std::pair<std::string, std::string>, std::vector<HostTime>> times;  // by operator and device
-    std::map<std::pair<std::string, std::string>, std::vector<RowTime>> all;
+    std::map<std::pair<std::string, std::string>, std::vector<RowTime>> all, host_bound;  // by operator and device
     for (const OperatorRow& row : rows) {
         const bool at_idle_clock = row.conditions == Conditions::campaign_start;
         if (row.of > RowClass::conv || (row.conditions != Conditions::usual && !at_idle_clock)) continue;
         const std::string& slug = row.device->slug;
-        auto known = devices.find(slug);
-        if (known == devices.end()) {
+        if (!devices.contains(slug)) {
             const FrameworkProfile host = compose(hosts, slug);
-            known = devices
-                        .emplace(slug, Known{OperatorModel(compose(kernels, *row.device), host),
-                                             profile_parameters<OperatorHostParameters>(host)})
-                        .first;
+            devices.emplace(slug, Known{OperatorModel(compose(kernels, *row.device), host),
+                                        profile_parameters<OperatorHostParameters>(host)});
         }
-        const auto predicted = known->second.model.predict(*row.measured);
+        const Known& known = devices.at(slug);
+        const auto predicted = known.model.predict(*row.measured);
         if (!predicted) continue;
-        all[{row.op, slug}].push_back({row.latency_s, predicted->kernel_s});
-        const double share = launch_share(row.op, known->second.host);
+        const double share = launch_share(row.op, known.host);
+        const double host_s = host_of_latency_s(row.latency_s, share, predicted->kernel_s);
+        const RowTime& time =
+            all[{row.op, slug}].emplace_back(RowTime{row.latency_s, predicted->kernel_s, row.order, host_s});
         const double longest_s =
             at_idle_clock ? 0.5 * (1 - share) * row.latency_s : std::min(longest_kernel_s, host_counts * row.latency_s);
-        if (predicted->kernel_s > longest_s) continue;
-        times[{row.op, slug}].push_back({row.order, host_of_latency_s(row.latency_s, share, predicted->kernel_s)});
+        if (predicted->kernel_s <= longest_s) host_bound[{row.op, slug}].push_back(time);
     }
 
-    FitReport report;
-    report.kernel_class = "dispatch";
-    report.converged = true;
+    FitReport report{.kernel_class = "dispatch", .converged = true};
     std::map<std::string, std::vector<double>> by_name;
     std::map<std::pair<std::string, std::string>, std::vector<double>> errors;  // by name of the spread and device
-    for (const auto& [key, of_device] : times) {
+    for (const auto& [key, of_device] : host_bound) {
         const auto& [op, slug] = key;
         if (of_device.size() < fewest_rows) continue;
         const OperatorHostParameters& host = devices.at(slug).host;

@@ -14,12 +14,6 @@ namespace {
 enum CallUnknown : std::size_t { call_power_control, call_launch_share, call_unknowns };
 enum HostUnknown : std::size_t { host_linear, host_bmm };
 
-/// Whether the power limit rather than the boost clock sets the rate of a stream of products.
-bool is_power_limited(const DeviceSpec& device) {
-    const double drawn_w = kernels::core_energy_per_flop_j(device) * device.peak(MathPath::fp32).value_or(0);
-    return drawn_w > 1.2 * kernels::arithmetic_power_w(device);
-}
-
 /// Log standard deviation of the clock at which a kernel starts: the boost clock within the rounding of a datasheet,
 /// before a power limit lowers it.
 constexpr double clock_log_stddev = 0.02;
@@ -43,7 +37,9 @@ double latency_s(const OperatorRow& row, const kernels::gemm::Choice& choice, Sc
 
 /// Frees bandwidth and the sustained clock under load: the energy of an operation where a power limit sets it.
 void free_sustained_clock(const DeviceSpec& device, ScopedUnknowns& unknowns) {
-    const bool power_limited = is_power_limited(device);
+    // Whether the power limit rather than the boost clock sets the rate of a stream of products.
+    const double drawn_w = kernels::core_energy_per_flop_j(device) * device.peak(MathPath::fp32).value_or(0);
+    const bool power_limited = drawn_w > 1.2 * kernels::arithmetic_power_w(device);
     for (Unknown& u : unknowns.shared) u.fixed = !power_limited || u.name != "gemm.energy_scale";
     for (Unknown& u : unknowns.devices.at(device.slug)) {
         u.fixed = u.name != "bandwidth" && (power_limited || u.name != "clock.fp32");

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -15,31 +17,37 @@
 namespace ftax::fit {
 namespace {
 
-/// The engine for ratios that all generations share and those of each.
-ScopedFit generation_fit(std::string kernel_class) {
-    std::string rows_name = kernel_class + " rows";
+/// The engine for ratios that all generations share.
+ScopedFit shared_fit(std::string kernel_class) {
     return {.kernel_class = std::move(kernel_class),
-            .rows_name = std::move(rows_name),
-            .options = {.starts = 1, .iterations = 30, .row_log_stddev = 0.1},
-            .rows_per_stratum = 450,
-            .rounds = 3,
-            .centre = Centre::median,
-            .centre_shared = true,
+            .options = {.starts = 1, .iterations = 40, .row_log_stddev = 0.1},
+            .rows_per_stratum = 250,
             .in_fit_fold = false,
             .held_out_fold = "a fifth of the shapes left out",
-            .left_out_folds = {{"the GPU left out"}},
-            .expects_kin = false};
+            .left_out_folds = {{"the GPU left out"}}};
+}
+
+/// The engine for those and the ratios of each generation.
+ScopedFit generation_fit(std::string kernel_class) {
+    ScopedFit fit = shared_fit(std::move(kernel_class));
+    fit.options.iterations = 30;
+    fit.rows_per_stratum = 450;
+    fit.rounds = 3;
+    fit.centre = Centre::median;
+    fit.centre_shared = true;
+    fit.expects_kin = false;
+    return fit;
 }
 
 /// Whether a shape is in the fifth that a fold leaves out on all devices.
 bool is_held_out(const OperatorRow& row) {
-    if (const auto* s = std::get_if<kernels::GemmShape>(&row.shape))
-        return static_cast<std::uint64_t>(s->m * 73856093 ^ s->n * 19349663 ^ s->k * 83492791) % 5 == 4;
-    if (const auto* s = std::get_if<kernels::MixtureShape>(&row.shape)) {
-        const std::int64_t hash = s->tokens * 73856093 ^ s->hidden * 19349663 ^ s->width * 83492791 ^
-                                  s->experts * 49979687 ^ s->per_token * 15485863;
+    const auto by_primes = [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d, std::int64_t e) {
+        const std::int64_t hash = a * 73856093 ^ b * 19349663 ^ c * 83492791 ^ d * 49979687 ^ e * 15485863;
         return static_cast<std::uint64_t>(hash) % 5 == 4;
-    }
+    };
+    if (const auto* s = std::get_if<kernels::GemmShape>(&row.shape)) return by_primes(s->m, s->n, s->k, 0, 0);
+    if (const auto* s = std::get_if<kernels::MixtureShape>(&row.shape))
+        return by_primes(s->tokens, s->hidden, s->width, s->experts, s->per_token);
     std::uint64_t hash = 14695981039346656037ULL;  // hash of the dimensions' names and sizes (FNV-1a)
     const auto mix = [&](std::uint64_t byte) { hash = (hash ^ byte) * 1099511628211ULL; };
     for (const auto& [name, size] : row.measured->shape) {
@@ -55,12 +63,10 @@ class Models {
     explicit Models(DeviceProfileFile profile) : profile_(std::move(profile)) {}
 
     [[nodiscard]] KernelModels& of(const DeviceSpec& device) {
-        auto found = models_.find(device.slug);
-        if (found == models_.end()) {
-            const KernelModels own(device, kernel_parameters(compose(profile_, device)));
-            found = models_.emplace(device.slug, graph_kernels(own)).first;
-        }
-        return found->second;
+        const auto found = models_.find(device.slug);
+        if (found != models_.end()) return found->second;
+        const KernelModels own(device, kernel_parameters(compose(profile_, device)));
+        return models_.emplace(device.slug, graph_kernels(own)).first->second;
     }
 
   private:
@@ -94,15 +100,16 @@ void add_generations(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRe
 }
 
 /// Fits those parameters of kernels, all others as `models` has them.
-template <class Parameters>
-ScopedResult fit_alone(ClassFit& own, Models& models, Parameters& (*parameters)(KernelParameters&)) {
+template <class Place>
+ScopedResult fit_alone(ClassFit& own, Models& models, Place parameters) {
+    using Parameters = std::decay_t<std::invoke_result_t<Place, KernelParameters&>>;
     own.fit.shared = declared<Parameters>(ParameterScope::shared);
     own.fit.architecture = declared<Parameters>(ParameterScope::architecture);
     for (std::size_t i = 0; i < own.rows.size(); ++i) own.fit.rows[i].held_out = is_held_out(*own.rows[i]);
     own.fit.latency_s = [&](std::size_t i, ScopedValues values, bool) {
         const OperatorRow& row = *own.rows[i];
         KernelModels& tried = models.of(*row.device);
-        parameters(tried.parameters) = take<Parameters>(values);
+        std::invoke(parameters, tried.parameters) = take<Parameters>(values);
         return alone_s(*row.measured, row.shape, tried, path_of(*row.measured, *row.device));
     };
     return solve(own.fit);
@@ -134,8 +141,7 @@ FitReport fit_tensor_gemm(std::span<const OperatorRow> rows, const ClassFitOptio
     ClassFit own(std::move(usual), rows, RowClass::tensor_gemm, options);
     for (ScopedRow& row : own.fit.rows) row.fold_class = "gemm";
     Models datasheets{{}};  // where clocks and bandwidths come from
-    auto [report, unknowns] = fit_alone<kernels::TensorGemmParameters>(
-        own, datasheets, [](KernelParameters & p) -> auto& { return p.tensor_gemm; });
+    auto [report, unknowns] = fit_alone(own, datasheets, &KernelParameters::tensor_gemm);
     add_parameters(own.fit, unknowns, report);
     return report;
 }
@@ -150,8 +156,7 @@ std::vector<FitReport> fit_on_tensor_gemm(std::span<const OperatorRow> rows, con
                      [&](const OperatorRow& row) { return precision_spec(row.measured->precision).kernels == family; });
         if (own.rows.empty()) continue;
         Models models(profile);
-        auto [report, unknowns] = fit_alone<kernels::QuantizedParameters>(
-            own, models, [](KernelParameters & p) -> auto& { return p.quantized; });
+        auto [report, unknowns] = fit_alone(own, models, &KernelParameters::quantized);
         add_generations(own.fit, unknowns, report);
         std::erase_if(report.parameters, [&](const ScopedParameter& p) {
             return p.scope == ParameterScope::architecture && !has_units(p.key, family);
@@ -165,8 +170,7 @@ std::vector<FitReport> fit_on_tensor_gemm(std::span<const OperatorRow> rows, con
         own.fit.rows[i].group = own.rows[i]->device->slug + (quantized ? " fp8" : " 16 bits");
     }
     Models models(profile);
-    auto [report, unknowns] = fit_alone<kernels::MixtureParameters>(
-        own, models, [](KernelParameters & p) -> auto& { return p.mixture; });
+    auto [report, unknowns] = fit_alone(own, models, &KernelParameters::mixture);
     add_generations(own.fit, unknowns, report);
     reports.push_back(std::move(report));
     return reports;
@@ -176,27 +180,19 @@ std::vector<FitReport> fit_layer_kernels(std::span<const OperatorRow> rows, cons
                                          const ClassFitOptions& options,
                                          const std::function<DeviceProfileFile(const std::string&)>& profile_without) {
     const auto fit = [&](RowClass of, const char* name, auto parameters) {
-        ClassFit own({.kernel_class = name,
-                      .rows_name = std::string(name) + " rows",
-                      .options = {.starts = 1, .iterations = 40, .row_log_stddev = 0.1},
-                      .rows_per_stratum = 250,
-                      .in_fit_fold = false,
-                      .held_out_fold = "a fifth of the shapes left out",
-                      .left_out_folds = {{"the GPU left out"}}},
-                     rows, of, options);
+        ClassFit own(shared_fit(name), rows, of, options);
         for (std::size_t i = 0; i < own.rows.size(); ++i)
             own.fit.rows[i].stratum = own.fit.rows[i].fold_class = class_of(*own.rows[i]);
         Models models(profile);
         if (profile_without)
             own.fit.forget = [&](const DeviceSpec& device) { models = Models(profile_without(device.slug)); };
-        auto [report, unknowns] = fit_alone(own, models, +parameters);
+        auto [report, unknowns] = fit_alone(own, models, parameters);
         add_parameters(own.fit, unknowns, report);
         return report;
     };
-    return {
-        fit(RowClass::attention, "attention",
-            [](KernelParameters& p) -> kernels::FlashParameters& { return p.attention.flash; }),
-        fit(RowClass::row_wise, "row-wise", [](KernelParameters& p) -> kernels::TokenParameters& { return p.token; })};
+    return {fit(
+                RowClass::attention, "attention", [](KernelParameters & p) -> auto& { return p.attention.flash; }),
+            fit(RowClass::row_wise, "row-wise", &KernelParameters::token)};
 }
 
 }  // namespace ftax::fit

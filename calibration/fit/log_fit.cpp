@@ -6,18 +6,10 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <set>
 
 namespace ftax::fit {
 namespace {
-
-std::vector<std::vector<double>> log_values(const std::vector<LogFit::Block>& blocks) {
-    std::vector<std::vector<double>> logs;
-    for (const auto& block : blocks) {
-        auto& values = logs.emplace_back();
-        for (const Unknown& u : block) values.push_back(std::log(u.value));
-    }
-    return logs;
-}
 
 /// Fits all unknowns of a block but those at these places.
 void hold(ceres::Problem& problem, std::vector<double>& block, const std::vector<int>& constant) {
@@ -108,8 +100,12 @@ std::size_t LogFit::add_block(Block block) {
     return blocks_.size() - 1;
 }
 
-FitSummary LogFit::solve() {
-    auto current = log_values(blocks_);
+bool LogFit::solve() {
+    std::vector<std::vector<double>> current;  // logarithms of the values
+    for (const Block& block : blocks_) {
+        auto& logs = current.emplace_back();
+        for (const Unknown& u : block) logs.push_back(std::log(u.value));
+    }
     const auto centre = current;
 
     ceres::Problem::Options ownership;
@@ -119,20 +115,19 @@ FitSummary LogFit::solve() {
     ceres::SoftLOneLoss robust(1.0);
     std::vector<std::unique_ptr<ceres::CostFunction>> residuals;
 
-    std::vector<char> used(blocks_.size(), 0);
+    std::set<std::size_t> used;  // blocks
     for (const Row& row : rows_) {
         std::vector<double*> pointers;
         for (const std::size_t b : row.blocks) {
             if (blocks_[b].empty()) continue;
             pointers.push_back(current[b].data());
-            used[b] = 1;
+            used.insert(b);
         }
         residuals.push_back(std::make_unique<Residual>(row, blocks_, options_.row_log_stddev));
         problem.AddResidualBlock(residuals.back().get(), &robust, pointers);
     }
     std::vector<std::vector<int>> fixed(blocks_.size());
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-        if (!used[b]) continue;
+    for (const std::size_t b : used) {
         const auto size = static_cast<Eigen::Index>(blocks_[b].size());
         Eigen::VectorXd weights = Eigen::VectorXd::Zero(size);  // weights of the priors; 0 for none
         for (int i = 0; i < size; ++i) {
@@ -145,11 +140,9 @@ FitSummary LogFit::solve() {
             problem.SetParameterUpperBound(current[b].data(), i, std::log(u.upper));
             if (u.prior_log_stddev > 0) weights[i] = 1 / u.prior_log_stddev;
         }
-        if (size > 0) {
-            residuals.push_back(std::make_unique<ceres::NormalPrior>(
-                weights.asDiagonal(), Eigen::Map<const Eigen::VectorXd>(centre[b].data(), size)));
-            problem.AddResidualBlock(residuals.back().get(), nullptr, current[b].data());
-        }
+        residuals.push_back(std::make_unique<ceres::NormalPrior>(
+            weights.asDiagonal(), Eigen::Map<const Eigen::VectorXd>(centre[b].data(), size)));
+        problem.AddResidualBlock(residuals.back().get(), nullptr, current[b].data());
         hold(problem, current[b], fixed[b]);
     }
     // Ceres cuts a step short that leads beyond a bound, in all unknowns alike, and may stop where the others could
@@ -160,8 +153,7 @@ FitSummary LogFit::solve() {
         auto held = fixed;
         for (bool more = true; more;) {
             more = false;
-            for (std::size_t b = 0; b < blocks_.size(); ++b) {
-                if (!used[b]) continue;
+            for (const std::size_t b : used) {
                 std::vector<int> constant = fixed_or_at_bound(blocks_[b], current[b]);
                 if (constant == held[b]) continue;
                 hold(problem, current[b], constant);
@@ -170,9 +162,7 @@ FitSummary LogFit::solve() {
             }
             if (more) ceres::Solve(options, &problem, &solved);
         }
-        for (std::size_t b = 0; b < blocks_.size(); ++b) {
-            if (used[b]) hold(problem, current[b], fixed[b]);
-        }
+        for (const std::size_t b : used) hold(problem, current[b], fixed[b]);
         return solved;
     };
 
@@ -182,20 +172,19 @@ FitSummary LogFit::solve() {
     solver.logging_type = ceres::SILENT;
     solver.function_tolerance = 1e-7;
 
-    FitSummary summary;
+    double cost = 0;
+    bool converged = false;
     auto best = current;
-    std::mt19937 random(options_.seed);
+    std::mt19937 random(1);
     for (int start = 0; start < std::max(1, options_.starts); ++start) {
         auto from = centre;
         if (start > 0) scatter(from, blocks_, random);
         for (std::size_t b = 0; b < current.size(); ++b) std::copy(from[b].begin(), from[b].end(), current[b].begin());
         const ceres::Solver::Summary solved = solve_between_bounds(solver);
-        if (summary.costs.empty() || solved.final_cost < summary.cost) {
-            summary.cost = solved.final_cost;
-            summary.converged = solved.termination_type == ceres::CONVERGENCE;
-            best = current;
-        }
-        summary.costs.push_back(solved.final_cost);
+        if (start > 0 && !(solved.final_cost < cost)) continue;
+        cost = solved.final_cost;
+        converged = solved.termination_type == ceres::CONVERGENCE;
+        best = current;
     }
     for (std::size_t b = 0; b < current.size(); ++b) std::copy(best[b].begin(), best[b].end(), current[b].begin());
 
@@ -204,28 +193,26 @@ FitSummary LogFit::solve() {
     covariance_options.null_space_rank = -1;
     ceres::Covariance covariance(covariance_options);
     std::vector<std::pair<const double*, const double*>> wanted;
-    for (std::size_t b = 0; b < current.size(); ++b) {
-        if (used[b] && !problem.IsParameterBlockConstant(current[b].data())) {
-            wanted.emplace_back(current[b].data(), current[b].data());
-        }
+    for (const std::size_t b : used) {
+        const double* values = current[b].data();
+        if (!problem.IsParameterBlockConstant(values)) wanted.emplace_back(values, values);
     }
     const bool estimated = !wanted.empty() && covariance.Compute(wanted, &problem);
     for (std::size_t b = 0; b < current.size(); ++b) {
         const std::size_t size = blocks_[b].size();
         std::vector<double> matrix(size * size, 0);
-        if (estimated && used[b] && !problem.IsParameterBlockConstant(current[b].data())) {
+        if (estimated && used.contains(b) && !problem.IsParameterBlockConstant(current[b].data())) {
             covariance.GetCovarianceBlock(current[b].data(), current[b].data(), matrix.data());
         }
         for (std::size_t i = 0; i < size; ++i) {
             Unknown& u = blocks_[b][i];
-            if (!u.fixed)
-                u.value =
-                    std::clamp(std::exp(current[b][i]), u.lower, u.upper);  // exp(log(x)) may leave a bound by a bit
+            // exp(log(x)) may leave a bound by a bit.
+            if (!u.fixed) u.value = std::clamp(std::exp(current[b][i]), u.lower, u.upper);
             u.log_shift = std::abs(current[b][i] - centre[b][i]);
             u.relative_stddev = std::sqrt(std::max(0.0, matrix[i * size + i]));
         }
     }
-    return summary;
+    return converged;
 }
 
 }  // namespace ftax::fit

@@ -12,19 +12,10 @@
 /// Least squares over positive unknowns in log space, with a robust loss, bounds, priors and several starts.
 namespace ftax::fit {
 
-// How a fit in log space (log_fit.hpp) runs and how it went: all that a header needs to know of it, without Ceres.
-
 struct FitOptions {
     int starts = 3;               ///< the first from the priors' centres, the others scattered within the priors
     int iterations = 60;          ///< per start
     double row_log_stddev = 0.1;  ///< residual of one row that counts as usual; beyond it the loss grows linearly
-    unsigned seed = 1;            ///< for the scattered starts
-};
-
-struct FitSummary {
-    bool converged = false;
-    double cost = 0;            ///< at the best start
-    std::vector<double> costs;  ///< per start; equal costs suggest a global minimum
 };
 
 /// One positive unknown. `value` starts as the centre of its prior.
@@ -67,8 +58,9 @@ class LogFit {
 
     explicit LogFit(FitOptions options) : options_(options) {}
 
-    /// Solves from every start, keeps the best and estimates the standard deviations.
-    FitSummary solve();
+    /// Solves from every start, keeps the best and estimates the standard deviations. Returns whether the best
+    /// converged.
+    bool solve();
 
   private:
     struct Row {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "calibration/fit/log_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
@@ -43,11 +44,10 @@ LogFit::Block device_unknowns(const DeviceSpec& device, const DeviceProfileFile&
 }
 
 template <class Row>
-std::vector<const Row*> usable(std::span<const Row> rows, double Row::*seconds, std::size_t fewest, const char* what) {
-    std::vector<const Row*> result;
-    for (const Row& row : rows) {
-        if (std::isfinite(row.*seconds) && row.*seconds > 0) result.push_back(&row);
-    }
+std::vector<Row> usable(std::span<const Row> rows, double Row::*seconds, std::size_t fewest, const char* what) {
+    std::vector<Row> result;
+    std::ranges::copy_if(
+        rows, std::back_inserter(result), [](double s) { return std::isfinite(s) && s > 0; }, seconds);
     if (result.size() < fewest) {
         throw_error(ErrorCode::usage, "{} usable rows are too few to fit {}, it takes {}", result.size(), what, fewest);
     }
@@ -56,9 +56,9 @@ std::vector<const Row*> usable(std::span<const Row> rows, double Row::*seconds, 
 
 /// Which of five folds each group is left out with: a campaign has forty, and a fit without each takes minutes.
 template <class Row>
-std::map<std::string, std::string> folds_of(const std::vector<const Row*>& rows, std::string Row::*group) {
+std::map<std::string, std::string> folds_of(const std::vector<Row>& rows, std::string Row::*group) {
     std::map<std::string, std::string> folds;
-    for (const Row* row : rows) folds[row->*group];
+    for (const Row& row : rows) folds[row.*group];
     int next = 0;
     for (auto& fold : folds) fold.second = fmt::format("{}", next++ % 5);
     return folds;
@@ -79,16 +79,16 @@ std::string source_of(std::size_t rows, const char* what, const FitReport& repor
 
 GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                const FitOptions& options) {
-    const std::vector<const DeviceRow*> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
+    const std::vector<DeviceRow> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
     const LogFit::Block unknowns = device_unknowns(device, start);
     ScopedFit engine = machine_fit("device", options);
-    engine.device = [&](const DeviceSpec&) { return LogFit::Block(unknowns); };
+    engine.device = [&](const DeviceSpec&) { return unknowns; };
     const auto folds = folds_of(used, &DeviceRow::group);
-    for (const DeviceRow* row : used)
+    for (const DeviceRow& row : used)
         engine.rows.push_back(
-            {.device = &device, .latency_s = row->latency_s, .group = row->group, .key = folds.at(row->group)});
+            {.device = &device, .latency_s = row.latency_s, .group = row.group, .key = folds.at(row.group)});
     engine.latency_s = [&](std::size_t i, ScopedValues values, bool) {
-        return device_seconds(*used[i], KernelModels(device, take_all<KernelParameters>(values, device)));
+        return device_seconds(used[i], KernelModels(device, take_all<KernelParameters>(values, device)));
     };
     const auto [report, fitted] = solve(engine);
     GpuFit fit{start, report};
@@ -121,7 +121,7 @@ std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime, cons
 
 HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start, const std::string& host,
                          const RuntimeQuantities& runtime, const FitOptions& options) {
-    const std::vector<const HostRow*> used = usable(rows, &HostRow::measured_s, 1, "a host");
+    const std::vector<HostRow> used = usable(rows, &HostRow::measured_s, 1, "a host");
     const bool scales = used.size() < fewest_host_rows;
     const FrameworkModel& framework = model_of(start);
     const auto with_value = [&](const std::string& name, double prior_log_stddev) {
@@ -132,19 +132,17 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
         return u;
     };
     // The scale goes where the machine is; what its kinds differ in beyond that, the rows must show.
-    std::vector<HostRow> counted;
-    for (const HostRow* row : used) counted.push_back(*row);
     const HostUnknowns unknowns(
-        framework, counted, {with_value("host.scale", 1.5)},
+        framework, used, {with_value("host.scale", 1.5)},
         [&](const std::string& name, bool is_half) { return with_value(name, is_half ? 0.15 : 0.5); });
     const double blas_call_s = host_parameter(start, "host.blas_call");
     ScopedFit engine = machine_fit("host", options);
     engine.host = unknowns.block;
     const auto folds = folds_of(used, &HostRow::model);
-    for (const HostRow* row : used)
-        engine.rows.push_back({.latency_s = row->measured_s, .group = row->model, .key = folds.at(row->model)});
+    for (const HostRow& row : used)
+        engine.rows.push_back({.latency_s = row.measured_s, .group = row.model, .key = folds.at(row.model)});
     engine.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
-        return values.host[0] * unknowns.seconds(*used[i], values.host) + used[i]->calls * blas_call_s;
+        return values.host[0] * unknowns.seconds(used[i], values.host) + used[i].calls * blas_call_s;
     };
     const auto [report, fitted] = solve(engine);
     HostFit fit{start, report};

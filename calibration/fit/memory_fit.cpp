@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <variant>
 #include <vector>
@@ -125,11 +126,8 @@ FitReport fit_memory(std::span<const OperatorRow> all, const ClassFitOptions& op
     fit.shared = declared<MemoryParameters>(ParameterScope::shared);
     fit.architecture = declared<MemoryParameters>(ParameterScope::architecture);
     fit.device = [](const DeviceSpec& device) { return declared_sustained(device, {"bandwidth"}); };
-    HostParameters host;
-    visit_parameters(host, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        if (is_common(name)) fit.shared.push_back(unknown(std::string(name), spec));
-        if (name == scale_name) fit.host.push_back(unknown(std::string(name), spec));
-    });
+    std::ranges::copy_if(declared<HostParameters>({}), std::back_inserter(fit.shared), is_common, &Unknown::name);
+    fit.host = {declared_call(scale_name)};
     for (std::size_t i = 0; i < rows.size(); ++i) {
         fit.rows[i].host = machine_of(*rows[i]);
         fit.rows[i].stratum = rows[i]->op;

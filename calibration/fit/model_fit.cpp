@@ -14,6 +14,8 @@ namespace {
 constexpr double least_growth_per_doubling = 1.75;
 constexpr double most_growth_per_doubling = 2.6;  // beyond it something else slowed the run
 constexpr double above_flat_start = 1.5;
+/// Width of the priors around `start`, relative to what the fit of the operators left (Parameter::relative_stddev).
+constexpr double prior_scale = 3;
 constexpr double determined_below = 0.9;  // share of the prior's width: narrowed by operator rows
 
 const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope,
@@ -25,15 +27,8 @@ const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name
 }
 
 std::string key_of(ParameterScope scope, const DeviceSpec& device) {
-    switch (scope) {
-        case ParameterScope::shared:
-            return "";
-        case ParameterScope::architecture:
-            return std::string(name_of(device.architecture));
-        case ParameterScope::device:
-            break;
-    }
-    return device.slug;
+    if (scope == ParameterScope::shared) return "";
+    return scope == ParameterScope::device ? device.slug : std::string(name_of(device.architecture));
 }
 
 /// What another card with the same chip and memory sustains of its bandwidth, as operators have shown it: a better
@@ -66,13 +61,12 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
             u.fixed =
                 scope != ParameterScope::device && spread > 0 && spread < determined_below * spec.prior_log_stddev;
             if (spread > 0) {
-                u.prior_log_stddev = std::min(u.prior_log_stddev,
-                                              std::max(0.02, options.prior_scale * known->parameter.relative_stddev));
+                u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, prior_scale * spread));
             }
         } else if (const ScopedParameter* same =
                        scope == ParameterScope::device ? of_same_memory(start, name, device) : nullptr) {
             u.value = same->parameter.value;
-            u.prior_log_stddev = std::max(0.02, options.prior_scale * same->parameter.relative_stddev);
+            u.prior_log_stddev = std::max(0.02, prior_scale * same->parameter.relative_stddev);
         } else if (scope == ParameterScope::architecture) {
             const ScopedParameter* kin = find_architecture_parameter(start, name, device.architecture);
             if (kin != nullptr) u.value = kin->parameter.value;
@@ -110,28 +104,26 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     const ScopedUnknowns& unknowns = solved.unknowns;
 
     fitted = start;
-    const auto write = [&](const Unknown& u, ParameterScope scope, const std::string& key, std::string source) {
-        report.parameters.push_back({{u.name, u.value, u.relative_stddev, std::move(source)}, scope, key});
-        replace_parameters(fitted, {&report.parameters.back(), 1});
+    // Of what no row shows, that which the start knows holds, with its source.
+    const auto add_seen = [&](const LogFit::Block& of, ParameterScope scope, const std::string& key) {
+        add_parameters(of, scope, key, "fitted: " + std::to_string(counts[key]) + " whole-model rows", report);
     };
-    const auto write_seen = [&](const LogFit::Block& of, ParameterScope scope, const std::string& key) {
-        for (const Unknown& u : of) {
-            if (u.fixed || is_unseen(u)) continue;  // what the start knows of it holds, with its source
-            write(u, scope, key, "fitted: " + std::to_string(counts[key]) + " whole-model rows");
-        }
-    };
-    write_seen(unknowns.shared, ParameterScope::shared, "");
+    add_seen(unknowns.shared, ParameterScope::shared, "");
     for (const auto& [architecture, own] : unknowns.architectures)
-        write_seen(own, ParameterScope::architecture, std::string(name_of(architecture)));
-    for (const auto& [slug, own] : unknowns.devices) write_seen(own, ParameterScope::device, slug);
+        add_seen(own, ParameterScope::architecture, std::string(name_of(architecture)));
+    for (const auto& [slug, own] : unknowns.devices) add_seen(own, ParameterScope::device, slug);
+    replace_parameters(fitted, report.parameters);
     // The rows of a generation that did not move a value were fitted with it, not with what its kin have of theirs.
     for (const auto& [architecture, own] : unknowns.architectures) {
         const std::string key(name_of(architecture));
         for (const Unknown& u : own) {
             if (u.fixed || !is_unseen(u)) continue;
             const ScopedParameter* known = find_architecture_parameter(fitted, u.name, architecture);
-            if (known != nullptr && known->key != key && known->parameter.value != u.value)
-                write(u, ParameterScope::architecture, key, "expected: its rows hold no more of it");
+            if (known == nullptr || known->key == key || known->parameter.value == u.value) continue;
+            report.parameters.push_back({{u.name, u.value, u.relative_stddev, "expected: its rows hold no more of it"},
+                                         ParameterScope::architecture,
+                                         key});
+            replace_parameters(fitted, {&report.parameters.back(), 1});
         }
     }
     add_fitted_devices(fitted);

@@ -33,8 +33,6 @@ template <class Row>
 
 struct ModelFitOptions {
     FitOptions fit;
-    /// Width of the priors around `start`, relative to what the fit of the operators left (Parameter::relative_stddev).
-    double prior_scale = 3;
     /// Beginning of the names of the parameters that move; empty: all.
     std::string only;
 };

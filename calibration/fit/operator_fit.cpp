@@ -1,5 +1,6 @@
 #include "calibration/fit/operator_fit.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "calibration/fit/operator_profile.hpp"
@@ -7,13 +8,9 @@
 
 namespace ftax::fit {
 
-Unknown declared_call(std::string_view wanted) {
-    Unknown found;
-    OperatorHostParameters p;
-    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        if (name == wanted) found = unknown(std::string(name), spec);
-    });
-    return found;
+Unknown declared_call(std::string_view name) {
+    const LogFit::Block all = declared<OperatorHostParameters>({});
+    return *std::ranges::find(all, name, &Unknown::name);
 }
 
 ClassFit::ClassFit(ScopedFit usual, std::span<const OperatorRow> all, RowClass of, const ClassFitOptions& options,

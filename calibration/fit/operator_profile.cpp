@@ -20,9 +20,9 @@ std::vector<ScopedParameter> merged(std::span<const FitReport> reports,
     for (const FitReport& report : reports) {
         all.insert(all.end(), (report.*parameters).begin(), (report.*parameters).end());
     }
-    std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
-    all.erase(std::unique(all.begin(), all.end(), [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
-              all.end());
+    std::ranges::stable_sort(all, {}, key_of);
+    const auto later = std::ranges::unique(all, {}, key_of);
+    all.erase(later.begin(), later.end());
     return all;
 }
 
@@ -61,8 +61,7 @@ void add_fitted_devices(DeviceProfileFile& profile) {
 
 void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted) {
     for (const ScopedParameter& p : fitted) {
-        const auto at = std::lower_bound(profile.parameters.begin(), profile.parameters.end(), p,
-                                         [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
+        const auto at = std::ranges::lower_bound(profile.parameters, key_of(p), {}, key_of);
         if (at != profile.parameters.end() && key_of(*at) == key_of(p)) {
             *at = p;
         } else {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "predictors/kernels/sustained.hpp"
@@ -91,34 +89,33 @@ ScopedUnknowns declared_unknowns(const ScopedFit& fit, const Places& rows) {
     return unknowns;
 }
 
+template <class Visit>
+void for_each_block(ScopedUnknowns& unknowns, const Visit& visit) {
+    visit(unknowns.shared);
+    for (auto& [_, block] : unknowns.architectures) visit(block);
+    for (auto& [_, block] : unknowns.devices) visit(block);
+    for (auto& [_, block] : unknowns.hosts) visit(block);
+}
+
 /// Fits the free parameters in `unknowns` to a selection of the rows.
 bool fit_once(const ScopedFit& fit, const Places& rows, bool start_once, ScopedUnknowns& unknowns) {
     FitOptions options = fit.options;
     if (start_once) options.starts = 1;
     LogFit problem(options);
-    const std::size_t shared = problem.add_block(unknowns.shared);
-    const auto add_all = [&](const auto& blocks) {
-        std::map<typename std::decay_t<decltype(blocks)>::key_type, std::size_t> indices;
-        for (const auto& [key, block] : blocks) indices[key] = problem.add_block(block);
-        return indices;
-    };
-    const auto architectures = add_all(unknowns.architectures);
-    const auto devices = add_all(unknowns.devices);
-    const auto hosts = add_all(unknowns.hosts);
+    std::map<const LogFit::Block*, std::size_t> places;
+    for_each_block(unknowns, [&](LogFit::Block& block) { places[&block] = problem.add_block(block); });
     for (const std::size_t i : selection(fit, rows)) {
         const ScopedRow& row = fit.rows[i];
         const auto model = [&fit, i](double const* const* blocks) {
             return fit.latency_s(i, {blocks[0], blocks[1], fit.device ? blocks[2] : nullptr, blocks[3]}, false);
         };
-        problem.add_row(model, row.latency_s,
-                        {shared, architectures.at(device_of(row).architecture), devices.at(device_of(row).slug),
-                         hosts.at(host_of(row))});
+        problem.add_row(
+            model, row.latency_s,
+            {places.at(&unknowns.shared), places.at(&unknowns.architectures.at(device_of(row).architecture)),
+             places.at(&unknowns.devices.at(device_of(row).slug)), places.at(&unknowns.hosts.at(host_of(row)))});
     }
-    const bool converged = problem.solve().converged;
-    unknowns.shared = problem.block(shared);
-    for (const auto& [key, index] : architectures) unknowns.architectures[key] = problem.block(index);
-    for (const auto& [key, index] : devices) unknowns.devices[key] = problem.block(index);
-    for (const auto& [key, index] : hosts) unknowns.hosts[key] = problem.block(index);
+    const bool converged = problem.solve();
+    for_each_block(unknowns, [&](LogFit::Block& block) { block = problem.block(places.at(&block)); });
     return converged;
 }
 
@@ -142,50 +139,50 @@ bool fit_rows(const ScopedFit& fit, const Places& rows, ScopedUnknowns& unknowns
     return converged;
 }
 
-/// log(predicted / measured) by class and group.
+using ErrorsByGroup = std::map<std::string, std::vector<double>>;  // log(predicted / measured)
+
+Fold fold_of(std::string name, const ErrorsByGroup& errors) {
+    Fold fold{.name = std::move(name)};
+    std::vector<double> all;
+    for (const auto& [group, of_group] : errors) {
+        all.insert(all.end(), of_group.begin(), of_group.end());
+        fold.groups.push_back(summarize(group, of_group));
+        fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
+    }
+    fold.all = summarize("all", all);
+    return fold;
+}
+
 struct Errors {
-    using ByGroup = std::map<std::string, std::vector<double>>;
-    std::map<std::string, ByGroup> all{}, usual{};
+    std::map<std::string, std::map<std::string, ErrorsByGroup>> by_suffix{};  ///< of the fold's name, then by class
 
     void add(const ScopedFit& fit, const Places& rows, const ScopedUnknowns& unknowns) {
         const std::vector<double> shared = values(unknowns.shared);
-        std::optional<std::string> slug, machine;
-        std::vector<double> architecture, device, host;
         for (const std::size_t i : rows) {
             const ScopedRow& row = fit.rows[i];
-            if (device_of(row).slug != slug) {
-                slug = device_of(row).slug;
-                architecture = values(unknowns.architectures.at(device_of(row).architecture));
-                device = values(unknowns.devices.at(*slug));
-            }
-            if (host_of(row) != machine) {
-                machine = host_of(row);
-                host = values(unknowns.hosts.at(*machine));
-            }
-            const ScopedValues of_row{shared.data(), architecture.data(), fit.device ? device.data() : nullptr,
-                                      host.data()};
+            const DeviceSpec& device = device_of(row);
+            const auto of_architecture = values(unknowns.architectures.at(device.architecture));
+            const auto of_device = values(unknowns.devices.at(device.slug));
+            const auto of_host = values(unknowns.hosts.at(host_of(row)));
+            const ScopedValues of_row{shared.data(), of_architecture.data(), fit.device ? of_device.data() : nullptr,
+                                      of_host.data()};
             const double error = std::log(fit.latency_s(i, of_row, true) / row.latency_s);
-            const std::string group = row.group.empty() ? *slug : row.group;
-            all[row.fold_class][group].push_back(error);
-            if (row.usual) usual[row.fold_class][group].push_back(error);
+            const std::string group = row.group.empty() ? device.slug : row.group;
+            by_suffix[""][row.fold_class][group].push_back(error);
+            if (row.usual && !fit.usual_suffix.empty())
+                by_suffix[", " + fit.usual_suffix][row.fold_class][group].push_back(error);
         }
     }
 
     void report(const ScopedFit& fit, const std::string& name, FitReport& report) const {
-        const auto add = [&](const std::map<std::string, ByGroup>& classes, const std::string& suffix) {
+        for (const auto& [suffix, classes] : by_suffix) {
             for (const auto& [fold_class, by_group] : classes) {
                 report.folds.push_back(fold_of(name + suffix, by_group));
                 report.folds.back().row_class = fold_class.empty() ? fit.kernel_class : fold_class;
             }
-        };
-        add(all, "");
-        if (!fit.usual_suffix.empty()) add(usual, ", " + fit.usual_suffix);
+        }
     }
 };
-
-void fix(LogFit::Block& block) {
-    for (Unknown& u : block) u.fixed = true;
-}
 
 /// Expects of a generation without rows the values of its nearest kin, as `compose` does, or else the declared ones.
 LogFit::Block block_of_kin(const ScopedFit& fit, Architecture wanted, const ScopedUnknowns& fitted) {
@@ -247,9 +244,11 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
             }
             if (fold.device == LeftOutFold::Device::fitted) unknowns.devices[slug] = known.devices.at(slug);
             if (fold.device == LeftOutFold::Device::refitted) {
-                fix(unknowns.shared);
-                for (auto& [_, block] : unknowns.architectures) fix(block);
-                for (auto& [_, block] : unknowns.hosts) fix(block);
+                LogFit::Block own_block = unknowns.devices.at(slug);
+                for_each_block(unknowns, [](LogFit::Block& block) {
+                    for (Unknown& u : block) u.fixed = true;
+                });
+                unknowns.devices.at(slug) = std::move(own_block);
                 if (fit.prepare_refit) fit.prepare_refit(device, unknowns);
                 (void)fit_once(fit, own, true, unknowns);
             }
@@ -349,7 +348,8 @@ void add_parameters(const LogFit::Block& block, ParameterScope scope, const std:
 }
 
 std::string source_of(const ScopedFit& fit) {
-    return "fitted: " + fit.rows_name + ", " + std::to_string(fit.rows.size());
+    const std::string rows = fit.rows_name.empty() ? fit.kernel_class + " rows" : fit.rows_name;
+    return "fitted: " + rows + ", " + std::to_string(fit.rows.size());
 }
 
 void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitReport& report,
@@ -366,18 +366,6 @@ void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRep
 
 ErrorSummary left_out_errors(const FitReport& report) {
     return report.folds.size() < 2 ? ErrorSummary{} : report.folds.back().all;
-}
-
-Fold fold_of(std::string name, const std::map<std::string, std::vector<double>>& errors) {
-    Fold fold{.name = std::move(name)};
-    std::vector<double> all;
-    for (const auto& [group, of_group] : errors) {
-        all.insert(all.end(), of_group.begin(), of_group.end());
-        fold.groups.push_back(summarize(group, of_group));
-        fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
-    }
-    fold.all = summarize("all", all);
-    return fold;
 }
 
 }  // namespace ftax::fit

@@ -137,7 +137,7 @@ struct LeftOutFold {
 
 struct ScopedFit {
     std::string kernel_class{};
-    std::string rows_name{};  ///< text in the source of each parameter: "conv rows"
+    std::string rows_name{};  ///< text in the source of each parameter; empty: "KERNEL_CLASS rows"
     FitOptions options{};
     std::size_t rows_per_stratum = std::numeric_limits<std::size_t>::max();
     bool folds_start_once = false;  ///< fits without rows that are left out begin at the priors' centres only
@@ -194,8 +194,5 @@ void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRep
 
 /// Errors of all rows that were left out, over them; none where nothing could be left out.
 [[nodiscard]] ErrorSummary left_out_errors(const FitReport& report);
-
-/// Summarises log(predicted / measured) by group as a fold.
-[[nodiscard]] Fold fold_of(std::string name, const std::map<std::string, std::vector<double>>& errors);
 
 }  // namespace ftax::fit
