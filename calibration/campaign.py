@@ -168,8 +168,7 @@ def crossovers(rows):
     curves = {}
     for key, host, device in rows:
         curves.setdefault(key[:3], []).append((int(key[3]), host, device))
-    found = {curve: crossover(points) for curve, points in curves.items()}
-    return {curve: batch for curve, batch in found.items() if batch}
+    return {curve: batch for curve, points in curves.items() if (batch := crossover(points))}
 
 
 def quantile(values, share):

@@ -182,11 +182,9 @@ def kernelbench(ftax, rows, archive):
         study = Study(ftax, pathlib.Path(folder) / "kernelbench", folder)
         rows = [r for r in read(rows) if r["era"] == "2025"]
         study.add("blind", rows)
-        for run in sorted({r["run"] for r in rows}):
-            own = [r for r in rows if r["run"] == run]
-            for anchor in own:
-                if anchor["framework"] == "pytorch-eager" and anchor["model"] == KERNELBENCH_ANCHOR:
-                    study.add("machine known", [r for r in own if r != anchor], anchor=anchor)
+        anchors = [r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == KERNELBENCH_ANCHOR]
+        for anchor in sorted(anchors, key=lambda r: r["run"]):
+            study.add("machine known", [r for r in rows if r["run"] == anchor["run"] and r != anchor], anchor=anchor)
     return study.predictions
 
 

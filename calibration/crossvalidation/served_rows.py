@@ -88,9 +88,7 @@ def serving(rows, folder):
     """Apart are series whose client or API server is at its limit: with the fewest sequences, where fewer than 3 % of the steps have
     a prompt, one gap in 20 is 1.3 times as long as half of them are. Runs with --enable-expert-parallel have ep for tp: vLLM
     ran with --tensor-parallel-size all cards (mlenergy/llm/benchmark.py), attention split between them as well."""
-    fewest = {}
-    for row in rows:
-        fewest.setdefault(series(row), row)
+    fewest = {series(row): row for row in reversed(rows)}
     for row in rows:
         model, first = model_of(row["model"]), fewest[series(row)]
         kind = (", client at its limit" if float(first["itl_p95_ms"]) > 1.3 * float(first["itl_p50_ms"]) else
