@@ -15,8 +15,7 @@ void Transformer::prepare_rotation() {
     const TensorId places = net_.map_scalar("add", net_.fill("aten::arange", {length_}, DType::i64), 1);
     const Expression half = net_.number(config_.rotary_width / 2);
     const TensorId column = net_.cast(net_.view(places, {net_.number(1), length_, net_.number(1)}), DType::f32);
-    TensorId angle = net_.apply(OpKind::pointwise, "aten::mul", {column}, {net_.number(1), length_, half},
-                                {{"function", std::string("mul")}});
+    TensorId angle = net_.map("mul", {column}, Shape{net_.number(1), length_, half});
     if (config_.structure.positions == Positions::rotary) angle = net_.concat({angle, angle}, 2);
     const auto wave = [&](std::string_view function) {
         return net_.cast(net_.map_scalar("mul", net_.map(function, {angle}), 1), net_.dtype());
@@ -35,10 +34,7 @@ void Transformer::prepare_mask() {
     const TensorId queries = net_.fill("aten::arange", {one, one, length_, one}, DType::i64);
     const TensorId keys = net_.fill("aten::arange", {one, one, one, keys_seen}, DType::i64);
     const Shape shape{one, one, length_, keys_seen};
-    const TensorId seen = net_.apply(OpKind::pointwise, "aten::le", {keys, queries}, shape,
-                                     {{"function", std::string("le")}}, DType::boolean);
-    mask_ =
-        net_.apply(OpKind::pointwise, "aten::where", {seen}, shape, {{"function", std::string("where")}}, net_.dtype());
+    mask_ = net_.map("where", {net_.map("le", {keys, queries}, shape, DType::boolean)}, shape, net_.dtype());
 }
 
 /// Rotates all of the last axis. Source: apply_rotary_pos_emb of Llama; that of GptOss and DeepSeek writes products of
@@ -143,14 +139,10 @@ void Transformer::choose_tokens(std::size_t index, TensorId x, TensorId query_ra
     const TensorId keys =
         cached(index, "index_key", net_.view(fresh, {batch_, net_.number(1), length_, net_.number(width)}));
     const TensorId weights = net_.linear("weights_proj", x, heads, false);
-    const Expression tokens = net_.shape(keys)[2];
-    const Expression all = net_.number(heads);
-    TensorId scores =
-        net_.apply(OpKind::matmul, "aten::matmul", {queries, net_.swap(keys, 2, 3)}, {batch_, all, length_, tokens});
+    TensorId scores = net_.matmul(queries, net_.swap(keys, 2, 3));
     scores = net_.swap(net_.map("relu", {scores}), 1, 2);
-    const TensorId row = net_.view(weights, {batch_, length_, net_.number(1), all});
-    scores = net_.apply(OpKind::matmul, "aten::matmul", {row, scores}, {batch_, length_, net_.number(1), tokens});
-    scores = net_.view(scores, {batch_, net_.number(1), length_, tokens});
+    scores = net_.matmul(net_.view(weights, {batch_, length_, net_.number(1), net_.number(heads)}), scores);
+    scores = net_.view(scores, {batch_, net_.number(1), length_, net_.shape(keys)[2]});
     const TensorId best = net_.apply(OpKind::sort, "aten::topk", {scores}, net_.shape(scores),
                                      {{"function", std::string("topk")}, {"axis", std::int64_t{3}}});
     chosen_ = net_.apply(OpKind::scatter, "aten::scatter_", {scores, best}, net_.shape(scores));
@@ -191,8 +183,7 @@ Transformer::Heads Transformer::project_latent(std::size_t index, TensorId x) {
     const TensorId split = net_.swap(
         net_.view(expanded, {batch_, tokens, all_heads, net_.number(ranks.plain_width + config_.value_width)}), 1, 2);
     heads.value = net_.part(split, 3, net_.number(config_.value_width));
-    const TensorId shared = net_.apply(OpKind::expand, "aten::expand", {key_turn},
-                                       {batch_, all_heads, tokens, net_.number(ranks.rotary_width)});
+    const TensorId shared = net_.expand(key_turn, {batch_, all_heads, tokens, net_.number(ranks.rotary_width)});
     heads.key = net_.concat({net_.part(split, 3, net_.number(ranks.plain_width)), shared}, 3);
     return heads;
 }
@@ -217,11 +208,6 @@ TensorId Transformer::cached(std::size_t index, std::string_view what, TensorId 
     return net_.apply(OpKind::scatter, "aten::index_copy_", {past, fresh}, std::move(held));
 }
 
-void Transformer::append_to_cache(std::size_t index, Heads& heads) {
-    heads.key = cached(index, "key", heads.key);
-    heads.value = cached(index, "value", heads.value);
-}
-
 /// Copies each head of keys or values for every head of queries that reads it. Source: repeat_kv.
 TensorId Transformer::repeat_heads(TensorId x) {
     const std::int64_t copies = config_.heads / config_.key_value_heads;
@@ -230,7 +216,7 @@ TensorId Transformer::repeat_heads(TensorId x) {
     shape.insert(shape.begin() + 2, net_.number(1));
     const TensorId separate = net_.view(x, shape);
     shape[2] = net_.number(copies);
-    const TensorId repeated = net_.apply(OpKind::expand, "aten::expand", {separate}, shape);
+    const TensorId repeated = net_.expand(separate, std::move(shape));
     Shape joined = net_.shape(x);
     joined[1] = net_.number(config_.heads);
     return net_.copy("aten::reshape", repeated, std::move(joined));
@@ -260,14 +246,8 @@ TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window
     }
     const TensorId key = repeat_heads(heads.key);
     const TensorId value = repeat_heads(heads.value);
-    Shape shape = query;
-    shape[3] = keys;
-    TensorId scores = net_.apply(OpKind::matmul, "aten::matmul", {heads.query, net_.swap(key, 2, 3)}, shape);
-    scores = net_.map_scalar("mul", scores, 1);
-    if (config_.score_cap > 0) {
-        scores = net_.map("tanh", {net_.map_scalar("div", scores, config_.score_cap)});
-        scores = net_.map_scalar("mul", scores, config_.score_cap);
-    }
+    TensorId scores = net_.map_scalar("mul", net_.matmul(heads.query, net_.swap(key, 2, 3)), 1);
+    scores = capped(scores, config_.score_cap);
     if (config_.structure.positions == Positions::linear_bias) {
         const TensorId slopes =
             net_.fill("aten::arange", {net_.number(config_.heads), net_.number(1), keys}, net_.dtype());
@@ -278,7 +258,7 @@ TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window
         const TensorId sinks = net_.parameter("sinks", {net_.number(config_.heads)});
         Shape column = query;
         column[3] = net_.number(1);
-        scores = net_.concat({scores, net_.apply(OpKind::expand, "aten::expand", {sinks}, column)}, 3);
+        scores = net_.concat({scores, net_.expand(sinks, column)}, 3);
         scores = net_.map("sub", {scores, net_.reduce("max", scores, 3, true)});
     }
     TensorId weights = net_.softmax(scores);
@@ -290,14 +270,12 @@ TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window
 }
 
 TensorId Transformer::attend(std::size_t index, TensorId x, TensorId memory) {
-    Heads heads{};
-    if (config_.structure.projection == Projection::latent) {
-        heads = project_latent(index, x);
-    } else {
-        heads = project(index, x, memory);
-        if (memory == no_tensor) append_to_cache(index, heads);
+    const bool own = memory == no_tensor, latent = config_.structure.projection == Projection::latent;
+    Heads heads = latent ? project_latent(index, x) : project(index, x, memory);
+    if (own && !latent) {
+        heads.key = cached(index, "key", heads.key);
+        heads.value = cached(index, "value", heads.value);
     }
-    const bool own = memory == no_tensor;
     TensorId mixed = score(heads, config_.structure.causal && own, own ? config_.layers[index].window : 0);
     if (config_.structure.output_gate == OutputGate::per_head) {
         const Shape flat = net_.shape(mixed);

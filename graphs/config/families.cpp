@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <iterator>
+#include <variant>
 
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
@@ -58,7 +60,7 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         f.query_bias = f.output_bias = f.mlp_bias = value.text;
         return;
     }
-    const std::pair<std::string_view, bool*> flags[]{
+    const std::pair<std::string_view, std::variant<bool*, std::string_view*, std::int64_t*>> targets[]{
         {"part", &f.is_part},
         {"wide_mlp", &f.wide_mlp},
         {"gated", &s.gated},
@@ -77,8 +79,6 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         {"shared_gate", &f.shared_gate},
         {"state_norm", &f.state_norm},
         {"lone_sublayers", &f.lone_sublayers},
-    };
-    const std::pair<std::string_view, std::string_view*> fields[]{
         {"layers", &f.layers},
         {"heads", &f.heads},
         {"mlp_width", &f.mlp_width},
@@ -103,15 +103,11 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         {"first_dense", &f.first_dense},
         {"dense_width", &f.dense_width},
         {"normalized", &f.normalized},
+        {"position_offset", &f.position_offset},
     };
-    for (const auto& [feature, target] : flags) {
-        if (is(feature)) return value.into(*target);
-    }
-    for (const auto& [feature, target] : fields) {
-        if (is(feature)) return value.into(*target);
-    }
-    if (!is("position_offset")) fail(f.model_type, name);
-    value.into(f.position_offset);
+    const auto found = std::ranges::find(targets, name, [](const auto& target) { return target.first; });
+    if (found == std::end(targets)) fail(f.model_type, name);
+    std::visit([&](auto* target) { value.into(*target); }, found->second);
 }
 
 /// "qwen2_moe" as transformers call its classes: "Qwen2Moe".

@@ -31,25 +31,23 @@ TensorId Transformer::activate(TensorId x) {
 }
 
 TensorId Transformer::dense(TensorId x, std::int64_t width) {
-    const std::int64_t out = config_.hidden;
-    if (!config_.structure.gated) {
-        const TensorId raised = linear("up_proj", x, width, config_.mlp_bias);
-        TensorId bent = activate(raised);
-        if (config_.structure.inner_norms) bent = norm("sub_norm", bent);
-        return linear("down_proj", bent, out, config_.mlp_bias);
-    }
-    if (config_.structure.packed_gate) {
-        const TensorId both = linear("gate_up_proj", x, 2 * width, config_.mlp_bias);
+    const Structure& structure = config_.structure;
+    const auto projected = [&](std::string_view name, std::int64_t to) {
+        return linear(name, x, to, config_.mlp_bias);
+    };
+    TensorId inner = no_tensor;
+    if (structure.gated && structure.packed_gate) {
+        const TensorId both = projected("gate_up_proj", 2 * width);
         const std::size_t last = net_.shape(both).size() - 1;
         const TensorId gate = net_.part(both, last, net_.number(width));
         const TensorId up = net_.part(both, last, net_.number(width));
-        return linear("down_proj", net_.map("mul", {up, activate(gate)}), out, config_.mlp_bias);
+        inner = net_.map("mul", {up, activate(gate)});
+    } else {
+        inner = activate(projected(structure.gated ? "gate_proj" : "up_proj", width));
+        if (structure.gated) inner = net_.map("mul", {inner, projected("up_proj", width)});
+        if (structure.inner_norms) inner = norm("sub_norm", inner);
     }
-    const TensorId gate = activate(linear("gate_proj", x, width, config_.mlp_bias));
-    const TensorId up = linear("up_proj", x, width, config_.mlp_bias);
-    TensorId inner = net_.map("mul", {gate, up});
-    if (config_.structure.inner_norms) inner = norm("sub_norm", inner);
-    return linear("down_proj", inner, out, config_.mlp_bias);
+    return linear("down_proj", inner, config_.hidden, config_.mlp_bias);
 }
 
 /// Scores of the experts of each token: [tokens, per_token]. Source: MixtralTopKRouter, GptOssTopKRouter,
@@ -133,10 +131,8 @@ TensorId Transformer::mix_experts(TensorId x) {
     const Expression pairs = pool.ceil_divide(all_pairs, net_.number(experts.cards));
     const Expression active = pool.minimum(pairs, count);
     const Expression rows = pool.ceil_divide(pairs, active);
-    const TensorId all = experts.token_groups == 1
-                             ? x
-                             : net_.apply(OpKind::expand, "aten::expand", {x},
-                                          {net_.number(experts.token_groups), pool.multiply(batch_, length_), hidden});
+    const Shape gathered_shape{net_.number(experts.token_groups), pool.multiply(batch_, length_), hidden};
+    const TensorId all = experts.token_groups == 1 ? x : net_.expand(x, gathered_shape);
     const TensorId flat = net_.view(all, {tokens, hidden});
     const TensorId scores = route(flat);
     TensorId mixed = no_tensor;
@@ -174,12 +170,10 @@ TensorId Transformer::mix_experts(TensorId x) {
         mixed = net_.view(mixed, {batch_, length_, hidden});
     }
     if (experts.shared_width == 0) return mixed;
-    TensorId shared = no_tensor;
-    {
-        const Network::Module module(net_, "shared_experts", config_.title + "MLP");
-        shared = dense(x, experts.shared_width);
-        if (experts.token_groups > 1) shared = sum_over(shared, config_.cards);
-    }
+    TensorId shared = net_.within("shared_experts", config_.title + "MLP", [&] {
+        const TensorId own = dense(x, experts.shared_width);
+        return experts.token_groups > 1 ? sum_over_cards(own) : own;
+    });
     if (experts.shared_gate) {
         shared = net_.map("mul", {shared, net_.map("sigmoid", {net_.linear("shared_expert_gate", x, 1, false)})});
     }
@@ -189,9 +183,8 @@ TensorId Transformer::mix_experts(TensorId x) {
 TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
     const Network::Module module(net_, "mlp", config_.title + "MLP");
     const bool experts = config_.layers[index].feed_forward == FeedForward::experts;
-    if (!experts) return sum_over(dense(x, config_.mlp_width), config_.cards);
-    const TensorId mixed = mix_experts(x);
-    return config_.experts.token_groups > 1 ? mixed : sum_over(mixed, config_.cards);
+    const TensorId mixed = experts ? mix_experts(x) : dense(x, config_.mlp_width);
+    return experts && config_.experts.token_groups > 1 ? mixed : sum_over_cards(mixed);
 }
 
 /// Each card has multiplied by its columns of the layer's inner width: the whole is the sum. Source: Shoeybi et al.,
@@ -199,10 +192,6 @@ TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
 TensorId Transformer::sum_over(TensorId x, std::int64_t cards) {
     if (cards == 1) return x;
     return net_.apply(OpKind::all_reduce, "all_reduce", {x}, net_.shape(x), {{"ranks", cards}});
-}
-
-TensorId Transformer::sum_over_cards(TensorId x) {
-    return sum_over(x, config_.cards);
 }
 
 }  // namespace ftax::config

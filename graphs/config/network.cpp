@@ -47,9 +47,10 @@ TensorId Network::apply(OpKind kind, std::string_view source, const std::vector<
     return id;
 }
 
-TensorId Network::map(std::string_view function, const std::vector<TensorId>& operands) {
-    return apply(OpKind::pointwise, fmt::format("aten::{}", function), operands, shape(operands.at(0)),
-                 {{"function", std::string(function)}});
+TensorId Network::map(std::string_view function, const std::vector<TensorId>& operands, std::optional<Shape> result,
+                      DType dtype) {
+    return apply(OpKind::pointwise, fmt::format("aten::{}", function), operands,
+                 std::move(result).value_or(shape(operands.at(0))), {{"function", std::string(function)}}, dtype);
 }
 
 TensorId Network::map_scalar(std::string_view function, TensorId operand, double scalar) {
@@ -117,6 +118,12 @@ TensorId Network::best(TensorId x, std::int64_t count) {
     chosen.back() = number(count);
     return apply(OpKind::sort, "aten::topk", {x}, std::move(chosen),
                  {{"function", std::string("topk")}, {"axis", static_cast<std::int64_t>(shape(x).size()) - 1}});
+}
+
+TensorId Network::matmul(TensorId a, TensorId b, std::string_view source) {
+    Shape product = shape(a);
+    product.back() = shape(b).back();
+    return apply(OpKind::matmul, source, {a, b}, std::move(product));
 }
 
 TensorId Network::linear_with(TensorId x, TensorId weight, TensorId bias) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ftax/graph_builder.hpp"
@@ -43,8 +45,9 @@ class Network {
     /// Appends an operator with one result of the given shape and, unless stated, the type of its first input.
     TensorId apply(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs, Shape shape,
                    std::vector<Attribute> attributes = {}, DType dtype = DType::unknown);
-    /// An elementwise function; the result has the shape of the first operand.
-    TensorId map(std::string_view function, const std::vector<TensorId>& operands);
+    /// An elementwise function; unless stated, the result has the shape and type of the first operand.
+    TensorId map(std::string_view function, const std::vector<TensorId>& operands, std::optional<Shape> result = {},
+                 DType dtype = DType::unknown);
     TensorId map_scalar(std::string_view function, TensorId operand, double scalar);
     TensorId cast(TensorId x, DType dtype);
     TensorId view(TensorId x, Shape shape);
@@ -58,6 +61,15 @@ class Network {
     TensorId fill(std::string_view source, Shape shape, DType dtype);
     TensorId copy(std::string_view source, TensorId x, Shape shape);
     TensorId best(TensorId x, std::int64_t count);  ///< topk along the last axis: the values
+    /// Products of the last two dimensions.
+    TensorId matmul(TensorId a, TensorId b, std::string_view source = "aten::matmul");
+    TensorId expand(TensorId x, Shape shape) { return apply(OpKind::expand, "aten::expand", {x}, std::move(shape)); }
+    /// The result of `build`, whose operators belong to a submodule.
+    template <class Build>
+    TensorId within(std::string_view name, std::string_view type, const Build& build) {
+        const Module module(*this, name, type);
+        return build();
+    }
 
     TensorId linear(std::string_view name, TensorId x, std::int64_t width, bool bias);
     /// The same as addmm over a flattened input, the weight as [in, out].

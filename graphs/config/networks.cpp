@@ -18,14 +18,20 @@ TensorId token_ids(Network& net, std::string_view name) {
     return net.input(name, {net.symbol("batch"), net.symbol("seq")}, DType::i64);
 }
 
-/// The longest context, beyond which predictions warn.
-void limit(Graph& graph, std::string symbol, std::int64_t positions) {
+/// Notes the longest context, beyond which predictions warn.
+Graph limited(Graph graph, std::string symbol, std::int64_t positions) {
     if (positions > 0) graph.ranges.push_back({.symbol = std::move(symbol), .least = 1, .greatest = positions});
+    return graph;
 }
 
 TensorId first_token(Network& net, TensorId hidden) {
     const Shape shape = net.shape(hidden);
     return net.view(net.part(hidden, 1, net.number(1)), {shape[0], shape[2]});
+}
+
+TensorId pooled(Network& net, const TransformerConfig& config, TensorId hidden) {
+    const Network::Module module(net, "pooler", config.title + "Pooler");
+    return net.map("tanh", {net.linear("dense", first_token(net, hidden), config.hidden, true)});
 }
 
 /// An image split into patches, after a class token, with positions.
@@ -48,9 +54,8 @@ TensorId embed_patches(Network& net, const JsonField& document, const Transforme
         OpKind::conv, "aten::conv2d", inputs, {batch, hidden, along, along},
         {{"stride", stride}, {"pad_begin", none}, {"pad_end", none}, {"dilation", one}, {"groups", std::int64_t{1}}});
     const TensorId tokens = net.swap(net.view(grid, {batch, hidden, patches}), 1, 2);
-    const TensorId class_token = net.apply(OpKind::expand, "aten::expand",
-                                           {net.parameter("class_embedding", {net.number(1), net.number(1), hidden})},
-                                           {batch, net.number(1), hidden});
+    const TensorId class_row = net.parameter("class_embedding", {net.number(1), net.number(1), hidden});
+    const TensorId class_token = net.expand(class_row, {batch, net.number(1), hidden});
     const TensorId all = net.concat({class_token, tokens}, 1);
     return net.map("add", {all, net.parameter("position_embeddings", {net.number(1), net.shape(all)[1], hidden})});
 }
@@ -80,8 +85,7 @@ TensorId clip_text(Network& net, const TransformerConfig& config) {
 
 const Family& family_of(const JsonField& document, std::string_view fallback) {
     const auto type = document.find("model_type");
-    const Family* family = find_family(type ? type->text() : fallback);
-    return *family;
+    return *find_family(type ? type->text() : fallback);
 }
 
 TensorId conv1d(Network& net, std::string_view name, TensorId x, std::int64_t channels, std::int64_t stride) {
@@ -113,8 +117,7 @@ Graph build_decoder(std::string name, const TransformerConfig& config) {
         outputs = {layers.predict(layers.run(layers.embed(ids)))};
         outputs.insert(outputs.end(), layers.states().begin(), layers.states().end());
     }
-    Graph graph = net.finish(outputs);
-    limit(graph, "past+seq", config.positions);
+    Graph graph = limited(net.finish(outputs), "past+seq", config.positions);
     if (config.structure.samples_all)
         graph.ops[graph.tensors[outputs[0]].producer].attributes.push_back(
             {std::string(samples_all_attribute), std::int64_t{1}});
@@ -123,23 +126,13 @@ Graph build_decoder(std::string name, const TransformerConfig& config) {
 
 Graph build_encoder(std::string name, const TransformerConfig& config) {
     Network net(std::move(name), config.dtype);
-    TensorId result = no_tensor;
-    {
-        const Network::Module module(net, "model", config.title + "Model");
-        if (config.structure.causal) {
-            result = clip_text(net, config);
-        } else {
-            Transformer layers(net, config, net.symbol("seq"), nothing);
-            result = layers.run(layers.embed(token_ids(net, "input_ids")));
-            if (config.token_types > 0) {
-                const Network::Module pooler(net, "pooler", config.title + "Pooler");
-                result = net.map("tanh", {net.linear("dense", first_token(net, result), config.hidden, true)});
-            }
-        }
-    }
-    Graph graph = net.finish({result});
-    limit(graph, "seq", config.positions);
-    return graph;
+    const TensorId result = net.within("model", config.title + "Model", [&] {
+        if (config.structure.causal) return clip_text(net, config);
+        Transformer layers(net, config, net.symbol("seq"), nothing);
+        const TensorId hidden = layers.run(layers.embed(token_ids(net, "input_ids")));
+        return config.token_types > 0 ? pooled(net, config, hidden) : hidden;
+    });
+    return limited(net.finish({result}), "seq", config.positions);
 }
 
 Graph build_vision(std::string name, const JsonField& document, const TransformerConfig& config) {
@@ -148,9 +141,7 @@ Graph build_vision(std::string name, const JsonField& document, const Transforme
     if (config.model_type == "clip_vision_model") return net.finish({clip_vision(net, document, config)});
     const TensorId tokens = embed_patches(net, document, config, true);
     Transformer layers(net, config, patch_tokens(net, document), nothing);
-    const TensorId hidden = layers.run(tokens);
-    const Network::Module pooler(net, "pooler", config.title + "Pooler");
-    return net.finish({net.map("tanh", {net.linear("dense", first_token(net, hidden), config.hidden, true)})});
+    return net.finish({pooled(net, config, layers.run(tokens))});
 }
 
 Graph build_text_and_vision(std::string name, const JsonField& document) {
@@ -160,27 +151,18 @@ Graph build_text_and_vision(std::string name, const JsonField& document) {
     const TransformerConfig vision = read_transformer(vision_document, family_of(vision_document, "clip_vision_model"));
     const std::int64_t width = read_count(document, "projection_dim", 512);
     Network net(std::move(name), read_dtype(document));
-    TensorId texts = no_tensor, images = no_tensor;
-    {
-        const Network::Module module(net, "vision_model", "CLIPVisionTransformer");
-        images = clip_vision(net, vision_document, vision);
-    }
-    {
-        const Network::Module module(net, "text_model", "CLIPTextTransformer");
-        texts = clip_text(net, text);
-    }
+    const auto see = [&] { return clip_vision(net, vision_document, vision); };
+    TensorId images = net.within("vision_model", "CLIPVisionTransformer", see);
+    TensorId texts = net.within("text_model", "CLIPTextTransformer", [&] { return clip_text(net, text); });
     const auto unit = [&](TensorId x) {
         const TensorId length = net.map_scalar("pow", net.reduce("sum", net.map_scalar("pow", x, 2), 1, true), 0.5);
         return net.map("div", {x, length});
     };
     images = unit(net.linear("visual_projection", images, width, false));
     texts = unit(net.linear("text_projection", texts, width, false));
-    const Expression batch = net.symbol("batch");
     const TensorId scale = net.map("exp", {net.parameter("logit_scale", {})});
-    const TensorId logits = net.apply(OpKind::matmul, "aten::matmul", {texts, net.swap(images, 0, 1)}, {batch, batch});
-    Graph graph = net.finish({net.map("mul", {logits, scale})});
-    limit(graph, "seq", text.positions);
-    return graph;
+    const TensorId logits = net.matmul(texts, net.swap(images, 0, 1));
+    return limited(net.finish({net.map("mul", {logits, scale})}), "seq", text.positions);
 }
 
 Graph build_speech(std::string name, const JsonField& document, const TransformerConfig& decoder) {
@@ -201,24 +183,18 @@ Graph build_speech(std::string name, const JsonField& document, const Transforme
     const TensorId ids = token_ids(net, "decoder_input_ids");
     const TensorId features = net.activation_input(
         "input_features", {batch, net.number(read_count(document, "num_mel_bins")), net.number(2 * frames)});
-    TensorId memory = no_tensor;
-    {
-        const Network::Module module(net, "model.encoder", "WhisperEncoder");
+    const TensorId memory = net.within("model.encoder", "WhisperEncoder", [&] {
         TensorId x = net.map("gelu", {conv1d(net, "conv1", features, encoder.hidden, 1)});
         x = net.swap(net.map("gelu", {conv1d(net, "conv2", x, encoder.hidden, 2)}), 1, 2);
         x = net.map("add",
                     {x, net.parameter("embed_positions.weight", {net.number(frames), net.number(encoder.hidden)})});
-        memory = Transformer(net, encoder, net.number(frames), nothing).run(x);
-    }
-    TensorId logits = no_tensor;
-    {
-        const Network::Module module(net, "model.decoder", "WhisperDecoder");
+        return Transformer(net, encoder, net.number(frames), nothing).run(x);
+    });
+    const TensorId logits = net.within("model.decoder", "WhisperDecoder", [&] {
         Transformer layers(net, decoder, net.symbol("seq"), net.symbol("past"));
-        logits = layers.predict(layers.run(layers.embed(ids), memory));
-    }
-    Graph graph = net.finish({logits});
-    limit(graph, "past+seq", decoder.positions);
-    return graph;
+        return layers.predict(layers.run(layers.embed(ids), memory));
+    });
+    return limited(net.finish({logits}), "past+seq", decoder.positions);
 }
 
 }  // namespace ftax::config

@@ -56,7 +56,7 @@ TensorId Transformer::chunk_product(TensorId x, std::int64_t rows, std::int64_t 
     const Expression products = pool.multiply(pool.multiply(batch_, net_.number(config_.space.heads)), chunks);
     const TensorId left = net_.view(x, {products, net_.number(rows), net_.number(depth)});
     const TensorId right = net_.view(x, {products, net_.number(depth), net_.number(columns)});
-    return net_.apply(OpKind::matmul, "aten::bmm", {left, right}, {products, net_.number(rows), net_.number(columns)});
+    return net_.matmul(left, right, "aten::bmm");
 }
 
 /// Decays the state of each head and adds the update, once per chunk.
@@ -86,18 +86,13 @@ TensorId Transformer::mamba(std::size_t index, TensorId x) {
     step = net_.map("softplus", {net_.linear("dt_proj", step, space.inner, true)});
     const TensorId rates = net_.map("exp", {net_.parameter("A_log", {inner, net_.number(space.state)})});
     const Shape each{batch_, length_, inner, net_.number(space.state)};
-    const TensorId decay =
-        net_.apply(OpKind::pointwise, "aten::mul", {step, rates}, each, {{"function", std::string("mul")}});
-    const TensorId added =
-        net_.apply(OpKind::pointwise, "aten::mul", {step, input}, each, {{"function", std::string("mul")}});
+    const TensorId decay = net_.map("mul", {step, rates}, each);
+    const TensorId added = net_.map("mul", {step, input}, each);
     const TensorId past = state(index, "state", {batch_, inner, net_.number(space.state)});
-    TensorId states = net_.map("mul", {net_.map("exp", {decay}), past});
-    states = net_.map("add", {states, added});
+    const TensorId states = net_.map("add", {net_.map("mul", {net_.map("exp", {decay}), past}), added});
     update_state(past, states);
     const TensorId column = net_.view(output, {batch_, length_, net_.number(space.state), net_.number(1)});
-    const TensorId scanned =
-        net_.apply(OpKind::matmul, "aten::matmul", {states, column}, {batch_, length_, inner, net_.number(1)});
-    TensorId result = net_.view(scanned, net_.shape(y));
+    TensorId result = net_.view(net_.matmul(states, column), net_.shape(y));
     result = net_.map("add", {result, net_.map("mul", {y, net_.parameter("D", {inner})})});
     result = net_.map("mul", {result, net_.map("silu", {gate})});
     return net_.linear("out_proj", result, config_.hidden, space.bias);
@@ -128,15 +123,12 @@ TensorId Transformer::mamba2(std::size_t index, TensorId x) {
     const Expression heads = pool.multiply(batch_, net_.number(space.heads));
     const Expression between = in_prefill(heads);
     const Expression numbers = net_.number(width * space.state);
-    const TensorId carried =
-        net_.apply(OpKind::matmul, "aten::bmm",
-                   {net_.view(rates, {between, chunks, chunks}), net_.view(states, {between, chunks, numbers})},
-                   {between, chunks, numbers});
+    const TensorId steps = net_.view(rates, {between, chunks, chunks});
+    const TensorId carried = net_.matmul(steps, net_.view(states, {between, chunks, numbers}), "aten::bmm");
     const Expression alone = pool.add(heads, pool.multiply(net_.number(-1), between));
-    const TensorId read = net_.apply(OpKind::matmul, "aten::bmm",
-                                     {net_.view(states, {alone, net_.number(width), net_.number(space.state)}),
-                                      net_.view(mixed, {alone, net_.number(space.state), net_.number(1)})},
-                                     {alone, net_.number(width), net_.number(1)});
+    const TensorId held = net_.view(states, {alone, net_.number(width), net_.number(space.state)});
+    const TensorId column = net_.view(mixed, {alone, net_.number(space.state), net_.number(1)});
+    const TensorId read = net_.matmul(held, column, "aten::bmm");
     const TensorId direct = net_.map("mul", {values, net_.parameter("D", {net_.number(space.heads)})});
     TensorId result = net_.map("add", {direct, within, added, before, carried, read});
     result = net_.map("mul", {result, net_.map("silu", {gate})});
@@ -203,15 +195,12 @@ TensorId Transformer::lightning(std::size_t index, TensorId x) {
     const Expression block = pool.minimum(length_, net_.number(config_.space.chunk));
     const Expression blocks = pool.multiply(in_prefill(heads), pool.ceil_divide(length_, block));
     const auto split = [&](TensorId tensor) { return net_.view(tensor, {batch_, blocks, block, wide}); };
-    const Shape square{batch_, blocks, block, block};
-    TensorId scores = net_.apply(OpKind::matmul, "aten::matmul", {split(query), net_.swap(split(key), 2, 3)}, square);
-    scores = net_.map_scalar("mul", scores, 1);
-    const TensorId within =
-        net_.apply(OpKind::matmul, "aten::matmul", {scores, split(value)}, {batch_, blocks, block, wide});
-    const TensorId outer =
-        net_.apply(OpKind::matmul, "aten::matmul", {net_.swap(key, 2, 3), value}, {batch_, heads, wide, wide});
+    const TensorId rows = split(query);
+    const TensorId scores = net_.map_scalar("mul", net_.matmul(rows, net_.swap(split(key), 2, 3)), 1);
+    const TensorId within = net_.matmul(scores, split(value));
+    const TensorId outer = net_.matmul(net_.swap(key, 2, 3), value);
     const TensorId states = decay_state(index, outer, {batch_, heads, wide, wide});
-    const TensorId mixed = net_.apply(OpKind::matmul, "aten::matmul", {query, states}, net_.shape(query));
+    const TensorId mixed = net_.matmul(query, states);
     TensorId result =
         net_.view(net_.swap(net_.map("add", {mixed, within}), 1, 2), {batch_, length_, net_.number(inner)});
     result = net_.norm("norm", result, NormKind::rms);

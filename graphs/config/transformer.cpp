@@ -23,8 +23,7 @@ TensorId Transformer::position_embedding(Expression rows) {
         const TensorId sums = net_.apply(OpKind::cumulative, "aten::cumsum", {mask}, net_.shape(mask),
                                          {{"function", std::string("cumsum")}, {"axis", std::int64_t{1}}});
         const TensorId numbers = net_.map_scalar("sub", net_.map("mul", {sums, mask}), 1);
-        ids = net_.part(numbers, 1, length_);
-        ids = net_.map_scalar("add", ids, 2);
+        ids = net_.map_scalar("add", net_.part(numbers, 1, length_), 2);
     } else {
         ids = net_.map_scalar("add", net_.fill("aten::arange", {net_.number(1), length_}, DType::i64), 1);
     }
@@ -68,17 +67,17 @@ TensorId Transformer::predict(TensorId hidden) {
         hidden = net_.linear("project_out", hidden, config_.embedding_width, false);
     }
     hidden = net_.part(hidden, 1, net_.number(1));
-    TensorId logits = no_tensor;
-    if (config_.tied) {
-        const Network::Module module(net_, "lm_head", "torch.nn.modules.linear.Linear");
-        logits = net_.linear_with(hidden, table_);
-    } else {
-        logits = net_.linear("lm_head", hidden, config_.vocabulary, config_.head_bias);
-    }
+    const auto tied = [&] { return net_.linear_with(hidden, table_); };
+    TensorId logits = config_.tied ? net_.within("lm_head", "torch.nn.modules.linear.Linear", tied)
+                                   : net_.linear("lm_head", hidden, config_.vocabulary, config_.head_bias);
     if (config_.structure.scaled_logits) logits = net_.map_scalar("div", logits, 1);
-    if (config_.logit_cap <= 0) return logits;
-    logits = net_.map("tanh", {net_.map_scalar("div", logits, config_.logit_cap)});
-    return net_.map_scalar("mul", logits, config_.logit_cap);
+    return capped(logits, config_.logit_cap);
+}
+
+/// A soft cap, with tanh; 0: none.
+TensorId Transformer::capped(TensorId x, double cap) {
+    if (cap <= 0) return x;
+    return net_.map_scalar("mul", net_.map("tanh", {net_.map_scalar("div", x, cap)}), cap);
 }
 
 /// What a sublayer adds to the residual stream.

@@ -58,7 +58,7 @@ class Transformer {
     Heads project(std::size_t index, TensorId x, TensorId memory);
     Heads project_latent(std::size_t index, TensorId x);
     void choose_tokens(std::size_t index, TensorId x, TensorId query_rank);
-    void append_to_cache(std::size_t index, Heads& heads);
+    TensorId capped(TensorId x, double cap);
     TensorId cached(std::size_t index, std::string_view what, TensorId fresh);
     TensorId repeat_heads(TensorId x);
     TensorId score(const Heads& heads, bool causal, std::int64_t window);
@@ -71,7 +71,7 @@ class Transformer {
     TensorId mix_experts(TensorId x);
     TensorId feed_forward(std::size_t index, TensorId x);
     TensorId sum_over(TensorId x, std::int64_t cards);
-    TensorId sum_over_cards(TensorId x);
+    TensorId sum_over_cards(TensorId x) { return sum_over(x, config_.cards); }
 
     Network& net_;
     const TransformerConfig& config_;
