@@ -12,7 +12,7 @@ namespace {
 constexpr int max_type_depth = 64;
 constexpr std::size_t release_interval_bytes = 16u << 20;
 
-/// Hands every field of every part to `visit`; fields it does not know are skipped by not looking at them.
+/// Calls `visit` with every field; it skips those that it does not know.
 template <class Visit>
 void for_each_field(const Bytes& message, Visit visit) {
     WireReader reader(message);
@@ -20,22 +20,24 @@ void for_each_field(const Bytes& message, Visit visit) {
     while (reader.next(field)) visit(field);
 }
 
-std::pair<std::string_view, std::string_view> read_entry(const Bytes& message) {
-    std::pair<std::string_view, std::string_view> entry;
-    for_each_field(message, [&](const Field& field) {
-        if (field.number == 1) entry.first = field.text();
-        if (field.number == 2) entry.second = field.text();
-    });
-    return entry;
+/// The record that `set` fills field by field.
+template <class Record, class Set>
+Record read(const Bytes& message, Set set) {
+    Record record;
+    for_each_field(message, [&](const Field& field) { set(field, record); });
+    return record;
 }
 
-OpsetRecord read_opset(const Bytes& message) {
-    OpsetRecord opset;
-    for_each_field(message, [&](const Field& field) {
-        if (field.number == 1) opset.domain = field.text();
-        if (field.number == 2) opset.version = field.integer();
-    });
-    return opset;
+using Entry = std::pair<std::string_view, std::string_view>;
+
+void set_entry(const Field& field, Entry& entry) {
+    if (field.number == 1) entry.first = field.text();
+    if (field.number == 2) entry.second = field.text();
+}
+
+void set_opset(const Field& field, OpsetRecord& opset) {
+    if (field.number == 1) opset.domain = field.text();
+    if (field.number == 2) opset.version = field.integer();
 }
 
 std::uint64_t unsigned_number(std::string_view text, std::string_view key, std::size_t offset) {
@@ -60,7 +62,7 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
             inline_payload = inline_payload || field.type != WireType::length_delimited || !field.bytes.data.empty();
         if (field.number == 13) {
             if (!data) data.emplace();
-            const auto [key, value] = read_entry(field.message());
+            const auto [key, value] = read<Entry>(field.message(), set_entry);
             if (key == "location") data->location = value;
             if (key == "offset") data->offset = unsigned_number(value, key, field.bytes.offset);
             if (key == "length") data->length = unsigned_number(value, key, field.bytes.offset);
@@ -69,14 +71,11 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
     });
     tensor.message.push_back(message);
     if (external) {
-        if (!data || data->location.empty()) {
-            throw_error(ErrorCode::model, "byte {}: initializer '{}' is external but names no location", message.offset,
-                        excerpt(tensor.name));
-        }
-        if (inline_payload) {
-            throw_error(ErrorCode::model, "byte {}: initializer '{}' has both inline and external data", message.offset,
-                        excerpt(tensor.name));
-        }
+        const auto fail = [&](std::string_view what) {
+            throw_error(ErrorCode::model, "byte {}: initializer '{}' {}", message.offset, excerpt(tensor.name), what);
+        };
+        if (!data || data->location.empty()) fail("is external but names no location");
+        if (inline_payload) fail("has both inline and external data");
         std::uint64_t end = 0;
         if (__builtin_add_overflow(data->offset, data->length.value_or(0), &end)) {
             throw_error(ErrorCode::model, "byte {}: external data of '{}' ends beyond 2^64", message.offset,
@@ -174,27 +173,21 @@ AttributeRecord read_attribute(const Bytes& message) {
 }
 
 FunctionRecord read_function(const Bytes& message, std::uint64_t max_nodes) {
-    FunctionRecord function;
-    for_each_field(message, [&](const Field& field) {
+    return read<FunctionRecord>(message, [&](const Field& field, FunctionRecord& function) {
         if (field.number == 1) function.name = field.text();
         if (field.number == 4) function.inputs.push_back(field.text());
         if (field.number == 5) function.outputs.push_back(field.text());
         if (field.number == 7) add_node(field.message(), function.nodes, max_nodes);
-        if (field.number == 9) function.opsets.push_back(read_opset(field.message()));
+        if (field.number == 9) function.opsets.push_back(read<OpsetRecord>(field.message(), set_opset));
         if (field.number == 10) function.domain = field.text();
         if (field.number == 11) function.defaults.push_back(read_attribute(field.message()));
         if (field.number == 13) function.overload = field.text();
     });
-    return function;
 }
 
-DimRecord read_dim(const Bytes& message) {
-    DimRecord dim;
-    for_each_field(message, [&](const Field& field) {
-        if (field.number == 1) dim.value = field.integer();
-        if (field.number == 2) dim.value = field.text();
-    });
-    return dim;
+void set_dim(const Field& field, DimRecord& dim) {
+    if (field.number == 1) dim.value = field.integer();
+    if (field.number == 2) dim.value = field.text();
 }
 
 void read_tensor_type(const Bytes& message, TypeRecord& type) {
@@ -203,7 +196,7 @@ void read_tensor_type(const Bytes& message, TypeRecord& type) {
         if (field.number != 2) return;
         if (!type.shape) type.shape.emplace();
         for_each_field(field.message(), [&](const Field& dim) {
-            if (dim.number == 1) type.shape->push_back(read_dim(dim.message()));
+            if (dim.number == 1) type.shape->push_back(read<DimRecord>(dim.message(), set_dim));
         });
     });
 }
@@ -217,15 +210,10 @@ void read_type(const Bytes& message, TypeRecord& type, int depth) {
             if (type.kind == TypeRecord::Kind::none) type.kind = TypeRecord::Kind::tensor;
             read_tensor_type(field.message(), type);
         }
-        if (field.number == 4) {
-            type.kind = TypeRecord::Kind::sequence;
-            for_each_field(field.message(), [&](const Field& element) {
-                if (element.number == 1) read_type(element.message(), type, depth + 1);
-            });
-        }
+        if (field.number == 4) type.kind = TypeRecord::Kind::sequence;
         if (field.number == 5 || field.number == 7 || field.number == 8) type.kind = TypeRecord::Kind::other;
         // an optional is replaced by its content type
-        if (field.number == 9) {
+        if (field.number == 4 || field.number == 9) {
             for_each_field(field.message(), [&](const Field& element) {
                 if (element.number == 1) read_type(element.message(), type, depth + 1);
             });
@@ -236,18 +224,16 @@ void read_type(const Bytes& message, TypeRecord& type, int depth) {
 }  // namespace
 
 ModelRecord read_model(Bytes message, std::uint64_t max_nodes, const std::function<void()>& release) {
-    ModelRecord model;
-    for_each_field(message, [&](const Field& field) {
+    return read<ModelRecord>(message, [&](const Field& field, ModelRecord& model) {
         if (field.number == 1) model.ir_version = field.integer();
         if (field.number == 2) model.producer_name = field.text();
         if (field.number == 7) {
             model.has_graph = true;
             read_graph_fields(field.message(), model.graph, max_nodes, release);
         }
-        if (field.number == 8) model.opsets.push_back(read_opset(field.message()));
+        if (field.number == 8) model.opsets.push_back(read<OpsetRecord>(field.message(), set_opset));
         if (field.number == 25) model.functions.push_back(read_function(field.message(), max_nodes));
     });
-    return model;
 }
 
 GraphRecord read_graph(const std::vector<Bytes>& parts, std::uint64_t max_nodes) {
@@ -257,41 +243,30 @@ GraphRecord read_graph(const std::vector<Bytes>& parts, std::uint64_t max_nodes)
 }
 
 std::vector<AttributeRecord> attributes_of(const NodeRecord& node) {
-    std::vector<AttributeRecord> attributes;
-    for_each_field(node.message, [&](const Field& field) {
+    using Attributes = std::vector<AttributeRecord>;
+    return read<Attributes>(node.message, [](const Field& field, Attributes& attributes) {
         if (field.number == 5) attributes.push_back(read_attribute(field.message()));
     });
-    return attributes;
 }
 
 TensorRecord read_tensor(const std::vector<Bytes>& parts, bool sparse) {
     TensorRecord tensor;
-    for (const Bytes& part : parts) {
-        if (sparse) {
-            read_sparse_fields(part, tensor);
-        } else {
-            read_tensor_fields(part, tensor);
-        }
-    }
+    for (const Bytes& part : parts) sparse ? read_sparse_fields(part, tensor) : read_tensor_fields(part, tensor);
     return tensor;
 }
 
 TypeRecord type_of(const ValueRecord& value) {
-    TypeRecord type;
-    for_each_field(value.message, [&](const Field& field) {
+    return read<TypeRecord>(value.message, [](const Field& field, TypeRecord& type) {
         if (field.number == 2) read_type(field.message(), type, 0);
     });
-    return type;
 }
 
 std::string_view metadata_of(const NodeRecord& node, std::string_view key) {
-    std::string_view found;
-    for_each_field(node.message, [&](const Field& field) {
+    return read<std::string_view>(node.message, [&](const Field& field, std::string_view& found) {
         if (field.number != 9) return;
-        const auto [entry, value] = read_entry(field.message());
+        const auto [entry, value] = read<Entry>(field.message(), set_entry);
         if (entry == key) found = value;
     });
-    return found;
 }
 
 DType dtype_from_onnx(std::int64_t data_type) noexcept {

@@ -17,23 +17,23 @@ std::int64_t group_count(const Node& n) {
     return groups;
 }
 
+void check_divides(const Node& n, std::int64_t groups, Expression dim, std::string_view what) {
+    const auto channels = n.math().constant_value(dim);
+    if (channels && *channels % groups != 0)
+        n.fail(fmt::format("group {} does not divide {} {}", groups, *channels, what));
+}
+
 /// Dimensions of a convolution's result, whose attributes it sets.
 Dims convolved(Node& n, const Dims& input, const Dims& weight) {
     if (input.size() < 3) n.fail(fmt::format("input of rank {}; a convolution needs 3 or more", input.size()));
     if (weight.size() != input.size())
         n.fail(fmt::format("weight of rank {} for an input of rank {}", weight.size(), input.size()));
     const std::int64_t groups = group_count(n);
-    const auto channels = n.math().constant_value(input[1]);
-    const auto out_channels = n.math().constant_value(weight[0]);
-    const auto group_channels = n.math().constant_value(weight[1]);
-    if (channels && *channels % groups != 0)
-        n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
-    if (out_channels && *out_channels % groups != 0) {
-        n.fail(fmt::format("group {} does not divide {} output channels", groups, *out_channels));
-    }
-    if (channels && group_channels && (*channels % groups != 0 || *channels / groups != *group_channels)) {
+    check_divides(n, groups, input[1], "channels");
+    check_divides(n, groups, weight[0], "output channels");
+    const auto channels = n.math().constant_value(input[1]), group_channels = n.math().constant_value(weight[1]);
+    if (channels && group_channels && *channels / groups != *group_channels)
         n.fail(fmt::format("weight takes {} × {} channels, the input has {}", groups, *group_channels, *channels));
-    }
     const WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
     Dims result{input[0], weight[0]};
     for (std::size_t i = 0; i < window.kernel.size(); ++i) result.push_back(window.output(n, input[i + 2], i, false));
@@ -47,10 +47,24 @@ void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
     n.output(0, dtype, convolved(n, n.dims(x), n.dims(w)));
 }
 
-/// Returns a matrix with its last dimensions exchanged if requested.
-Dims turned(Dims dims, bool transposed) {
-    if (transposed && dims.size() > 1) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
-    return dims;
+/// Whether an operand is multiplied with its last dimensions exchanged.
+bool is_transposed(const Node& n, std::string_view key) {
+    return n.integer(key, 0) != 0;
+}
+
+/// Sets the product of the first two inputs, each transposed if its attribute says so.
+void multiply_transposed(Node& n) {
+    const auto operand = [&](std::size_t input, std::string_view key) {
+        Dims dims = n.dims(input);
+        if (is_transposed(n, key) && dims.size() > 1) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+        return dims;
+    };
+    n.output(0, n.dtype(0), n.multiplied(operand(0, "transA"), operand(1, "transB")));
+}
+
+void set_transposed(Node& n) {
+    n.set("transpose_a", std::int64_t{is_transposed(n, "transA")});
+    n.set("transpose_b", std::int64_t{is_transposed(n, "transB")});
 }
 
 }  // namespace
@@ -75,10 +89,8 @@ void conv_transpose(Node& n) {
     const Dims& weight = n.dims(1);
     if (input.size() < 3 || weight.size() != input.size()) n.fail("ranks of input and weight do not fit a convolution");
     const std::int64_t groups = group_count(n);
-    const auto channels = n.math().constant_value(input[1]);
-    if (channels && *channels % groups != 0)
-        n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
-    WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
+    check_divides(n, groups, input[1], "channels");
+    const WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
     const std::size_t spatial = window.kernel.size();
     const auto extra = n.integers("output_padding").value_or(std::vector<std::int64_t>(spatial, 0));
     const auto wanted = n.integers("output_shape");
@@ -92,14 +104,11 @@ void conv_transpose(Node& n) {
     for (std::size_t i = 0; i < spatial; ++i) {
         if (wanted) {
             result.push_back(math.constant((*wanted)[wanted->size() - spatial + i]));
-            continue;
-        }
-        // With auto_pad the output is in·stride.
-        if (window.same_upper || window.same_lower) {
+        } else if (window.same_upper || window.same_lower) {
             result.push_back(math.multiply(input[i + 2], window.stride[i]));
-            continue;
+        } else {
+            result.push_back(math.add(n.window_input(input[i + 2], window.axis(n, i)), extra[i]));
         }
-        result.push_back(math.add(n.window_input(input[i + 2], window.axis(n, i)), extra[i]));
     }
     window.write(n, input);
     n.set("groups", groups);
@@ -120,11 +129,8 @@ void qlinear_matmul(Node& n) {
 }
 
 void fused_matmul(Node& n) {
-    const bool transpose_a = n.integer("transA", 0) != 0;
-    const bool transpose_b = n.integer("transB", 0) != 0;
-    n.output(0, n.dtype(0), n.multiplied(turned(n.dims(0), transpose_a), turned(n.dims(1), transpose_b)));
-    n.set("transpose_a", std::int64_t{transpose_a});
-    n.set("transpose_b", std::int64_t{transpose_b});
+    multiply_transposed(n);
+    set_transposed(n);
 }
 
 void nhwc_conv(Node& n) {
@@ -156,19 +162,15 @@ void nhwc_conv(Node& n) {
 
 void gemm(Node& n) {
     if (n.rank(0) != 2 || n.rank(1) != 2) n.fail("A and B must have rank 2");
-    const bool transpose_a = n.integer("transA", 0) != 0;
-    const bool transpose_b = n.integer("transB", 0) != 0;
-    const Dims result = n.multiplied(turned(n.dims(0), transpose_a), turned(n.dims(1), transpose_b));
-    n.output(0, n.dtype(0), result);
-    const bool plain = n.real("alpha", 1) == 1 && n.real("beta", 1) == 1 && !transpose_a;
+    multiply_transposed(n);
+    const bool plain = n.real("alpha", 1) == 1 && n.real("beta", 1) == 1 && !is_transposed(n, "transA");
     const bool row_bias = !n.has(2) || n.rank(2) == 1 || (n.rank(2) == 2 && n.math().is_constant(n.dims(2)[0], 1));
     if (plain && row_bias && n.construction.is_folded(n.inputs[1])) {
         n.kind = OpKind::linear;
-        if (!transpose_b) n.set("transposed_weight", std::int64_t{0});
+        if (!is_transposed(n, "transB")) n.set("transposed_weight", std::int64_t{0});
         return;
     }
-    n.set("transpose_a", std::int64_t{transpose_a});
-    n.set("transpose_b", std::int64_t{transpose_b});
+    set_transposed(n);
 }
 
 namespace {

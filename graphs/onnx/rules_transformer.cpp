@@ -5,19 +5,29 @@
 namespace ftax::onnx_import {
 namespace {
 
-/// Splits [b, s, heads·d] into [b, heads, s, d]: a reshape and a transpose, as views.
-TensorId to_heads(Node& n, TensorId tensor, std::int64_t heads) {
-    ShapeMath& math = n.math();
-    const Tensor& t = n.construction.graph.tensors[tensor];
-    const DType dtype = t.dtype;
-    const Expression b = t.shape[0], s = t.shape[1], h = math.constant(heads), d = math.floor_divide(t.shape[2], heads);
-    const TensorId split = n.emit(OpKind::reshape, "heads", {tensor}, {}, dtype, {b, s, h, d});
-    return n.emit(OpKind::transpose, "heads_first", {split}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}, dtype,
-                  {b, h, s, d});
-}
-
 const Dims& shape_of(const Node& n, TensorId tensor) {
     return n.construction.graph.tensors[tensor].shape;
+}
+
+/// Exchanges the middle dimensions of [b, s, h, d], as a view.
+TensorId exchanged(Node& n, std::string_view step, TensorId tensor) {
+    const Dims& x = shape_of(n, tensor);
+    return n.emit(OpKind::transpose, step, {tensor}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}},
+                  n.construction.graph.tensors[tensor].dtype, {x[0], x[2], x[1], x[3]});
+}
+
+/// Splits [b, s, heads·d] into [b, heads, s, d]: a reshape and a transpose, as views.
+TensorId to_heads(Node& n, TensorId tensor, std::int64_t heads) {
+    const Dims& x = shape_of(n, tensor);
+    const Dims split{x[0], x[1], n.math().constant(heads), n.math().floor_divide(x[2], heads)};
+    const DType dtype = n.construction.graph.tensors[tensor].dtype;
+    return exchanged(n, "heads_first", n.emit(OpKind::reshape, "heads", {tensor}, {}, dtype, split));
+}
+
+/// A view of a part of those dimensions, cut out along an axis.
+TensorId part_of(Node& n, TensorId tensor, std::int64_t axis, Dims dims) {
+    return n.emit(OpKind::slice, "part", {tensor}, {{"axes", std::vector{axis}}},
+                  n.construction.graph.tensors[tensor].dtype, std::move(dims));
 }
 
 /// Appends the new keys (or values) to the cached ones along the sequence axis and names the result as an output.
@@ -48,15 +58,11 @@ void attend(Node& n, TensorId q, TensorId k, TensorId v, TensorId mask, bool cau
         n.set("causal", std::int64_t{causal});
         return n.output(0, n.dtype(0), heads);
     }
-    ShapeMath& math = n.math();
     const TensorId attended =
         n.emit(OpKind::attention, "attention", operands, {{"causal", std::int64_t{causal}}}, n.dtype(0), heads);
-    const TensorId turned =
-        n.emit(OpKind::transpose, "heads_last", {attended}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}},
-               n.dtype(0), {heads[0], heads[2], heads[1], heads[3]});
+    n.op_inputs = {exchanged(n, "heads_last", attended)};
     n.kind = OpKind::reshape;
-    n.op_inputs = {turned};
-    n.output(0, n.dtype(0), {heads[0], heads[2], math.multiply(heads[1], heads[3])});
+    n.output(0, n.dtype(0), {heads[0], heads[2], n.math().multiply(heads[1], heads[3])});
 }
 
 std::int64_t head_count(const Node& n, std::string_view key) {
@@ -72,28 +78,21 @@ TensorId mask_input(const Node& n, std::size_t input) {
 /// Operands [b, heads, s, d] out of [b, s, heads, count, d].
 std::vector<TensorId> unpacked(Node& n, TensorId packed, std::int64_t count) {
     const Dims whole = shape_of(n, packed);
-    const DType dtype = n.construction.graph.tensors[packed].dtype;
     if (!n.math().is_constant(whole[3], count))
         n.fail(fmt::format("dimension 3 of a packed operand must be {}", count));
     std::vector<TensorId> parts;
     for (std::int64_t i = 0; i < count; ++i) {
-        const TensorId part = n.emit(OpKind::slice, "part", {packed}, {{"axes", std::vector<std::int64_t>{3}}}, dtype,
-                                     {whole[0], whole[1], whole[2], whole[4]});
-        parts.push_back(n.emit(OpKind::transpose, "heads_first", {part},
-                               {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}, dtype,
-                               {whole[0], whole[2], whole[1], whole[4]}));
+        const TensorId part = part_of(n, packed, 3, {whole[0], whole[1], whole[2], whole[4]});
+        parts.push_back(exchanged(n, "heads_first", part));
     }
     return parts;
 }
 
 /// Cuts [b, s, Σ widths] into parts along the last axis.
 std::vector<TensorId> cut(Node& n, TensorId packed, const std::vector<Expression>& widths) {
-    const Tensor whole = n.construction.graph.tensors[packed];
+    const Dims whole = shape_of(n, packed);
     std::vector<TensorId> parts;
-    for (const Expression width : widths) {
-        parts.push_back(n.emit(OpKind::slice, "part", {packed}, {{"axes", std::vector<std::int64_t>{2}}}, whole.dtype,
-                               {whole.shape[0], whole.shape[1], width}));
-    }
+    for (const Expression width : widths) parts.push_back(part_of(n, packed, 2, {whole[0], whole[1], width}));
     return parts;
 }
 

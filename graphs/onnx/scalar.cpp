@@ -115,15 +115,11 @@ Scalar ShapeMath::compare(std::string_view function, const Scalar& a, const Scal
         };
         const bool above = proved(left, right, 1);
         const bool below = proved(right, left, 1);
-        if (function == "equal") {
-            if (left == right) return integer(1);
-            return above || below ? integer(0) : Scalar{};
-        }
+        if (function == "equal") return left == right ? integer(1) : above || below ? integer(0) : Scalar{};
         if (function == "greater") return above ? integer(1) : proved(right, left, 0) ? integer(0) : Scalar{};
         if (function == "less") return below ? integer(1) : proved(left, right, 0) ? integer(0) : Scalar{};
         if (function == "greater_or_equal") return proved(left, right, 0) ? integer(1) : below ? integer(0) : Scalar{};
-        if (function == "less_or_equal") return proved(right, left, 0) ? integer(1) : above ? integer(0) : Scalar{};
-        return {};
+        return proved(right, left, 0) ? integer(1) : above ? integer(0) : Scalar{};
     }
     const auto x = number(a);
     const auto y = number(b);

@@ -7,13 +7,16 @@
 namespace ftax::onnx_import {
 namespace {
 
-std::vector<std::int64_t> positive_list(const Node& n, std::string_view key, std::size_t length) {
-    auto values = n.integers(key).value_or(std::vector<std::int64_t>{});
-    if (values.empty()) values.assign(length, 1);
-    if (values.size() != length)
-        n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), length));
+using Values = std::vector<std::int64_t>;
+
+/// As many values as `fallback`, which holds in place of none, each at least `least`.
+Values read_list(const Node& n, std::string_view key, Values fallback, std::size_t spatial, std::int64_t least) {
+    Values values = n.integers(key).value_or(Values{});
+    if (values.empty()) return fallback;
+    if (values.size() != fallback.size())
+        n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), spatial));
     for (const std::int64_t value : values) {
-        if (value < 1 || value > largest_window) n.fail(fmt::format("{} contains {}", key, value));
+        if (value < least || value > largest_window) n.fail(fmt::format("{} contains {}", key, value));
     }
     return values;
 }
@@ -36,17 +39,14 @@ WindowShape read_window(const Node& n, const Dims& weight_kernel) {
             n.fail(fmt::format("kernel of size {}", *constant));
     }
     const std::size_t spatial = window.kernel.size();
-    window.stride = positive_list(n, "strides", spatial);
-    window.dilation = positive_list(n, "dilations", spatial);
+    window.stride = read_list(n, "strides", Values(spatial, 1), spatial, 1);
+    window.dilation = read_list(n, "dilations", Values(spatial, 1), spatial, 1);
     const std::string_view auto_pad = n.text("auto_pad", "NOTSET");
     window.same_upper = auto_pad == "SAME_UPPER";
     window.same_lower = auto_pad == "SAME_LOWER";
-    auto pads = n.integers("pads").value_or(std::vector<std::int64_t>{});
-    if (pads.empty() || auto_pad != "NOTSET") pads.assign(2 * spatial, 0);
-    if (pads.size() != 2 * spatial) n.fail(fmt::format("pads has {} values for {} spatial axes", pads.size(), spatial));
-    for (const std::int64_t pad : pads) {
-        if (pad < -largest_window || pad > largest_window) n.fail(fmt::format("pads contains {}", pad));
-    }
+    Values pads(2 * spatial, 0);
+    if (n.integers("pads") && auto_pad == "NOTSET")
+        pads = read_list(n, "pads", std::move(pads), spatial, -largest_window);
     const auto half = pads.begin() + static_cast<std::ptrdiff_t>(spatial);
     window.pad_begin.assign(pads.begin(), half);
     window.pad_end.assign(half, pads.end());
@@ -64,8 +64,7 @@ WindowAxis WindowShape::axis(const Node& n, std::size_t i) const {
 }
 
 void WindowShape::write(Node& n, const Dims& input) const {
-    std::vector<std::int64_t> begin = pad_begin;
-    std::vector<std::int64_t> end = pad_end;
+    Values begin = pad_begin, end = pad_end;
     if (same_upper || same_lower) {
         // SAME padding gives an output of ceil(in / stride); dynamic sizes use the padding of stride 1.
         for (std::size_t i = 0; i < kernel.size() && i + 2 < input.size(); ++i) {
@@ -79,7 +78,7 @@ void WindowShape::write(Node& n, const Dims& input) const {
             end[i] = total - begin[i];
         }
     }
-    std::vector<std::int64_t> sizes;
+    Values sizes;
     for (const Expression size : kernel) sizes.push_back(n.math().constant_value(size).value_or(0));
     if (n.kind == OpKind::pool) n.set("kernel", sizes);
     n.set("stride", stride);
