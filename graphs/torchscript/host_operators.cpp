@@ -41,6 +41,10 @@ bool is_number(const Value& value) {
     return value.as<Expression>() || value.as<double>() || value.as<bool>() || value.as<Unknown>();
 }
 
+bool is_cast(std::string_view kind) {
+    return kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional";
+}
+
 class HostOperators {
   public:
     HostOperators(Graph& graph, Arguments arguments) : graph_(graph), pool_(graph.expressions), a_(arguments) {}
@@ -55,7 +59,7 @@ class HostOperators {
         if (a_[0].as<Unknown>() && (kind == "aten::len" || kind == "aten::__getitem__")) return Unknown{};
         if (a_[0].as<Sequence>()) return on_sequence(kind);
         if (std::ranges::any_of(a_, is_tensor)) return std::nullopt;
-        if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
+        if (is_cast(kind)) return a_[0];
         const bool joins_text = a_[0].as<Unknown>() && a_.size() > 1 && a_[1].as<std::string>();
         if (a_[0].as<std::string>() || joins_text) return on_text(kind);
         if (!is_number(a_[0])) return std::nullopt;
@@ -97,8 +101,7 @@ class HostOperators {
         if (kind == "prim::dtype") return integer(scalar_type_of(tensor.dtype));
         if (kind == "aten::is_floating_point") return is_float(tensor.dtype);
         if (kind == "aten::is_complex") return tensor.dtype == DType::c64 || tensor.dtype == DType::c128;
-        if (kind == "prim::data" || kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional")
-            return a_[0];
+        if (kind == "prim::data" || is_cast(kind)) return a_[0];
         const bool query = kind == "aten::size" || kind == "prim::shape" || kind == "aten::dim" ||
                            kind == "aten::len" || kind == "aten::numel" || kind == "aten::sym_size" ||
                            kind == "aten::ndimension";
@@ -116,7 +119,7 @@ class HostOperators {
             const auto axis = number_of(pool_, a_[1]);
             return axis ? dimension(tensor, static_cast<std::int64_t>(*axis)) : Value(Unknown{});
         }
-        return list({tensor.shape.begin(), tensor.shape.end()});
+        return list_of({tensor.shape.begin(), tensor.shape.end()});
     }
 
     static Value dimension(const ftax::Tensor& tensor, std::int64_t axis) {
@@ -124,10 +127,6 @@ class HostOperators {
         if (axis < -rank || axis >= rank)
             throw Error(ErrorCode::model, "a program asks for a dimension that its tensor does not have");
         return tensor.shape[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
-    }
-
-    static Value list(std::vector<Value> items) {
-        return Sequence{std::make_shared<std::vector<Value>>(std::move(items)), nullptr};
     }
 
     /// `x is None` and the like; other objects are not compared.
@@ -173,20 +172,21 @@ class HostOperators {
     std::optional<Value> on_sequence(std::string_view kind) {
         const Sequence& sequence = *a_[0].as<Sequence>();
         std::vector<Value>& items = *sequence.items;
-        if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
+        if (is_cast(kind)) return a_[0];
         if (kind == "aten::len") return integer(static_cast<std::int64_t>(items.size()));
         if (sequence.keys) return on_dictionary(kind, items, *sequence.keys);
-        const auto known_list = [&](const Value& value) { return value.as<Sequence>() != nullptr; };
+        const auto* more = a_.size() > 1 ? a_[1].as<Sequence>() : nullptr;
         if (kind == "aten::__getitem__" || kind == "prim::TupleIndex" || kind == "prim::ModuleContainerIndex") {
             const auto at = position(a_[1], items.size());
             return at ? items[*at] : Value(Unknown{});
         }
-        if (kind == "aten::append")
-            return items.push_back(a_[1]), check_length(static_cast<double>(items.size())), a_[0];
-        if ((kind == "aten::extend" || kind == "aten::add_") && a_.size() > 1 && known_list(a_[1])) {
-            const std::vector<Value> more = *a_[1].as<Sequence>()->items;
-            items.insert(items.end(), more.begin(), more.end());
-            return check_length(static_cast<double>(items.size())), a_[0];
+        if (kind == "aten::append") {
+            append(items, {a_[1]});
+            return a_[0];
+        }
+        if ((kind == "aten::extend" || kind == "aten::add_") && more) {
+            append(items, std::vector<Value>(*more->items));  // a copy: a list may extend itself
+            return a_[0];
         }
         if (kind == "aten::insert" && a_.size() == 3) {
             items.insert(items.begin() + clipped(number_of(pool_, a_[1]).value_or(0), items.size()), a_[2]);
@@ -200,15 +200,14 @@ class HostOperators {
             if (const auto at = position(a_[1], items.size())) items[*at] = a_[2];
             return a_[0];
         }
-        if (kind == "aten::add" && a_.size() > 1 && known_list(a_[1])) {
+        if (kind == "aten::add" && more) {
             std::vector<Value> joined = items;
-            joined.insert(joined.end(), a_[1].as<Sequence>()->items->begin(), a_[1].as<Sequence>()->items->end());
-            check_length(static_cast<double>(joined.size()));
-            return list(std::move(joined));
+            append(joined, *more->items);
+            return list_of(std::move(joined));
         }
         if (kind == "aten::mul" && a_.size() > 1) return repeated(items);
         if (kind == "aten::slice") return sliced(items);
-        if (kind == "aten::list" || kind == "aten::copy") return list(items);
+        if (kind == "aten::list" || kind == "aten::copy") return list_of(items);
         if (kind == "aten::reverse") return std::ranges::reverse(items), a_[0];
         if (kind == "aten::__contains__") return contains(items);
         if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
@@ -219,16 +218,14 @@ class HostOperators {
     }
 
     std::optional<Value> on_dictionary(std::string_view kind, std::vector<Value>& items, std::vector<Value>& keys) {
-        if (kind == "aten::keys") return list(keys);
-        if (kind == "aten::values") return list(items);
+        if (kind == "aten::keys") return list_of(keys);
+        if (kind == "aten::values") return list_of(items);
         if (kind == "aten::items") {
             std::vector<Value> pairs;
-            for (std::size_t i = 0; i < keys.size(); ++i) pairs.push_back(list({keys[i], items[i]}));
-            return list(std::move(pairs));
+            for (std::size_t i = 0; i < keys.size(); ++i) pairs.push_back(list_of({keys[i], items[i]}));
+            return list_of(std::move(pairs));
         }
-        if (kind == "aten::copy" || kind == "aten::dict") {
-            return Sequence{std::make_shared<std::vector<Value>>(items), std::make_shared<std::vector<Value>>(keys)};
-        }
+        if (kind == "aten::copy" || kind == "aten::dict") return dictionary_of(keys, items);
         if (a_.size() < 2) return std::nullopt;
         const auto at = place_of(a_[1], keys);
         const bool there = at && *at < keys.size();
@@ -269,15 +266,20 @@ class HostOperators {
         if (items > longest_list) throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
     }
 
+    static void append(std::vector<Value>& items, const std::vector<Value>& more) {
+        items.insert(items.end(), more.begin(), more.end());
+        check_length(static_cast<double>(items.size()));
+    }
+
     Value repeated(const std::vector<Value>& items) {
         const auto times = number_of(pool_, a_[1]);
         if (!times) return Unknown{};
-        if (items.empty()) return list({});
+        if (items.empty()) return list_of({});
         check_length(*times * static_cast<double>(items.size()));
         std::vector<Value> result;
         for (std::int64_t i = 0; i < static_cast<std::int64_t>(*times); ++i)
             result.insert(result.end(), items.begin(), items.end());
-        return list(std::move(result));
+        return list_of(std::move(result));
     }
 
     Value sliced(const std::vector<Value>& items) {
@@ -292,7 +294,7 @@ class HostOperators {
         std::vector<Value> result;
         for (std::int64_t i = begin; i < end; i += static_cast<std::int64_t>(std::min(step, double{longest_list})))
             result.push_back(items[static_cast<std::size_t>(i)]);
-        return list(std::move(result));
+        return list_of(std::move(result));
     }
 
     Value contains(const std::vector<Value>& items) {
@@ -368,10 +370,9 @@ class HostOperators {
     std::optional<Value> on_numbers(std::string_view kind) {
         const std::string_view name = kind.substr(kind.rfind(':') + 1);
         static constexpr std::string_view passed[] = {
-            "NumToTensor", "ScalarImplicit", "IntImplicit", "item",   "FloatImplicit", "detach",   "clone",
-            "contiguous",  "type_as",        "lift_fresh",  "tensor", "scalar_tensor", "as_tensor"};
-        if (std::find(std::begin(passed), std::end(passed), name) != std::end(passed)) return a_[0];
-        if (name == "to" || name == "_to_copy") return a_[0];
+            "NumToTensor", "ScalarImplicit", "IntImplicit", "item",   "FloatImplicit", "detach",    "clone",   "to",
+            "contiguous",  "type_as",        "lift_fresh",  "tensor", "scalar_tensor", "as_tensor", "_to_copy"};
+        if (std::ranges::find(passed, name) != std::end(passed)) return a_[0];
         if (name == "Int" || name == "Float" || name == "Bool") return converted(name);
         if (name == "__not__" || name == "logical_not") {
             const auto held = truth_of(graph_, a_[0]);
@@ -427,59 +428,54 @@ class HostOperators {
 
     std::optional<Value> binary(std::string_view name, const Value& a, const Value& b) {
         static constexpr std::string_view comparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-        if (std::find(std::begin(comparisons), std::end(comparisons), name) != std::end(comparisons))
-            return comparison(name, a, b);
+        if (std::ranges::find(comparisons, name) != std::end(comparisons)) return comparison(name, a, b);
         if (name == "__and__" || name == "__or__") return logic(name == "__and__", a, b);
-        static constexpr std::string_view known[] = {
-            "add",       "sub",  "rsub", "mul", "div", "true_divide", "floordiv", "floor_divide",
-            "remainder", "fmod", "mod",  "pow", "min", "max",         "minimum",  "maximum"};
-        if (std::find(std::begin(known), std::end(known), name) == std::end(known)) return std::nullopt;
-        if (a.as<Unknown>() || b.as<Unknown>()) return Unknown{};
-        if (name == "rsub") return arithmetic("sub", b, a);
-        const bool divides = name == "div" || name == "true_divide";
-        const auto* rounding = a_.size() > 2 ? a_[2].as<std::string>() : nullptr;
-        return arithmetic(divides && rounding ? "floordiv" : name, a, b);
-    }
-
-    Value arithmetic(std::string_view name, const Value& a, const Value& b) {
-        const auto left = integer_of(pool_, a), right = integer_of(pool_, b);
-        if (left && right) {
-            if (auto result = integral(name, *left, *right)) return *result;
+        static constexpr std::pair<std::string_view, std::string_view> aliases[] = {
+            {"true_divide", "div"}, {"floor_divide", "floordiv"}, {"fmod", "remainder"},
+            {"mod", "remainder"},   {"minimum", "min"},           {"maximum", "max"}};
+        for (const auto& [alias, usual] : aliases) {
+            if (name == alias) name = usual;
         }
-        const auto x = number_of(pool_, a), y = number_of(pool_, b);
-        if (!x || !y) return Unknown{};
-        const double result = real(name, *x, *y);
-        if (!std::isfinite(result)) return Unknown{};
-        return result;
+        const bool floored = name == "div" && a_.size() > 2 && a_[2].as<std::string>();
+        const std::string_view wanted = floored ? "floordiv" : name == "rsub" ? "sub" : name;
+        const auto found = std::ranges::find(arithmetic, wanted, &Arithmetic::name);
+        if (found == std::end(arithmetic)) return std::nullopt;
+        if (a.as<Unknown>() || b.as<Unknown>()) return Unknown{};
+        return name == "rsub" ? calculated(*found, b, a) : calculated(*found, a, b);
     }
 
-    std::optional<Value> integral(std::string_view name, Expression a, Expression b) {
-        if (name == "add") return pool_.add(a, b);
-        if (name == "sub") return pool_.subtract(a, b);
-        if (name == "mul") return pool_.multiply(a, b);
-        if (name == "min" || name == "minimum") return pool_.minimum(a, b);
-        if (name == "max" || name == "maximum") return pool_.maximum(a, b);
-        const bool zero = pool_.constant_value(b) == 0;
-        if (name == "floordiv" || name == "floor_divide") return zero ? Value(Unknown{}) : pool_.floor_divide(a, b);
-        if (name == "remainder" || name == "fmod" || name == "mod") return zero ? Value(Unknown{}) : pool_.modulo(a, b);
-        if (name == "pow") {
-            const auto x = number_of(pool_, a), y = number_of(pool_, b);
+    struct Arithmetic {
+        std::string_view name;
+        double (*real)(double, double);
+        Expression (ExpressionPool::*integral)(Expression, Expression);  ///< null where the result may be no integer
+    };
+    static constexpr Arithmetic arithmetic[] = {
+        {"add", [](double x, double y) { return x + y; }, &ExpressionPool::add},
+        {"sub", [](double x, double y) { return x - y; }, &ExpressionPool::subtract},
+        {"mul", [](double x, double y) { return x * y; }, &ExpressionPool::multiply},
+        {"div", [](double x, double y) { return x / y; }, nullptr},
+        {"pow", [](double x, double y) { return std::pow(x, y); }, nullptr},
+        {"floordiv", [](double x, double y) { return std::floor(x / y); }, &ExpressionPool::floor_divide},
+        {"remainder", [](double x, double y) { return x - y * std::floor(x / y); }, &ExpressionPool::modulo},
+        {"min", [](double x, double y) { return std::min(x, y); }, &ExpressionPool::minimum},
+        {"max", [](double x, double y) { return std::max(x, y); }, &ExpressionPool::maximum},
+    };
+
+    Value calculated(const Arithmetic& function, const Value& a, const Value& b) {
+        const auto left = integer_of(pool_, a), right = integer_of(pool_, b);
+        const auto x = number_of(pool_, a), y = number_of(pool_, b);
+        if (left && right && function.name == "pow") {
             if (!x || !y || *y < 0 || !(std::abs(std::pow(*x, *y)) < 9e15)) return Unknown{};
             return integer(static_cast<std::int64_t>(std::llround(std::pow(*x, *y))));
         }
-        return std::nullopt;  // a true quotient is a real number
-    }
-
-    static double real(std::string_view name, double x, double y) {
-        if (name == "add") return x + y;
-        if (name == "sub") return x - y;
-        if (name == "mul") return x * y;
-        if (name == "div" || name == "true_divide") return x / y;
-        if (name == "floordiv" || name == "floor_divide") return std::floor(x / y);
-        if (name == "pow") return std::pow(x, y);
-        if (name == "min" || name == "minimum") return std::min(x, y);
-        if (name == "max" || name == "maximum") return std::max(x, y);
-        return x - y * std::floor(x / y);
+        if (left && right && function.integral) {
+            const bool divides = function.name == "floordiv" || function.name == "remainder";
+            if (divides && pool_.constant_value(*right) == 0) return Unknown{};
+            return (pool_.*function.integral)(*left, *right);
+        }
+        if (!x || !y) return Unknown{};
+        const double result = function.real(*x, *y);
+        return std::isfinite(result) ? Value(result) : Value(Unknown{});
     }
 
     /// Joins integers bit by bit, all else by its truth.

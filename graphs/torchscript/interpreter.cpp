@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <unordered_map>
@@ -112,7 +113,7 @@ class Interpreter {
         }
         Value tensor = declare_input(name, given);
         if (type != ValueType::tensors) return tensor;
-        return Sequence{std::make_shared<std::vector<Value>>(1, std::move(tensor)), nullptr};
+        return list_of({std::move(tensor)});
     }
 
     /// The value that the user gives for a number: of the type that the program declares, else of the type given.
@@ -316,14 +317,14 @@ class Interpreter {
     bool run_structure(const Node& node, Frame& frame, std::vector<Value>& arguments) {
         const std::string& kind = node.kind;
         if (kind == "prim::ListConstruct" || kind == "prim::TupleConstruct") {
-            set(node, frame, Sequence{std::make_shared<std::vector<Value>>(std::move(arguments)), nullptr});
+            set(node, frame, list_of(std::move(arguments)));
         } else if (kind == "prim::DictConstruct") {
-            Sequence dictionary{std::make_shared<std::vector<Value>>(), std::make_shared<std::vector<Value>>()};
+            std::vector<Value> keys, items;
             for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
-                dictionary.keys->push_back(arguments[i]);
-                dictionary.items->push_back(arguments[i + 1]);
+                keys.push_back(arguments[i]);
+                items.push_back(arguments[i + 1]);
             }
-            set(node, frame, std::move(dictionary));
+            set(node, frame, dictionary_of(std::move(keys), std::move(items)));
         } else if (kind == "prim::ListUnpack" || kind == "prim::TupleUnpack") {
             const auto* sequence = arguments.at(0).as<Sequence>();
             sequence ? set_all(node, frame, *sequence->items) : set_unknown(node, frame);
@@ -331,8 +332,7 @@ class Interpreter {
             const auto& attributes = object(arguments.at(0)).attributes;
             const auto found = attributes.find(node.name);
             if (found == attributes.end())
-                throw_error(ErrorCode::model, "{}: reads an attribute '{}' that is not there", place(),
-                            excerpt(node.name));
+                fail(fmt::format("reads an attribute '{}' that is not there", excerpt(node.name)));
             set(node, frame, found->second);
         } else if (kind == "prim::SetAttr") {
             object(arguments.at(0)).attributes[node.name] = std::move(arguments.at(1));
@@ -347,7 +347,7 @@ class Interpreter {
 
     Object& object(const Value& value) {
         const auto* held = value.as<ObjectValue>();
-        if (!held) throw_error(ErrorCode::model, "{}: reads an attribute of what is no object", place());
+        if (!held) fail("reads an attribute of what is no object");
         return program_.objects.at(held->index);
     }
 
@@ -355,10 +355,9 @@ class Interpreter {
         const Object& callee = object(arguments.at(0));
         const auto method = callee.methods.find(node.name);
         if (method == callee.methods.end())
-            throw_error(ErrorCode::model, "{}: calls a method '{}' that is not there", place(), excerpt(node.name));
+            fail(fmt::format("calls a method '{}' that is not there", excerpt(node.name)));
         const std::string caller = module_;
-        const bool module = node.name.starts_with("forward");
-        if (module && !callee.path.empty()) {
+        if (node.name.starts_with("forward") && !callee.path.empty()) {
             module_ = callee.path;
             graph_.module_calls.push_back({callee.path, callee.type});
         }
@@ -367,9 +366,9 @@ class Interpreter {
         return results;
     }
 
-    [[noreturn]] void malformed(const Node& node) const {
-        throw_error(ErrorCode::model, "{}: a malformed {}", place(), excerpt(node.kind));
-    }
+    [[noreturn]] void malformed(const Node& node) const { fail(fmt::format("a malformed {}", excerpt(node.kind))); }
+
+    [[noreturn]] void fail(std::string_view what) const { throw_error(ErrorCode::model, "{}: {}", place(), what); }
 
     // ---- conditions and loops
 
@@ -382,11 +381,10 @@ class Interpreter {
 
     void run_if(const Node& node, Frame& frame) {
         if (node.inputs.empty() || node.blocks.size() != 2) malformed(node);
-        if (const auto condition = truth_of(graph_, frame.at(node.inputs[0])))
-            return set_all(node, frame, run_block(node.blocks[*condition ? 0 : 1], frame));
+        const auto condition = truth_of(graph_, frame.at(node.inputs[0]));
         // The name holds the place in the program: another branch taken elsewhere does not change it.
         const std::string name = fmt::format("{}.if{}", place(), node.inputs[0]);
-        if (const auto branch = given_branch(options_, name))
+        if (const auto branch = condition ? condition : given_branch(options_, name))
             return set_all(node, frame, run_block(node.blocks[*branch ? 0 : 1], frame));
         const auto known = choices_.find(name);
         if (known == choices_.end()) return run_both(node, frame, name);
@@ -417,7 +415,10 @@ class Interpreter {
             first && (!second || first_count > second_count || (first_count == second_count && equal_prefers_first));
         if (then) {
             take_back(begin.changes);
-            for (Change& change : changes) apply(change);
+            for (Change& change : changes) {
+                change();
+                changes_.push_back(std::move(change));
+            }
         }
         remove(then ? middle : begin, then ? mark() : middle);
         if (first && second && (goes_on != nullptr || first_count + second_count > 0)) {
@@ -494,14 +495,8 @@ class Interpreter {
         }
     }
 
-    /// A list, or an attribute of an object, before it was changed.
-    struct Change {
-        std::shared_ptr<std::vector<Value>> items;  ///< null for an attribute
-        std::vector<Value> held;
-        std::uint32_t object = 0;
-        std::string attribute;
-        Value value;
-    };
+    /// Exchanges what a list or an attribute holds with what it held before a change.
+    using Change = std::function<void()>;
 
     /// While one lives, changes to lists and attributes are noted, so that they can be taken back.
     struct Tentative {
@@ -522,37 +517,26 @@ class Interpreter {
         if (const auto* held = arguments[0].as<ObjectValue>(); held && node.kind == "prim::SetAttr") {
             const auto& attributes = object(arguments[0]).attributes;
             const auto found = attributes.find(node.name);
-            changes_.push_back(
-                {nullptr, {}, held->index, node.name, found == attributes.end() ? Value{} : found->second});
+            changes_.emplace_back([this, index = held->index, name = node.name,
+                                   value = found == attributes.end() ? Value{} : found->second]() mutable {
+                std::swap(program_.objects[index].attributes[name], value);
+            });
         }
         const auto* sequence = arguments[0].as<Sequence>();
         if (!sequence || std::find(std::begin(changing), std::end(changing), node.kind) == std::end(changing)) return;
         take_steps(sequence->items->size() / items_per_step);
-        changes_.push_back({sequence->items, *sequence->items, 0, {}, {}});
-        if (sequence->keys) changes_.push_back({sequence->keys, *sequence->keys, 0, {}, {}});
-    }
-
-    /// Exchanges what is held with what is noted.
-    void exchange(Change& change) {
-        if (change.items) {
-            std::swap(*change.items, change.held);
-        } else {
-            std::swap(program_.objects[change.object].attributes[change.attribute], change.value);
+        for (const auto& items : {sequence->items, sequence->keys}) {
+            if (items) changes_.emplace_back([items, held = *items]() mutable { std::swap(*items, held); });
         }
     }
 
-    /// Takes back the changes noted since there were `count`; returns them for apply().
+    /// Takes back the changes noted since there were `count`, and returns them.
     std::vector<Change> take_back(std::size_t count) {
-        for (std::size_t i = changes_.size(); i-- > count;) exchange(changes_[i]);
+        for (std::size_t i = changes_.size(); i-- > count;) changes_[i]();
         const auto begin = changes_.begin() + static_cast<std::ptrdiff_t>(count);
         std::vector<Change> taken(std::make_move_iterator(begin), std::make_move_iterator(changes_.end()));
         changes_.resize(count);
         return taken;
-    }
-
-    void apply(Change& change) {
-        exchange(change);
-        changes_.push_back(std::move(change));
     }
 
     std::optional<std::vector<Value>> attempt(const Block& block, Frame& frame) {
@@ -689,9 +673,8 @@ class Interpreter {
         call.name = unique_name(op_names_, operation.substr(0, operation.find_last_not_of('_') + 1));
         if (options_.unsupported_is_error && !is_known_aten(call.target))
             throw_error(ErrorCode::model, "{}: no rule for operator {}", call.name, call.target);
-        const bool reads_host = operation == "Int" || operation == "Bool" || operation == "Float" ||
-                                operation.ends_with("Implicit") || operation == "item";
-        if (reads_host) {
+        if (operation == "Int" || operation == "Bool" || operation == "Float" || operation == "item" ||
+            operation.ends_with("Implicit")) {
             call.target = "aten::item";
             append_aten(graph_, call);
             return set(node, frame, Unknown{});
@@ -731,8 +714,7 @@ class Interpreter {
         };
         if (const auto* sequence = value.as<Sequence>()) {
             for (const Value& item : *sequence->items) add(item, true);
-            const bool fractions = argument.number && argument.sizes.size() != sequence->items->size();
-            if (fractions) argument.sizes.clear();
+            if (argument.number && argument.sizes.size() != sequence->items->size()) argument.sizes.clear();
         } else if (value.is_none()) {
             return true;
         } else {
@@ -769,7 +751,7 @@ class Interpreter {
             for (const AtenOutput& type : types.value_or(unpacked))
                 items.push_back(add(type, types && types->size() == 1));
             if (!types && node.list_items == 0) return set(node, frame, Unknown{});
-            return set(node, frame, Sequence{std::make_shared<std::vector<Value>>(std::move(items)), nullptr});
+            return set(node, frame, list_of(std::move(items)));
         }
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
             const bool known = types && i < types->size();

@@ -49,6 +49,16 @@ struct Value : std::variant<std::monostate, Unknown, bool, Expression, double, s
     [[nodiscard]] bool is_none() const noexcept { return index() == 0; }
 };
 
+/// A list or tuple of its own.
+[[nodiscard]] inline Value list_of(std::vector<Value> items) {
+    return Sequence{std::make_shared<std::vector<Value>>(std::move(items)), nullptr};
+}
+
+[[nodiscard]] inline Value dictionary_of(std::vector<Value> keys, std::vector<Value> items) {
+    return Sequence{std::make_shared<std::vector<Value>>(std::move(items)),
+                    std::make_shared<std::vector<Value>>(std::move(keys))};
+}
+
 struct Node;
 
 /// Statements; values are numbered within their function.
