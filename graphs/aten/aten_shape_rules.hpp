@@ -21,11 +21,10 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] DimensionMath math() const { return DimensionMath(pool()); }
     [[nodiscard]] const AtenCall& call() const { return call_; }
     [[nodiscard]] std::string_view name() const;  ///< "conv2d"
-    [[noreturn]] void fail(std::string_view what) const;
+    [[noreturn]] void fail(std::string_view what) const { call_.fail(what); }
 
     /// Tensors the call reads, absent ones left out; of one argument, or of all.
-    [[nodiscard]] std::vector<const Tensor*> tensors() const;
-    [[nodiscard]] std::vector<const Tensor*> tensors(std::string_view argument) const;
+    [[nodiscard]] std::vector<const Tensor*> tensors(std::string_view argument = {}) const;
     [[nodiscard]] const Tensor& first() const;  ///< fails when the call reads no tensor
     [[nodiscard]] const Tensor& tensor(std::string_view argument) const;
     [[nodiscard]] const Tensor& output() const;  ///< the first; fails when the call has none
@@ -42,8 +41,11 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] std::vector<WindowAxis> windows(const Shape& kernel, const Shape& stride) const;
     [[nodiscard]] std::vector<WindowAxis> conv_windows() const;  ///< from the argument `weight`
     [[nodiscard]] std::vector<WindowAxis> pool_windows() const;  ///< from the argument `kernel_size`
+    [[nodiscard]] std::size_t spatial_dimensions() const;        ///< by the name: 3 of "max_pool3d", else 2
     /// `axis` counted from the front. Fails outside [-rank, rank).
-    [[nodiscard]] std::size_t axis(std::int64_t axis, std::size_t rank) const;
+    [[nodiscard]] std::size_t axis(std::int64_t axis, std::size_t rank) const {
+        return static_cast<std::size_t>(call_.axis(axis, rank));
+    }
     [[nodiscard]] std::size_t axis(std::string_view argument, std::int64_t fallback, std::size_t rank) const {
         return axis(integer(argument, fallback), rank);
     }
@@ -62,8 +64,6 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] bool is(Expression e, std::int64_t value) const { return pool().constant_value(e) == value; }
 
   private:
-    void append(const AtenArgument& argument, std::vector<const Tensor*>& tensors) const;
-
     Graph& graph_;
     const AtenCall& call_;
 };

@@ -15,26 +15,15 @@ std::string_view Call::name() const {
     return target.substr(target.rfind(':') + 1);
 }
 
-void Call::fail(std::string_view what) const {
-    call_.fail(what);
-}
-
-std::vector<const Tensor*> Call::tensors() const {
-    std::vector<const Tensor*> result;
-    for (const AtenArgument& argument : call_.arguments) append(argument, result);
-    return result;
-}
-
 std::vector<const Tensor*> Call::tensors(std::string_view argument) const {
     std::vector<const Tensor*> result;
-    if (const AtenArgument* found = call_.find(argument)) append(*found, result);
-    return result;
-}
-
-void Call::append(const AtenArgument& argument, std::vector<const Tensor*>& tensors) const {
-    for (const TensorId id : argument.tensors) {
-        if (id != no_tensor) tensors.push_back(&graph_.tensors[id]);
+    for (const AtenArgument& read : call_.arguments) {
+        if (!argument.empty() && &read != call_.find(argument)) continue;
+        for (const TensorId id : read.tensors) {
+            if (id != no_tensor) result.push_back(&graph_.tensors[id]);
+        }
     }
+    return result;
 }
 
 const Tensor& Call::first() const {
@@ -86,10 +75,13 @@ std::vector<WindowAxis> Call::conv_windows() const {
 }
 
 std::vector<WindowAxis> Call::pool_windows() const {
-    const std::string_view digits = name().substr(std::min(name().find_first_of("123"), name().size()));
-    const Shape kernel =
-        per_dimension("kernel_size", digits.empty() ? 2 : static_cast<std::size_t>(digits[0] - '0'), {});
+    const Shape kernel = per_dimension("kernel_size", spatial_dimensions(), {});
     return windows(kernel, kernel);
+}
+
+std::size_t Call::spatial_dimensions() const {
+    const std::size_t at = name().find_first_of("123");
+    return at == std::string_view::npos ? 2 : static_cast<std::size_t>(name()[at] - '0');
 }
 
 Shape Call::sizes(std::string_view argument) const {
@@ -99,10 +91,6 @@ Shape Call::sizes(std::string_view argument) const {
     Shape result;
     for (const std::int64_t value : found->integers) result.push_back(constant(value));
     return result;
-}
-
-std::size_t Call::axis(std::int64_t axis, std::size_t rank) const {
-    return static_cast<std::size_t>(call_.axis(axis, rank));
 }
 
 Call::Along Call::along(std::string_view argument, std::int64_t fallback) const {

@@ -18,12 +18,6 @@ std::size_t spatial_begin(const Call& c, const Shape& input, std::size_t dimensi
     return input.size() - dimensions;
 }
 
-std::size_t spatial_dimensions(const Call& c) {
-    const std::string_view name = c.name();
-    const std::size_t at = name.find_first_of("123");
-    return at == std::string_view::npos ? 2 : static_cast<std::size_t>(name[at] - '0');
-}
-
 }  // namespace
 
 Outputs conv(const Call& c) {
@@ -191,7 +185,7 @@ Outputs normalized(const Call& c) {
 
 Outputs pool(const Call& c) {
     const Shape& input = c.first().shape;
-    const std::size_t dimensions = spatial_dimensions(c);
+    const std::size_t dimensions = c.spatial_dimensions();
     const std::size_t begin = spatial_begin(c, input, dimensions);
     const auto windows = c.pool_windows();
     const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
@@ -208,7 +202,7 @@ Outputs pool_with_indices(const Call& c) {
 }
 
 Outputs adaptive_pool(const Call& c) {
-    const std::size_t dimensions = spatial_dimensions(c);
+    const std::size_t dimensions = c.spatial_dimensions();
     Shape shape = c.first().shape;
     const std::size_t begin = spatial_begin(c, shape, dimensions);
     // None keeps a size and arrives as no number.
