@@ -246,7 +246,6 @@ ModuleTypes module_types(const std::vector<NodeRecord>& nodes) {
 
 void record_module_calls(Graph& graph, const ModuleTypes& types) {
     std::string previous;
-    bool any = false;
     for (const Op& op : graph.ops) {
         if (op.module == previous) continue;
         // Every prefix of the path that the operator before was not inside is a new call.
@@ -261,13 +260,12 @@ void record_module_calls(Graph& graph, const ModuleTypes& types) {
             const auto type = types.find(path);
             if (end < op.module.size() && type == types.end()) continue;
             graph.module_calls.push_back({std::string(path), type == types.end() ? std::string{} : type->second});
-            any = true;
         }
         previous = op.module;
     }
-    if (any)
-        graph.module_calls.insert(graph.module_calls.begin(),
-                                  {"", types.contains("") ? types.find("")->second : std::string{}});
+    if (graph.module_calls.empty()) return;
+    const auto root = types.find("");
+    graph.module_calls.insert(graph.module_calls.begin(), {"", root == types.end() ? std::string{} : root->second});
 }
 
 bool taken_apart(const Op& last, OpKind kind, const ModuleTypes& types) {

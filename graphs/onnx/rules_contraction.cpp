@@ -275,13 +275,8 @@ void recurrent(Node& n) {
 }
 
 void quantize(Node& n) {
-    DType dtype = DType::u8;
-    if (n.has(2)) {
-        dtype = n.dtype(2);
-    } else if (n.attribute("output_dtype") && n.integer("output_dtype", 0) != 0) {
-        dtype = dtype_from_onnx(n.integer("output_dtype", 2));
-    }
-    n.output(0, dtype, n.dims(0));
+    const auto stated = [&] { return n.integer("output_dtype", 0); };
+    n.output(0, n.has(2) ? n.dtype(2) : stated() != 0 ? dtype_from_onnx(stated()) : DType::u8, n.dims(0));
 }
 
 void dequantize(Node& n) {

@@ -10,19 +10,13 @@ namespace ftax::onnx_import {
 
 void reshape(Node& n) {
     ShapeMath& math = n.math();
-    std::optional<Dims> target;
-    if (n.opset < 5 && n.attribute("shape")) {
-        target = n.constants("shape");
-    } else {
-        target = n.target_shape(1);
-    }
+    std::optional<Dims> target = n.opset < 5 && n.attribute("shape") ? n.constants("shape") : n.target_shape(1);
     if (!target) return n.unknown_output(0, n.dtype(0));
     const bool ranked = n.ranked(0);
     const bool zero_copies = n.integer("allowzero", 0) == 0;
     std::optional<std::size_t> inferred;
-    std::vector<Expression> left;  // input dims not yet matched by an equal output dim
-    if (ranked) left = n.dims(0);
-    Dims rest;  // output dims without an equal input dim
+    Dims left = ranked ? n.dims(0) : Dims{};  // input dims not yet matched by an equal output dim
+    Dims rest;                                // output dims without an equal input dim
     for (std::size_t i = 0; i < target->size(); ++i) {
         Expression& dim = (*target)[i];
         const auto constant = math.constant_value(dim);
@@ -176,11 +170,9 @@ void slice(Node& n) {
     } else {
         starts = n.expressions(1);
         ends = n.expressions(2);
-        if (n.has(3)) {
-            axes = n.integers_of(3);
-            if (!axes) return n.output(0, n.dtype(0), Dims(input.size(), unknown_dim));
-        }
-        if (n.has(4)) steps = n.integers_of(4);
+        axes = n.integers_of(3);
+        if (n.has(3) && !axes) return n.output(0, n.dtype(0), Dims(input.size(), unknown_dim));
+        steps = n.integers_of(4);
     }
     const std::size_t count = starts ? starts->size() : ends ? ends->size() : axes ? axes->size() : input.size();
     if (!axes) {
@@ -275,15 +267,8 @@ void tile(Node& n) {
 
 void pad(Node& n) {
     Dims result = n.dims(0);
-    std::optional<Dims> pads;
-    if (n.opset < 11) {
-        const auto list = n.integers(n.opset < 2 ? "paddings" : "pads");
-        if (!list) n.fail("required attribute 'pads' is missing");
-        pads.emplace();
-        for (const std::int64_t p : *list) pads->push_back(n.math().constant(p));
-    } else {
-        pads = n.expressions(1);
-    }
+    const auto pads = n.opset < 11 ? n.constants(n.opset < 2 ? "paddings" : "pads") : n.expressions(1);
+    if (n.opset < 11 && !pads) n.fail("required attribute 'pads' is missing");
     std::vector<std::int64_t> axes(result.size());
     std::iota(axes.begin(), axes.end(), 0);
     if (n.has(3)) {

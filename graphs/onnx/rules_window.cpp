@@ -31,11 +31,7 @@ void global_pool(Node& n) {
 
 void max_unpool(Node& n) {
     const Dims& input = n.dims(0);
-    if (n.has(2)) {
-        const auto wanted = n.expressions(2);
-        if (wanted) return n.output(0, n.dtype(0), *wanted);
-        return n.output(0, n.dtype(0), Dims(input.size(), unknown_dim));
-    }
+    if (n.has(2)) return n.output(0, n.dtype(0), n.expressions(2).value_or(Dims(input.size(), unknown_dim)));
     const WindowShape window = read_window(n, {});
     if (input.size() != window.kernel.size() + 2) n.fail("kernel_shape does not fit the input's rank");
     Dims result{input[0], input[1]};
@@ -124,17 +120,15 @@ void resize(Node& n) {
 void upsample(Node& n) {
     set_interpolation(n);
     Dims result = n.dims(0);
-    if (const AttributeRecord* scales = n.attribute("scales")) {
-        if (scales->reals.size() != result.size()) n.fail("scales does not have one value per axis");
-        for (std::size_t i = 0; i < result.size(); ++i) {
-            result[i] = scaled(n, result[i], n.math().from(static_cast<double>(scales->reals[i])));
-        }
+    Scalars scales(result.size());
+    if (const AttributeRecord* given = n.attribute("scales")) {
+        scales.clear();
+        for (const float scale : given->reals) scales.push_back(n.math().from(static_cast<double>(scale)));
     } else if (const Scalars* values = n.value(1)) {
-        if (values->size() != result.size()) n.fail("scales does not have one value per axis");
-        for (std::size_t i = 0; i < result.size(); ++i) result[i] = scaled(n, result[i], (*values)[i]);
-    } else {
-        result.assign(result.size(), unknown_dim);
+        scales = *values;
     }
+    if (scales.size() != result.size()) n.fail("scales does not have one value per axis");
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = scaled(n, result[i], scales[i]);
     n.output(0, n.dtype(0), std::move(result));
 }
 
