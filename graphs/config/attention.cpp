@@ -95,26 +95,23 @@ Transformer::Heads Transformer::project(std::size_t index, TensorId x, TensorId 
     const std::int64_t key_width = config_.key_value_heads * width;
     const std::int64_t value_width = config_.key_value_heads * config_.value_width;
     const OutputGate gate = config_.structure.output_gate;
+    const bool packed = config_.structure.projection == Projection::packed;
+    const bool with_gate = gate == OutputGate::packed && !packed;
+    const TensorId source = memory == no_tensor ? x : memory;
+    const std::int64_t all_width = query_width + key_width + value_width;
+    const TensorId all = packed ? linear("qkv_proj", x, all_width, config_.query_bias) : no_tensor;
+    const auto projected = [&](std::string_view name, TensorId from, std::int64_t to) {
+        return packed ? net_.part(all, 2, net_.number(to)) : linear(name, from, to, config_.query_bias);
+    };
     Heads heads{};
-    if (config_.structure.projection == Projection::packed) {
-        const TensorId all = linear("qkv_proj", x, query_width + key_width + value_width, config_.query_bias);
-        heads.query = heads_of(net_.part(all, 2, net_.number(query_width)), config_.heads, width);
-        heads.key = heads_of(net_.part(all, 2, net_.number(key_width)), config_.key_value_heads, width);
-        heads.value =
-            heads_of(net_.part(all, 2, net_.number(value_width)), config_.key_value_heads, config_.value_width);
-    } else {
-        const TensorId source = memory == no_tensor ? x : memory;
-        const bool packed = gate == OutputGate::packed;
-        TensorId query = linear("q_proj", x, packed ? 2 * query_width : query_width, config_.query_bias);
-        if (packed) {
-            heads.gate = net_.part(query, 2, net_.number(query_width));
-            query = net_.part(query, 2, net_.number(query_width));
-        }
-        heads.query = heads_of(query, config_.heads, width);
-        heads.key = heads_of(linear("k_proj", source, key_width, config_.query_bias), config_.key_value_heads, width);
-        heads.value = heads_of(linear("v_proj", source, value_width, config_.query_bias), config_.key_value_heads,
-                               config_.value_width);
+    TensorId query = projected("q_proj", x, with_gate ? 2 * query_width : query_width);
+    if (with_gate) {
+        heads.gate = net_.part(query, 2, net_.number(query_width));
+        query = net_.part(query, 2, net_.number(query_width));
     }
+    heads.query = heads_of(query, config_.heads, width);
+    heads.key = heads_of(projected("k_proj", source, key_width), config_.key_value_heads, width);
+    heads.value = heads_of(projected("v_proj", source, value_width), config_.key_value_heads, config_.value_width);
     if (gate == OutputGate::apart) {
         heads.gate = linear("gate_proj", x, config_.heads * config_.value_width, false);
     } else if (gate == OutputGate::per_head) {

@@ -344,15 +344,9 @@ std::int64_t read_layers(const JsonField& document, std::string_view field) {
 }
 
 DType read_dtype(const JsonField& document) {
-    for (const std::string_view name : {"dtype", "torch_dtype"}) {
-        const auto field = document.find(name);
-        if (!field) continue;
-        const std::string text = field->text();
-        if (text == "bfloat16") return DType::bf16;
-        if (text == "float16") return DType::f16;
-        return DType::f32;
-    }
-    return DType::f32;
+    const auto field = document.find(document.find("dtype") ? "dtype" : "torch_dtype");
+    const std::string text = field ? field->text() : std::string{};
+    return text == "bfloat16" ? DType::bf16 : text == "float16" ? DType::f16 : DType::f32;
 }
 
 TransformerConfig read_transformer(const JsonField& document, const Family& family) {
