@@ -46,8 +46,11 @@ class Lowering {
             throw_error(ErrorCode::usage, "cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn);
         }
         schedule_.storage = types_.storage();
-        sum_weights();
-        count_module_calls();
+        for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+            if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
+        }
+        if (traits_.module_calls)
+            for (const ModuleCall& call : graph_.module_calls) ++pending_calls_[call.path];
         readers_ = readers_of(graph_);
         if (traits_.copies_weights && !libraries_.weights_in_place) copy_weights();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
@@ -62,17 +65,6 @@ class Lowering {
             bytes *= static_cast<double>(graph_.expressions.constant_value(dim).value_or(0));
         }
         return bytes;
-    }
-
-    void sum_weights() {
-        for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-            if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
-        }
-    }
-
-    void count_module_calls() {
-        if (!traits_.module_calls) return;
-        for (const ModuleCall& call : graph_.module_calls) ++pending_calls_[call.path];
     }
 
     /// Returns the module calls that begin with this operator: its own module and every enclosing one not yet entered.
@@ -149,19 +141,25 @@ class Lowering {
         }
     }
 
+    /// Emits a launch of one memory-bound kernel.
+    void launch_move(OpId id, MemoryClass cls, std::vector<TensorId> reads, std::vector<TensorId> writes,
+                     LaunchCondition when = LaunchCondition::always, std::optional<DType> type = {}) {
+        begin_launch(id, HostKind::elementwise);
+        add_move(id, memory(cls), std::move(reads), std::move(writes), when, type);
+    }
+
     /// Emits a launch that rewrites a tensor in another layout or type.
     void launch_copy(OpId id, TensorId tensor, MemoryClass cls, LaunchCondition when = LaunchCondition::always,
                      std::optional<DType> type = {}) {
-        begin_launch(id, HostKind::elementwise);
-        add_move(id, memory(cls), {tensor}, {tensor}, when, type);
+        launch_move(id, cls, {tensor}, {tensor}, when, type);
     }
 
     std::vector<TensorId> present_inputs(const Op& op) const {
-        std::vector<TensorId> present;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor && graph_.tensors[input].role != TensorRole::constant) present.push_back(input);
-        }
-        return present;
+        std::vector<TensorId> inputs = op.inputs;
+        std::erase_if(inputs, [&](TensorId input) {
+            return input == no_tensor || graph_.tensors[input].role == TensorRole::constant;
+        });
+        return inputs;
     }
 
     void lower_op(OpId id) {
@@ -217,9 +215,8 @@ class Lowering {
             if (!there) launch.crossing.push_back(input);
         }
         for (const TensorId output : graph_.ops[id].outputs) {
-            const bool back = std::any_of(readers_[output].begin(), readers_[output].end(),
-                                          [&](OpId reader) { return !runs_on_host(graph_.ops[reader]); });
-            if (back) launch.crossing.push_back(output);
+            const auto on_device = [&](OpId reader) { return !runs_on_host(graph_.ops[reader]); };
+            if (std::ranges::any_of(readers_[output], on_device)) launch.crossing.push_back(output);
         }
     }
 
@@ -246,9 +243,7 @@ class Lowering {
             if (graph_.tensors[id].role == TensorRole::weight && !readers_[id].empty()) weights.push_back(id);
         }
         if (weights.empty()) return;
-        const OpId first = readers_[weights.front()].front();
-        begin_launch(first, HostKind::elementwise);
-        add_move(first, memory(MemoryClass::copy), weights, weights);
+        launch_move(readers_[weights.front()].front(), MemoryClass::copy, weights, weights);
     }
 
     /// A scatter runs in place and touches only what it writes, unless a later operator reads the old tensor: then the
@@ -417,7 +412,8 @@ class Lowering {
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
         const bool widened = is_widened_attention(op);
-        if (widened) widen_operands(id);
+        for (std::size_t i = 0; widened && i < 3; ++i)
+            launch_copy(id, op.inputs[i], MemoryClass::pointwise, LaunchCondition::always, DType::f32);
         const Precision operands = types_.operands_of(op);
         const PrecisionSpec& format = precision_spec(operands);
         if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations())
@@ -546,18 +542,12 @@ class Lowering {
     /// Emits the conversion of all weights to fp16; the product itself counts narrow reads. Source: llama.cpp of May
     /// 2024, ggml-cuda.cu (ggml_cuda_op_mul_mat_cublas): to_fp16 of the whole matrix.
     void widen_weights(OpId id) {
-        begin_launch(id, HostKind::elementwise);
-        add_move(id, memory(), {}, {graph_.ops[id].inputs[1]}, LaunchCondition::beyond_few_rows);
+        launch_move(id, MemoryClass::pointwise, {}, {graph_.ops[id].inputs[1]}, LaunchCondition::beyond_few_rows);
     }
 
     bool is_widened_attention(const Op& op) const {
         return op.kind == OpKind::attention && libraries_.widens_attention &&
                graph_.tensors[op.inputs[0]].shape.size() != 4 && bits_of(schedule_.storage[op.outputs[0]]) == 16;
-    }
-
-    void widen_operands(OpId id) {
-        for (std::size_t i = 0; i < 3; ++i)
-            launch_copy(id, graph_.ops[id].inputs[i], MemoryClass::pointwise, LaunchCondition::always, DType::f32);
     }
 
     /// A convolution reads int8; inputs of another type, such as the network's input, are converted first.
@@ -588,9 +578,8 @@ class Lowering {
                              graph_.tensors[op.inputs[0]].shape.size() > 2 && !traits_.views_move_data;
         const bool separate = convolution && traits_.separate_conv_bias && op.text(rewrites::epilogue).empty();
         if (!separate && !strided) return;
-        begin_launch(id, HostKind::elementwise);
-        add_move(id, memory(), {op.outputs[0], op.inputs[2]}, {op.outputs[0]},
-                 strided ? LaunchCondition::unless_contiguous : LaunchCondition::always);
+        launch_move(id, MemoryClass::pointwise, {op.outputs[0], op.inputs[2]}, {op.outputs[0]},
+                    strided ? LaunchCondition::unless_contiguous : LaunchCondition::always);
     }
 
     bool prefers_cudnn_attention() const {
@@ -624,7 +613,7 @@ class Lowering {
 
     /// Returns true if only generated kernels read the tensor and its views, in place.
     bool is_read_by_generated(TensorId tensor) const {
-        return !readers_[tensor].empty() && std::all_of(readers_[tensor].begin(), readers_[tensor].end(), [&](OpId id) {
+        return !readers_[tensor].empty() && std::ranges::all_of(readers_[tensor], [&](OpId id) {
             const Op& op = graph_.ops[id];
             return is_view(op) ? is_read_by_generated(op.outputs[0]) : is_generated(op);
         });
@@ -680,15 +669,11 @@ class Lowering {
         const Op& op = graph_.ops[id];
         if (op.kind != OpKind::concat || !traits_.concat_copies_tables) return;
         const std::vector<TensorId> parts = present_inputs(op);
-        const bool alike = std::all_of(parts.begin(), parts.end(), [&](TensorId part) {
-            return graph_.tensors[part].shape == graph_.tensors[parts.front()].shape;
-        });
+        const bool alike = std::ranges::all_of(
+            parts, [&](TensorId part) { return graph_.tensors[part].shape == graph_.tensors[parts.front()].shape; });
         constexpr std::size_t passed_by_value = 32;
         const int tables = !alike ? 4 : parts.size() > passed_by_value ? 1 : 0;
-        for (int i = 0; i < tables; ++i) {
-            begin_launch(id, HostKind::elementwise);
-            add_move(id, memory(MemoryClass::copy), {}, {});
-        }
+        for (int i = 0; i < tables; ++i) launch_move(id, MemoryClass::copy, {}, {});
     }
 
     HostKind host_kind(const Op& op, const LaunchRule& rule) const {
@@ -711,8 +696,7 @@ class Lowering {
     /// it (batch > 1 and heads transposed after the sequence), it copies.
     /// Source: aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl: expand().reshape().
     void copy_unmergeable_operands(OpId id) {
-        for (const TensorId input : graph_.ops[id].inputs) {
-            if (input == no_tensor) continue;
+        for (const TensorId input : present(graph_.ops[id].inputs)) {
             const Tensor& operand = graph_.tensors[input];
             if (operand.shape.size() < 4 || operand.strides.empty() || is_written_by_generated(input)) continue;
             launch_copy(id, input, MemoryClass::transpose, LaunchCondition::unless_batch_merges);
@@ -731,11 +715,10 @@ class Lowering {
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || schedule_.storage[input] != other) continue;
             if (precision_.keeps_casts && graph_.tensors[input].role == TensorRole::weight) continue;
-            begin_launch(id, HostKind::elementwise);
             // A generated kernel writes both types.
             std::vector<TensorId> reads{input};
             if (is_written_by_generated(input)) reads.clear();
-            add_move(id, memory(), reads, {input}, LaunchCondition::always, wanted);
+            launch_move(id, MemoryClass::pointwise, reads, {input}, LaunchCondition::always, wanted);
         }
     }
 
