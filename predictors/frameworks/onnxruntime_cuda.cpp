@@ -37,11 +37,7 @@ constexpr LoweringTraits nodes{
     .joins_contrib_nodes = true,
     .fused_attention = fused_attention,
     .host_kind = HostKind::engine};
-constexpr LoweringTraits captured = [] {
-    LoweringTraits traits = nodes;
-    traits.host_kind = HostKind::graph_node;
-    return traits;
-}();
+constexpr LoweringTraits captured = changed(nodes, [](auto& traits) { traits.host_kind = HostKind::graph_node; });
 
 const FrameworkModel onnxruntime_cuda{
     .name = "onnxruntime-cuda",

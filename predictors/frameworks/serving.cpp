@@ -21,31 +21,21 @@ constexpr LoweringTraits serving{.views_cost_host = false,
                                  .batched_matmul_copies = false,
                                  .serves_sequences = true,
                                  .synchronizes_runs = true};
-constexpr LoweringTraits of(Library library, LoweringTraits traits = serving) {
-    traits.library = library;
-    return traits;
+constexpr LoweringTraits of(Library library) {
+    return changed(serving, [&](auto& traits) { traits.library = library; });
 }
-constexpr LoweringTraits vllm_eager_traits = [] {
-    LoweringTraits traits = serving;
-    traits.module_calls = true;
-    return traits;
-}();
-constexpr LoweringTraits sglang_traits = [] {
-    LoweringTraits traits = of(Library::sglang);
+constexpr LoweringTraits vllm_eager_traits = changed(serving, [](auto& traits) { traits.module_calls = true; });
+constexpr LoweringTraits sglang_traits = changed(of(Library::sglang), [](auto& traits) {
     traits.module_calls = true;
     traits.calls_experts = true;
-    return traits;
-}();
-constexpr LoweringTraits tensorrt_llm_traits = [] {
-    LoweringTraits traits = of(Library::tensorrt_llm);
+});
+constexpr LoweringTraits tensorrt_llm_traits = changed(of(Library::tensorrt_llm), [](auto& traits) {
     traits.host_kind = HostKind::engine;
     traits.calls_experts = true;
-    return traits;
-}();
+});
 // ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, use its own kernels, the rest
 // cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
-constexpr LoweringTraits llama_cpp_traits = [] {
-    LoweringTraits traits = of(Library::llama_cpp);
+constexpr LoweringTraits llama_cpp_traits = changed(of(Library::llama_cpp), [](auto& traits) {
     // Source: Llama-2-7B in f16 decodes 74 tokens/s on an A100 80GB, half of its bandwidth, 83 on an H100 PCIe, 55 %,
     // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023);
     // chosen on 17 figures of those tables and llm_static.csv.
@@ -53,8 +43,7 @@ constexpr LoweringTraits llama_cpp_traits = [] {
     traits.host_kind = HostKind::engine;
     traits.half_products = true;  // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
     traits.wide_activations = true;
-    return traits;
-}();
+});
 
 constexpr ServingTraits of_engines{
     // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
@@ -65,10 +54,10 @@ constexpr ServingTraits of_engines{
 // Graphs: vLLM, _set_cudagraph_sizes, before 0.8 256, as many as ran; SGLang, cuda_graph_max_bs of cards of 80 GB and
 // more. Evictions: vLLM, preemption by recomputation; SGLang, retract_decode; TensorRT-LLM has GUARANTEED_NO_EVICT.
 constexpr ServingTraits captured(bool evicts_sequences) {
-    ServingTraits traits = of_engines;
-    traits.most_captured_sequences = 512;
-    traits.evicts_sequences = evicts_sequences;
-    return traits;
+    return changed(of_engines, [&](auto& traits) {
+        traits.most_captured_sequences = 512;
+        traits.evicts_sequences = evicts_sequences;
+    });
 }
 
 // Order of magnitude: PyTorch's dispatcher under inference mode, custom operators bound to Python; prompts only.

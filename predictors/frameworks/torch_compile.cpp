@@ -14,13 +14,11 @@ constexpr LoweringTraits compiled{.views_cost_host = false,
                                   .module_calls = false,
                                   .gemm = {.cublas_lt_limit = kernels::no_cublas_lt_limit},
                                   .lays_out_convolutions = true};
-constexpr LoweringTraits captured = [] {
-    LoweringTraits traits = compiled;
+constexpr LoweringTraits captured = changed(compiled, [](auto& traits) {
     traits.host_kind = HostKind::graph_node;
     traits.copies_inputs = true;
     traits.synchronizes_runs = true;
-    return traits;
-}();
+});
 
 const FrameworkModel torch_compile{
     .name = "torch-compile",
