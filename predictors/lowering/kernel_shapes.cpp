@@ -47,17 +47,10 @@ std::int64_t repetitions(const Graph& graph, const Kernel& kernel, const BoundSh
     const Op& op = graph.ops[kernel.op];
     if (op.kind != OpKind::recurrent || kernel.part == OperatorPart::whole) return 1;
     const RecurrentDimensions d = recurrent_dimensions(graph, op, bound);
-    switch (kernel.part) {
-        case OperatorPart::later_input_products:
-            return d.layers - 1;
-        case OperatorPart::steps:
-            return checked_multiply(d.layers, d.directions);
-        case OperatorPart::state_product:
-        case OperatorPart::state_update:
-            return checked_multiply(checked_multiply(d.steps, d.layers), d.directions);
-        default:
-            return 1;
-    }
+    if (kernel.part == OperatorPart::later_input_products) return d.layers - 1;
+    if (kernel.part == OperatorPart::steps) return checked_multiply(d.layers, d.directions);
+    const bool each_step = kernel.part == OperatorPart::state_product || kernel.part == OperatorPart::state_update;
+    return each_step ? checked_multiply(checked_multiply(d.steps, d.layers), d.directions) : 1;
 }
 
 std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule, const BoundShapes& bound) {
@@ -66,9 +59,8 @@ std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& sche
         if (!is_launched(graph, kernel, bound)) continue;
         const auto count = static_cast<double>(repetitions(graph, kernel, bound));
         const KernelShape shape = kernel_shape(graph, schedule, kernel, bound);
-        const auto same = std::find_if(listed.begin(), listed.end(), [&](const CountedKernel& other) {
-            return other.path == kernel.path && other.shape == shape;
-        });
+        const auto same = std::ranges::find_if(
+            listed, [&](const CountedKernel& other) { return other.path == kernel.path && other.shape == shape; });
         if (same == listed.end()) {
             listed.push_back({shape, kernel.path, count});
         } else {
