@@ -29,15 +29,11 @@ constexpr const FrameworkModel* models[] = {
 
 /// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none.
 const FrameworkModel* model_called(std::string_view spelled) {
-    const auto find = [](const auto& matches) -> const FrameworkModel* {
-        const auto found = std::find_if(std::begin(models), std::end(models), matches);
-        return found != std::end(models) ? *found : nullptr;
-    };
-    if (const FrameworkModel* exact = find([&](const FrameworkModel* model) { return model->name == spelled; })) {
-        return exact;
-    }
-    const std::string wanted = normalized_name(spelled);
-    return find([&](const FrameworkModel* model) { return normalized_name(model->name) == wanted; });
+    const auto exact = std::ranges::find(models, spelled, &FrameworkModel::name);
+    if (exact != std::end(models)) return *exact;
+    const auto name = [](const FrameworkModel* model) { return normalized_name(model->name); };
+    const auto found = std::ranges::find(models, normalized_name(spelled), name);
+    return found != std::end(models) ? *found : nullptr;
 }
 
 }  // namespace
@@ -87,12 +83,9 @@ std::vector<std::string> framework_names() {
 }
 
 std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph) {
-    const bool attends = std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
-        return op.kind == OpKind::attention || op.kind == OpKind::softmax;
-    });
-    const bool convolves =
-        std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::conv; }) > 1;
-    if (attends) return model.measured.transformers ? "" : "transformer";
+    const auto attends = [](const Op& op) { return op.is(OpKind::attention, OpKind::softmax); };
+    const bool convolves = std::ranges::count(graph.ops, OpKind::conv, &Op::kind) > 1;
+    if (std::ranges::any_of(graph.ops, attends)) return model.measured.transformers ? "" : "transformer";
     return convolves && !model.measured.convolutional ? "convolutional network" : "";
 }
 

@@ -133,7 +133,7 @@ void bind_reduction(MemoryShape& shape, const BoundKernel& kernel, std::int64_t 
     shape.row_length = std::max<std::int64_t>(1, shape.elements / results);
     const auto axes = op.integers("axes");
     const auto last = static_cast<std::int64_t>(kernel.input(0).shape.size()) - 1;
-    const bool within = axes.empty() || std::find(axes.begin(), axes.end(), last) != axes.end();
+    const bool within = axes.empty() || std::ranges::count(axes, last) > 0;
     shape.vectorized = generated || !within || shape.row_length >= 512;
     if (!within && op.kind == OpKind::reduce && !generated)
         shape.waits += waits_of_strided_reduction(kernel, *std::ranges::max_element(axes), shape.row_length);

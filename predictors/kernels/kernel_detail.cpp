@@ -149,8 +149,7 @@ std::string units_of(const KernelShape& shape, MathPath path) {
     using kernels::MemoryClass;
     const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
     constexpr std::array copies{MemoryClass::copy, MemoryClass::transpose, MemoryClass::gather, MemoryClass::concat};
-    if (memory == nullptr || std::find(copies.begin(), copies.end(), memory->cls) == copies.end())
-        return std::string(name_of(path));
+    if (memory == nullptr || std::ranges::count(copies, memory->cls) == 0) return std::string(name_of(path));
     return fmt::format("{} bit", 8 * memory->element_bytes);
 }
 

@@ -20,17 +20,10 @@ Factor factor_of(const kernels::ConvShape& shape, bool on_tensor_cores) {
 }
 
 Factor factor_of(kernels::MemoryClass cls) {
-    switch (cls) {
-        case kernels::MemoryClass::pool:
-            return Factor::pool;
-        case kernels::MemoryClass::softmax:
-        case kernels::MemoryClass::layer_norm:
-        case kernels::MemoryClass::batch_norm:
-        case kernels::MemoryClass::group_norm:
-            return Factor::normalization;
-        default:
-            return Factor::elementwise;
-    }
+    using enum kernels::MemoryClass;
+    constexpr std::array normalizations{softmax, layer_norm, batch_norm, group_norm};
+    if (std::ranges::count(normalizations, cls) > 0) return Factor::normalization;
+    return cls == pool ? Factor::pool : Factor::elementwise;
 }
 
 }  // namespace
@@ -48,8 +41,7 @@ Factor factor_of(const KernelShape& shape, MathPath path) {
 
 double profile_value(std::span<const Parameter> parameters, std::string_view owner, std::string_view name,
                      const ParameterSpec& spec) {
-    const auto at = std::lower_bound(parameters.begin(), parameters.end(), name,
-                                     [](const Parameter& p, std::string_view wanted) { return p.name < wanted; });
+    const auto at = std::ranges::lower_bound(parameters, name, {}, &Parameter::name);
     if (at == parameters.end() || at->name != name) return spec.initial;
     if (!(at->value >= spec.lower && at->value <= spec.upper)) {
         throw_error(ErrorCode::profile, "parameter {} of {} is {}, outside [{}, {}]", name, owner, at->value,
@@ -66,7 +58,7 @@ KernelParameters kernel_parameters(const DeviceProfile& profile) {
         names.push_back(name);
     });
     for (const Parameter& p : profile.parameters) {
-        if (std::find(names.begin(), names.end(), p.name) == names.end()) {
+        if (std::ranges::count(names, p.name) == 0) {
             throw_error(ErrorCode::profile, "{}: no kernel model has a parameter {}", profile.device.slug, p.name);
         }
     }
