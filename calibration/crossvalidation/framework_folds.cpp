@@ -146,7 +146,7 @@ class Folds {
             for (const Parameter& p : framework_profile(framework).parameters) {
                 if (p.name.starts_with("noise.")) set_parameter(profile.parameters, p);
             }
-            predictor_.set_host(std::move(profile));
+            predictor_.set_costs(std::move(profile));
             static_cast<void>(predictor_.anchor(anchors));
             for (const std::size_t i : of_fold) {
                 const Measurement& row = rows[i];
