@@ -150,9 +150,11 @@ class CostFunction:
         return [self.marginal_cost(arch, site) for site in range(len(self.options))]
 
     def random(self, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Random architectures, one row of choices each."""
+        """Random architectures, one row of choices each, of the options that the space's authors search."""
         rng = rng or np.random.default_rng()
-        return rng.integers(0, self.options, size=(count, len(self.options)), dtype=np.int32)
+        usual = [np.array(self._space.usual_options(site) or range(options), dtype=np.int32) for site, options in enumerate(self.options)]
+        drawn = rng.integers(0, [len(options) for options in usual], size=(count, len(usual)), dtype=np.int32)
+        return np.stack([options[column] for options, column in zip(usual, drawn.T)], axis=1)
 
     def build_graph(self, arch: str | Sequence[int]) -> Graph:
         """The whole network of an architecture."""
