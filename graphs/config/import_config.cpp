@@ -116,12 +116,12 @@ constexpr std::pair<const char*, const char*> clip_parts[]{{"text_config", "clip
 }
 
 /// Leaves one card's part of each layer: its heads, its columns of the MLP, its rows of the vocabulary, its experts.
-void cut_for_cards(const JsonField& document, TransformerConfig& config, const ImportOptions& options) {
+void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
     const std::int64_t cards = options.tensor_parallel, all = cards * options.data_parallel;
     const auto cut_into = [&](std::int64_t parts, std::int64_t& size, std::string_view field, std::string_view what) {
         if (size % parts != 0) {
-            document.find(field).value_or(document).fail(
-                fmt::format("{} {} cannot be cut into equal parts for {} cards", size, what, parts));
+            throw_error(ErrorCode::usage, "{} {} ({}) cannot be cut into equal parts for {} cards", size, what, field,
+                        parts);
         }
         size /= parts;
     };
@@ -162,7 +162,7 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
     TransformerConfig transformer = read_transformer(document, family);
     transformer.cache = options.cache;
     if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1)
-        cut_for_cards(document, transformer, options);
+        cut_for_cards(transformer, options);
     if (options.last_layers > 0 && static_cast<std::size_t>(options.last_layers) < transformer.layers.size())
         transformer.layers.erase(transformer.layers.begin(), transformer.layers.end() - options.last_layers);
     if (family.form == Form::encoder) return build_encoder(name, transformer);
