@@ -125,7 +125,11 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
             target.push_back(reader.next(more));
         }
         if (!reader.at_end()) reader.skip_line_end();
-        if (&target == &header_) continue;
+        if (&target == &header_) {
+            if (header_.size() == 1 && header_[0].find_first_of(";\t") != std::string_view::npos)
+                reader.fail(first_line, "separate columns by commas, and write decimals with a point: 8,2.5");
+            continue;
+        }
         if (target.size() - before != header_.size()) {
             reader.fail(first_line,
                         fmt::format("{} cells where the header has {}", target.size() - before, header_.size()));

@@ -45,7 +45,9 @@ class RowReader {
         const auto value = parse_number(cell);
         if (!value || *value <= 0) {
             report(cell.empty() ? fmt::format("no {}", name)
-                                : fmt::format("{} is not a positive number: {}", name, escape_terminal(excerpt(cell))));
+                                : fmt::format("{} is not a positive number{}: {}", name,
+                                              cell.find(',') == cell.npos ? "" : " (write decimals with a point)",
+                                              escape_terminal(excerpt(cell))));
             return 0;
         }
         return *value * unit_s;

@@ -55,6 +55,8 @@ TEST_CASE("a malformed CSV names its line") {
     CHECK(failure("") == "rows.csv: no header line");
     CHECK(failure("\n\r\n") == "rows.csv: no header line");
     CHECK(failure("a,b\n") == "accepted");
+    for (const char* other : {"gpu;batch;latency_ms\nT4;1;6,1\n", "gpu\tbatch\nT4\t1\n"})
+        CHECK(failure(other) == "rows.csv:1: separate columns by commas, and write decimals with a point: 8,2.5");
 }
 
 TEST_CASE("written files read back unchanged") {
