@@ -30,8 +30,13 @@ bool has_token_cache(const Graph& graph) {
            });
 }
 
-const Graph& checked(const Graph& graph, const FrameworkModel& model) {
+const Graph& checked(const Graph& graph, const FrameworkModel& model, Precision precision) {
     check_operands(graph);
+    const bool floats = name_of(precision).starts_with("fp8") || precision == Precision::nvfp4;
+    if (floats && model.traits.dot_products_from > 0) {
+        throw_error(ErrorCode::usage, "{} has no {}: its quantised weights are w8a16 (Q8_0) and w4a16 (Q4_0)",
+                    model.name, name_of(precision));
+    }
     if (model.traits.serves_sequences && !has_token_cache(graph)) {
         throw_error(ErrorCode::usage, "{} serves language models that generate: {} reads no cache of earlier tokens",
                     model.name, graph.name);
@@ -56,7 +61,7 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       options(executed(asked, device.device, model_of(framework))),
       model(model_of(framework)),
       libraries(behaviour_of(model, options.libraries)),
-      own_graph(optimised_graph(checked(source, model), model, device.device, options)),
+      own_graph(optimised_graph(checked(source, model, asked.precision), model, device.device, options)),
       graph(own_graph ? *own_graph : source),
       guessed(guessed_operators(graph)),
       guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),
