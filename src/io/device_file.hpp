@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ftax/device.hpp"
 
@@ -13,5 +14,8 @@ namespace ftax {
 
 /// Returns the text of an embedded datasheet. Throws Error{usage} if no device has that slug.
 [[nodiscard]] std::string_view device_text(std::string_view slug);
+
+/// Returns a warning if a name stands for several devices ("a100" for four): the one taken, and the others.
+[[nodiscard]] std::vector<std::string> warnings_of_name(std::string_view name);
 
 }  // namespace ftax

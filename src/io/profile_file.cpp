@@ -239,11 +239,11 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     } else if (!own) {
         constexpr std::size_t few = 3;
         const std::size_t others = file.fitted_on.size();
-        profile.warnings.push_back(fmt::format(
-            "{}: no measurement of this card went into the profile ({}); predicted from its datasheet", device.slug,
-            others == 0    ? "nor of any other"
-            : others > few ? fmt::format("but of {} others", others)
-                           : fmt::format("but of {}", fmt::join(file.fitted_on, ", "))));
+        profile.warnings.push_back(
+            fmt::format("{}: not measured; predicted from its datasheet{}", device.slug,
+                        others == 0    ? ""
+                        : others > few ? fmt::format(" and measurements of {} other cards", others)
+                                       : fmt::format(" and measurements of {}", fmt::join(file.fitted_on, ", "))));
     }
     return profile;
 }

@@ -39,6 +39,6 @@ TEST_CASE("the profiles of the folder FTAX_DATA hold instead of the built-in one
 
     fs::remove(profiles / "devices.json");
     const ProgramRun missing = run_program("predict resnet18 --device t4 --batch 1", before);
-    CHECK(missing.exit_code == 2);
+    CHECK(missing.exit_code == 6);
     CHECK(missing.errors.find("profiles/devices.json") != std::string::npos);
 }

@@ -59,8 +59,8 @@ TEST_CASE("--quiet keeps away what a profile rests on, and not what changes the 
         "odd.txt", "graph odd\ninput %x f32[batch,8]\n%1 f32[batch,8] = custom(%x) \"mine::op\"\noutput %1\n");
     const std::string command = "predict '" + odd + "' --device l4 --batch 1";
     const ProgramRun loud = run_program(command), quiet = run_program(command + " --quiet");
-    CHECK(loud.errors.find("no measurement of this card") != std::string::npos);
-    CHECK(quiet.errors.find("no measurement of this card") == std::string::npos);
+    CHECK(loud.errors.find("l4: not measured") != std::string::npos);
+    CHECK(quiet.errors.find("l4: not measured") == std::string::npos);
     CHECK(loud.errors.find("have no rule") != std::string::npos);
     CHECK(quiet.errors.find("have no rule") != std::string::npos);
     CHECK(quiet.output == loud.output);

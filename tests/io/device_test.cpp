@@ -164,6 +164,28 @@ TEST_CASE("devices are found under the names that drivers, frameworks and data s
     CHECK_FALSE(device_spec("GTX 1080 Ti").peak(MathPath::fp16_tensor));
 }
 
+TEST_CASE("a name of several devices is taken as one of them with a warning that lists the others") {
+    const auto warning = [](const char* name) {
+        const std::vector<std::string> all = device_profile(name).warnings;
+        return all.empty() || all[0].find(" is taken as ") == std::string::npos ? "" : all[0];
+    };
+    CHECK(warning("a100") == "a100 is taken as a100-sxm4-40gb; others: a100-pcie-40gb, a100-pcie-80gb, a100-sxm4-80gb");
+    CHECK(warning("A100 80GB") == "A100 80GB is taken as a100-sxm4-80gb; others: a100-pcie-80gb");
+    CHECK(warning("NVIDIA H100") == "NVIDIA H100 is taken as h100-sxm5-80gb; others: h100-nvl, h100-pcie-80gb");
+    CHECK(warning("RTX PRO 6000").ends_with("others: rtx-pro-6000-blackwell-max-q, rtx-pro-6000-blackwell-server"));
+    for (const char* clear : {"t4", "Tesla T4", "3080", "RTX 3080", "1080ti", "l40", "NVIDIA H100 80GB HBM3",
+                              "a100-pcie-40gb", "Tesla V100-PCIE-32GB"})
+        CHECK_MESSAGE(warning(clear) == "", clear);
+}
+
+TEST_CASE("a CPU and an AMD card are refused with what to give instead") {
+    const auto failure = [](const char* name) { return test::failure_of([&] { return device_spec(name).slug; }).message; };
+    for (const char* name : {"cpu", "Xeon Gold 6226R", "AMD EPYC 7763", "Ryzen 9"})
+        CHECK_MESSAGE(failure(name).find("`ftax calibrate --device cpu`") != std::string::npos, name);
+    for (const char* name : {"mi300x", "MI250", "amd", "AMD Instinct MI300X", "Radeon RX 7900"})
+        CHECK_MESSAGE(failure(name).find("AMD GPUs are not modelled") != std::string::npos, name);
+}
+
 TEST_CASE("every GPU of the measurement files is a known device") {
     const char* variable = std::getenv("FTAX_MEASUREMENTS");
     const std::filesystem::path folder = variable ? variable : FTAX_SOURCE_DIR "/../shared/measurements";

@@ -17,6 +17,7 @@
 #include "src/core/near_names.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
@@ -34,7 +35,10 @@ constexpr std::string_view reference_host = "reference";
 /// reads, and nothing is built in between.
 const char* data_folder() {
     const char* folder = std::getenv("FTAX_DATA");
-    return folder && *folder ? folder : nullptr;
+    if (!folder || !*folder) return nullptr;
+    if (!std::filesystem::is_directory(folder))
+        throw_error(ErrorCode::profile, "FTAX_DATA: {} is not a folder", escape_terminal(folder));
+    return folder;
 }
 
 /// A file below data/ that is parsed when it is asked for.
@@ -45,7 +49,11 @@ struct DataFile {
 };
 
 DataFile read_data_file(const std::filesystem::path& path) {
-    return {path.stem().string(), escape_terminal(path.string()), read_file(path.string())};
+    try {
+        return {path.stem().string(), escape_terminal(path.string()), read_file(path.string())};
+    } catch (const Error& error) {
+        throw_error(ErrorCode::profile, "FTAX_DATA: {}", error.what());
+    }
 }
 
 DataFile built_in_file(std::string_view path) {
@@ -197,6 +205,8 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
     const DeviceSpec* twin = fitted_twin(file, spec);
     DeviceProfile profile = compose(file, twin == nullptr ? spec : *twin);
+    const std::vector<std::string> of_name = warnings_of_name(device);
+    profile.warnings.insert(profile.warnings.begin(), of_name.begin(), of_name.end());
     if (twin != nullptr) {
         profile.device = spec;
         profile.warnings.push_back(
