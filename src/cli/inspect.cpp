@@ -52,16 +52,20 @@ int run_inspect(const InspectArguments& arguments) {
     report::PredictionReport header = report_on(predictor, arguments.model);
     header.rows.push_back({batch, explanation.prediction, {}});
     print_warnings(explanation.prediction.warnings);
-    write_result(arguments.output,
-                 {.table =
-                      [&] {
-                          const report::Style style = report::standard_output_style();
-                          return print_header(header, style) +
-                                 (arguments.all ? report::launches_table : report::launches_summary)(
-                                     predictor.graph(), explanation, style);
-                      },
-                  .json = [&] { return report::launches_json(predictor.graph(), explanation, warnings_besides({})); },
-                  .csv = [&] { return report::launches_csv(predictor.graph(), explanation); }});
+    write_result(arguments.output, {.table =
+                                        [&] {
+                                            const report::Style style = report::standard_output_style();
+                                            return print_verdict(verdict_of(header), style) +
+                                                   print_header(header, style) +
+                                                   (arguments.all ? report::launches_table : report::launches_summary)(
+                                                       predictor.graph(), explanation, style);
+                                        },
+                                    .json =
+                                        [&] {
+                                            return report::launches_json(predictor.graph(), explanation,
+                                                                         verdict_of(header), warnings_besides({}));
+                                        },
+                                    .csv = [&] { return report::launches_csv(predictor.graph(), explanation); }});
     return 0;
 }
 

@@ -322,10 +322,6 @@ std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking&
                : verdict_over_all(choices, ranking.by.value_or(Criterion::latency), ranking);
 }
 
-std::string print_verdict(const Ranking& ranking, Style style) {
-    return ranking.verdict.empty() ? "" : toned(escape_terminal(ranking.verdict), Tone::strong, style) + "\n";
-}
-
 std::vector<std::string> reasons_of(const std::vector<const Choice*>& choices) {
     std::vector<std::string> lines;
     for (const Choice* choice : choices) {

@@ -74,9 +74,6 @@ struct Differences {
 /// Returns the best of sorted choices and its margin, considering the 90 % intervals; empty if there is nothing to
 /// compare.
 [[nodiscard]] std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking& ranking);
-/// Returns the verdict as a line for the terminal.
-[[nodiscard]] std::string print_verdict(const Ranking& ranking, Style style);
-
 template <class Row>
 std::vector<const Choice*> choices_of(const std::vector<Row>& rows) {
     std::vector<const Choice*> choices;

@@ -78,7 +78,7 @@ std::string title_of(const ComparisonReport& report) {
 
 std::string to_table(const ComparisonReport& report, Style style) {
     const std::vector<const Choice*> choices = choices_of(report.rows);
-    std::string text = print_verdict(report.ranking, style) + escape_terminal(title_of(report)) + "\n\n" +
+    std::string text = print_verdict(report.ranking.verdict, style) + escape_terminal(title_of(report)) + "\n\n" +
                        comparison_columns(report)
                            .select(rows_that_run(report.rows),
                                    Differences(choices).keys() +
@@ -89,7 +89,7 @@ std::string to_table(const ComparisonReport& report, Style style) {
     for (const std::string& line : reasons_of(choices)) text += "not compared: " + escape_terminal(line) + "\n";
     for (const std::string& line : rules_without_rows(report)) text += escape_terminal(line) + "\n";
     return text +
-           "to best: latency against the fastest at the same batch; overhead: share of the latency that the GPU "
+           "to best: latency against the fastest at the same batch; overhead: share of the latency that the device "
            "waits\n";
 }
 

@@ -60,7 +60,7 @@ Json decode_json(const Generation& g) {
 
 std::string print_decode_crossover(const DecodeCrossover& crossover, const GenerationRequest& request) {
     const auto throughout = [](Bound bound) {
-        return fmt::format("{} is the bottleneck throughout", bound == Bound::host ? "the framework" : "the GPU");
+        return fmt::format("{} is the bottleneck throughout", bound == Bound::host ? "the framework" : "the device");
     };
     std::vector<std::string> batches, contexts;
     for (const Crossover& at : crossover.batches) {
@@ -150,7 +150,7 @@ std::string to_table(const GenerationReport& report, Style style) {
     const Generation& g = row.generation;
     const std::vector<const Choice*> choices = choices_of(report.rows);
     const Differences differences(choices);
-    std::string text = print_verdict(report.ranking, style);
+    std::string text = print_verdict(report.ranking.verdict, style);
     text += report.rows.size() == 1 || text.empty()
                 ? print_header(report.run, style)
                 : escape_terminal(fmt::format("{}: {}", report.run.model, differences.common(row))) + "\n\n";

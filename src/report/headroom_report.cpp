@@ -81,8 +81,10 @@ std::string verdict_of(const HeadroomReport& report) {
 }
 
 std::string to_table(const HeadroomReport& report, Style style) {
-    std::string text = toned(verdict_of(report), Tone::strong, style) + "\n" + print_header(report.run, style);
-    text += growth_columns().select(report.growths, "property from to growth latency_s bound ?skipped").print(style);
+    std::string text = print_verdict(verdict_of(report), style) + print_header(report.run, style);
+    text += growth_columns()
+                .select(report.growths, "property from to growth latency_s bound ?next_latency_s ?next_to ?skipped")
+                .print(style);
     if (report.switches.empty()) return text;
     return text +
            fmt::format(

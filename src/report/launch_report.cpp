@@ -153,9 +153,10 @@ std::string launches_table(const Graph& graph, const Explanation& explanation, S
         .print(style);
 }
 
-std::string launches_json(const Graph& graph, const Explanation& explanation,
+std::string launches_json(const Graph& graph, const Explanation& explanation, const std::string& verdict,
                           const std::vector<std::string>& warnings) {
     return to_text(Json{{"schema_version", 1},
+                        {"verdict", verdict},
                         {"launches", columns_of(graph)
                                          .select(launches_of(explanation),
                                                  "operator source module host_kind kernels host_s device_s bound "

@@ -18,7 +18,7 @@ namespace ftax::report {
 [[nodiscard]] std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style);
 /// Every launch, in order.
 [[nodiscard]] std::string launches_table(const Graph& graph, const Explanation& explanation, Style style);
-[[nodiscard]] std::string launches_json(const Graph& graph, const Explanation& explanation,
+[[nodiscard]] std::string launches_json(const Graph& graph, const Explanation& explanation, const std::string& verdict,
                                         const std::vector<std::string>& warnings);
 [[nodiscard]] std::string launches_csv(const Graph& graph, const Explanation& explanation);
 

@@ -144,10 +144,18 @@ ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int 
     return report;
 }
 
+std::string verdict_of(const ModelReport& report) {
+    return fmt::format("{}: {} FLOPs, {} moved, {} parameters of {}; {} of FLOPs modelled", report.model,
+                       count(static_cast<double>(report.total.flops)),
+                       byte_size(static_cast<double>(report.total.bytes)),
+                       count(static_cast<double>(report.parameters)),
+                       byte_size(static_cast<double>(report.parameter_bytes)), percent(report.modelled_flops));
+}
+
 std::string to_table(const ModelReport& report, Style style) {
     std::string title = fmt::format("{} ({})", report.model, report.format);
     for (const auto& [symbol, value] : report.bindings) title += fmt::format(", {} {}", symbol, value);
-    std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n";
+    std::string text = print_verdict(verdict_of(report), style) + escape_terminal(title) + "\n";
     // The cache of a language model is a pair of inputs for each layer: of a row of one type the first is shown.
     const auto type_of = [](const std::string& tensor) {
         return std::string_view(tensor).substr(tensor.rfind(' ') + 1);
@@ -191,6 +199,7 @@ std::string to_json(const ModelReport& report) {
                         {"model", report.model},
                         {"format", report.format},
                         {"bindings", report.bindings},
+                        {"verdict", verdict_of(report)},
                         {"inputs", report.inputs},
                         {"outputs", report.outputs},
                         {"parameters", report.parameters},

@@ -43,6 +43,8 @@ struct ModelReport {
 /// Throws what bind() and work_of() throw.
 [[nodiscard]] ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth);
 
+/// Returns the first line of a report.
+[[nodiscard]] std::string verdict_of(const ModelReport& report);
 [[nodiscard]] std::string to_table(const ModelReport& report, Style style);
 [[nodiscard]] std::string to_json(const ModelReport& report);
 [[nodiscard]] std::string to_csv(const ModelReport& report);
@@ -68,6 +70,7 @@ struct OpenModelReport {
 [[nodiscard]] bool is_bound(const Graph& graph, const ShapeBindings& bindings);
 /// `bindings` are the bound dimensions.
 [[nodiscard]] OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindings);
+[[nodiscard]] std::string verdict_of(const OpenModelReport& report);
 [[nodiscard]] std::string to_table(const OpenModelReport& report, Style style);
 [[nodiscard]] std::string to_json(const OpenModelReport& report);
 [[nodiscard]] std::string to_csv(const OpenModelReport& report);

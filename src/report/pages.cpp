@@ -142,7 +142,7 @@ std::string explorer_page(const ExplorerReport& report) {
         "<p id=\"answer\" aria-live=\"polite\"></p>\n"
         "<fieldset id=\"cards\"><legend>card</legend>\n{}</fieldset></div>\n<figure>{}"
         "<svg class=\"ftax-chart plot\" viewBox=\"0 0 640 400\" role=\"img\" aria-label=\"latency over batch\"></svg>\n"
-        "<figcaption>Where the host stands above the device, the GPU waits for the "
+        "<figcaption>Where the host stands above the device, the device waits for the "
         "framework.</figcaption></figure></div>\n{}",
         escape_markup(report.host), sliders, choices, legend_of(legend), warning_list(report.warnings));
     return page(title, markup,
@@ -151,7 +151,7 @@ std::string explorer_page(const ExplorerReport& report) {
 
 std::string validation_page(const ValidationSource& source, const CsvTable& table, std::span<const ValidatedRow> rows,
                             const ValidationReport& report) {
-    std::string html = facts(source, report);
+    std::string html = verdict_line(verdict_of(report)) + facts(source, report);
     const std::string warnings = warning_list(report.warnings);
     if (report.overall) {
         html += section("Predicted against measured", to_figure(validation_chart(table, rows), "")) +
@@ -166,7 +166,7 @@ std::string validation_page(const ValidationSource& source, const CsvTable& tabl
         }
         html += furthest_section(table, rows);
     } else {
-        html += "<p>No row could be predicted.</p>\n" + warnings;
+        html += warnings;
     }
     html += skipped_section(report);
     if (!report.profiles.empty())

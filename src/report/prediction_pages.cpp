@@ -290,13 +290,13 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
     if (report.crossover) curve += crossover_paragraph(*report.crossover);
     if (report.anchors)
         curve += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
-    const std::string html = verdict_line(report.measured) + facts_line(report) + section("Latency over batch", curve) +
-                             rests_on_section(report, graph) + predictions_section(report) +
-                             (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
-                             breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) +
-                             roofline_section(report.device.device, graph, last, chart.title, at) +
-                             timeline_section(at) + launches_section(graph, last.launches, at) +
-                             provenance_section(report);
+    const std::string html =
+        verdict_line(verdict_of(report)) + facts_line(report) + section("Latency over batch", curve) +
+        rests_on_section(report, graph) + predictions_section(report) +
+        (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
+        breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) +
+        roofline_section(report.device.device, graph, last, chart.title, at) + timeline_section(at) +
+        launches_section(graph, last.launches, at) + provenance_section(report);
     return page(chart.title, html,
                 fmt::format("const ran = {};\n{}", script_text(timeline_data(graph, last).dump()),
                             embedded_text("src/report/assets/timeline.js")));
@@ -307,9 +307,9 @@ std::string crossover_page(const PredictionReport& report, const PredictionRepor
     std::string found = to_figure(chart, "") + crossover_paragraph(*report.crossover);
     if (const auto& crossovers = report.crossover->crossovers; !crossovers.empty())
         found += crossover_columns().select(crossovers, "batch low high host_s gpu_waits").page_table("interval");
-    return page("Crossover of " + chart.title, facts_line(report) + section("Latency over batch", found) +
-                                                   rests_on_section(report, graph) + predictions_section(report) +
-                                                   provenance_section(report));
+    return page("Crossover of " + chart.title,
+                verdict_line(verdict_of(report)) + facts_line(report) + section("Latency over batch", found) +
+                    rests_on_section(report, graph) + predictions_section(report) + provenance_section(report));
 }
 
 std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
@@ -349,7 +349,7 @@ std::string comparison_page(const ComparisonReport& report) {
         table.page_table("comparison") +
         fmt::format(
             "<p class=\"facts\">To best: latency against the fastest at the same batch. Overhead: share of the "
-            "latency that the GPU waits. Host costs: {}.</p>\n",
+            "latency that the device waits. Host costs: {}.</p>\n",
             escape_markup(report.rows.front().host)) +
         warning_list(warnings);
     return page(title_of(report), verdict_line(report.ranking.verdict) + choice_figures(choices, "latency") +

@@ -1,10 +1,13 @@
 #include "src/report/prediction_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <span>
 
 #include "ftax/equations.hpp"
 #include "src/io/escape.hpp"
@@ -54,6 +57,37 @@ Json anchors_json(const AnchorPlan& plan) {
     return json;
 }
 
+/// "host at batch 1 to 16, compute at batch 32": neighbouring rows with one key as one, with what `text` says of them.
+template <class Key, class Text>
+std::string by_batches(const std::vector<PredictionRow>& rows, Key key, Text text) {
+    std::vector<std::string> parts;
+    for (auto first = rows.begin(), end = first; first != rows.end(); first = end) {
+        end = std::find_if(first, rows.end(), [&](const PredictionRow& row) {
+            return std::invoke(key, row.prediction) != std::invoke(key, first->prediction);
+        });
+        std::string part = text(std::span(first, end));
+        if (part.empty()) continue;
+        const auto &from = first->batch, &to = std::prev(end)->batch;
+        if (from && to && (first != rows.begin() || end != rows.end()))
+            part += from == to ? fmt::format(" at batch {}", *from) : fmt::format(" at batch {} to {}", *from, *to);
+        parts.push_back(std::move(part));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// "interval: mostly speed of the host's CPU (± 50 %) at batch 1 to 16, …"
+std::string print_widest_components(const PredictionReport& report) {
+    using Rows = std::span<const PredictionRow>;
+    const std::string text = by_batches(report.rows, &Prediction::widest_component, [](Rows rows) -> std::string {
+        double widest = 0;
+        for (const PredictionRow& row : rows) widest = std::max(widest, row.prediction.widest_component_stddev);
+        const std::string_view name = rows.front().prediction.widest_component;
+        return name.empty() ? ""
+                            : fmt::format("{} (± {:.0f} %)", name, 100 * std::expm1(equations::normal_90 * widest));
+    });
+    return text.empty() ? "" : "interval: mostly " + text + "\n";
+}
+
 }  // namespace
 
 Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
@@ -85,11 +119,11 @@ std::string print_header(const PredictionReport& report, Style style) {
 std::string print_crossover(const CrossoverReport& report, Style style) {
     if (report.crossovers.empty()) {
         return fmt::format("crossover: none between batch 1 and {}; {} is the bottleneck throughout\n", report.largest,
-                           report.bound == Bound::host ? "the framework" : "the GPU");
+                           report.bound == Bound::host ? "the framework" : "the device");
     }
     std::string text;
     for (const Crossover& crossover : report.crossovers) {
-        constexpr std::string_view waits = "the GPU waits for the framework", ahead = "the framework runs ahead";
+        constexpr std::string_view waits = "the device waits for the framework", ahead = "the framework runs ahead";
         text +=
             fmt::format("{} (90 % interval {} to {}): below it {}, above it {}\n",
                         toned(fmt::format("crossover: batch {}", significant(crossover.batch)), Tone::strong, style),
@@ -105,28 +139,6 @@ std::string print_crossover(const CrossoverReport& report, Style style) {
         text += "\n";
     }
     return text;
-}
-
-/// "interval: mostly speed of the host's CPU (± 50 %) at batch 1 to 16, …": neighbouring rows with one cause as one.
-std::string print_widest_components(const PredictionReport& report) {
-    std::string text;
-    for (std::size_t first = 0, end = 0; first < report.rows.size(); first = end) {
-        const Prediction& p = report.rows[first].prediction;
-        double widest = 0;
-        for (end = first; end < report.rows.size(); ++end) {
-            const Prediction& next = report.rows[end].prediction;
-            if (next.widest_component != p.widest_component) break;
-            widest = std::max(widest, next.widest_component_stddev);
-        }
-        if (p.widest_component.empty()) continue;
-        text += fmt::format("{}{} (± {:.0f} %)", text.empty() ? "interval: mostly " : ", ", p.widest_component,
-                            100 * std::expm1(equations::normal_90 * widest));
-        const auto& from = report.rows[first].batch;
-        const auto& to = report.rows[end - 1].batch;
-        if (report.rows.size() == end - first || !from || !to) continue;
-        text += from == to ? fmt::format(" at batch {}", *from) : fmt::format(" at batch {} to {}", *from, *to);
-    }
-    return text.empty() ? text : text + "\n";
 }
 
 Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
@@ -187,9 +199,21 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
         .including(memory_columns(), &Row::memory);
 }
 
+std::string verdict_of(const PredictionReport& report) {
+    if (!report.measured.empty()) return report.measured;
+    const auto at = [](const PredictionRow& row) {
+        return duration(row.prediction.latency_s) + (row.batch ? fmt::format(" at batch {}", *row.batch) : "") +
+               (row.memory && !row.memory->fits() ? ", which does not fit" : "");
+    };
+    const auto bound = [](auto rows) { return std::string(name_of(rows.front().prediction.bound)); };
+    return fmt::format("{} on {}, {} {}: {}{}, bound by {}", report.model, report.device.device.slug,
+                       report.framework.framework, report.framework.version, at(report.rows.front()),
+                       report.rows.size() > 1 ? " to " + at(report.rows.back()) : "",
+                       by_batches(report.rows, &Prediction::bound, bound));
+}
+
 std::string to_table(const PredictionReport& report, Style style) {
-    std::string text = toned(escape_terminal(report.measured), Tone::strong, style) +
-                       (report.measured.empty() ? "" : "\n") + print_header(report, style) +
+    std::string text = print_verdict(verdict_of(report), style) + print_header(report, style) +
                        prediction_row_columns(report)
                            .select(report.rows,
                                    "batch latency_s interval host_s device_s closed_form_s bound framework_overhead "
@@ -199,7 +223,7 @@ std::string to_table(const PredictionReport& report, Style style) {
                        "\n";
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
-        "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
+        "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
     text += print_widest_components(report);
     if (report.crossover) text += print_crossover(*report.crossover, style);
     if (report.anchors) text += print_anchors(*report.anchors);
@@ -230,6 +254,7 @@ std::string to_csv(const PredictionReport& report) {
 std::string to_json(const PredictionReport& report) {
     Json json = run_json(report);
     json["dims"] = report.dims;
+    json["verdict"] = verdict_of(report);
     json["predictions"] =
         prediction_row_columns(report)
             .select(report.rows,

@@ -58,6 +58,9 @@ struct PredictionReport {
 /// Returns the minimum of each share over the rows.
 [[nodiscard]] Coverage lowest_coverage(const std::vector<PredictionRow>& rows);
 
+/// Returns the first line of a report: the latency of the first and the last row, and what bounds them.
+[[nodiscard]] std::string verdict_of(const PredictionReport& report);
+
 /// Returns the provenance of a result as human-readable lines: model, device, framework, host, profile versions.
 [[nodiscard]] std::string print_header(const PredictionReport& report, Style style);
 [[nodiscard]] std::string print_crossover(const CrossoverReport& crossover, Style style);

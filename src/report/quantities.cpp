@@ -64,7 +64,7 @@ const Columns<Crossover>& crossover_columns() {
         {"low", "90 % from", Unit::significant, &Crossover::low},
         {"high", "to", Unit::significant, &Crossover::high},
         {"host_s", "host there", Unit::duration, &Crossover::host_s},
-        {"gpu_waits", "the GPU waits", Unit::text,
+        {"gpu_waits", "the device waits", Unit::text,
          [](const Crossover& c) { return c.gpu_waits_above ? "above" : "below"; }},
         {"causes", "", Unit::text, [](const Crossover& c) {
              Json causes = Json::array();

@@ -156,7 +156,7 @@ std::string to_table(const ServingReport& report, Style style) {
     const std::string title =
         fmt::format("{}: {}{}{}", report.model, common, common.empty() ? "" : "; ", report.workload);
     std::string text =
-        print_verdict(report.ranking, style) + escape_terminal(title) + "\n\n" +
+        print_verdict(report.ranking.verdict, style) + escape_terminal(title) + "\n\n" +
         serving_columns(report)
             .select(
                 rows_that_run(report.rows),

@@ -108,10 +108,16 @@ OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindi
     return report;
 }
 
+std::string verdict_of(const OpenModelReport& report) {
+    std::string text = fmt::format("{}: work and memory depend on open dimensions; for numbers give", report.model);
+    for (const OpenDimension& dimension : report.dimensions) text += " " + dimension.flag;
+    return text;
+}
+
 std::string to_table(const OpenModelReport& report, Style style) {
-    std::string text = toned(escape_terminal(fmt::format("{} ({})", report.model, report.format)), Tone::strong, style);
-    text +=
-        fmt::format("\n{} operators; work and bytes follow from the dimensions that are open:\n\n", report.operators);
+    std::string text =
+        print_verdict(verdict_of(report), style) +
+        escape_terminal(fmt::format("{} ({}): {} operators", report.model, report.format, report.operators)) + "\n\n";
     if (report.work) {
         const WorkPolynomial& work = *report.work;
         text += fmt::format("FLOPs  {}\nbytes  {}\n", polynomial_text(work.symbols, work.flops),
@@ -141,6 +147,7 @@ std::string to_json(const OpenModelReport& report) {
     return to_text(nlohmann::ordered_json{{"schema_version", 1},
                                           {"model", report.model},
                                           {"format", report.format},
+                                          {"verdict", verdict_of(report)},
                                           {"open", dimension_columns().select(report.dimensions).json()},
                                           {"inputs", report.inputs},
                                           {"outputs", report.outputs},

@@ -46,6 +46,10 @@ Style standard_output_style() {
             .width = size.ws_col};
 }
 
+std::string print_verdict(std::string_view verdict, Style style) {
+    return verdict.empty() ? "" : toned(escape_terminal(verdict), Tone::strong, style) + "\n";
+}
+
 std::string toned(std::string_view text, Tone tone, Style style) {
     if (!style.colour || tone == Tone::plain || text.empty()) return std::string(text);
     return std::string(code_of(tone)) + std::string(text) + "\x1b[0m";

@@ -25,6 +25,9 @@ struct Style {
 /// Adds the tone's terminal codes around `text` if the style has colours.
 [[nodiscard]] std::string toned(std::string_view text, Tone tone, Style style);
 
+/// Returns the first line of a report, its answer; empty without one.
+[[nodiscard]] std::string print_verdict(std::string_view verdict, Style style);
+
 struct Cell {
     std::string text;
     Tone tone = Tone::plain;

@@ -139,12 +139,20 @@ ValidationReport summarise(const CsvTable& table, std::vector<std::string> by, s
     return report;
 }
 
+std::string verdict_of(const ValidationReport& report) {
+    if (!report.overall) return fmt::format("none of {} rows could be predicted", report.rows);
+    const ErrorStatistics& e = *report.overall;
+    return fmt::format(
+        "MAPE {:.1f} %, median {:.1f} %, bias {:+.1f} % over {} of {} rows; {:.0f} % inside 90 % intervals",
+        100 * e.mean, 100 * e.median, 100 * e.bias, e.rows, report.rows, 100 * e.inside);
+}
+
 std::string to_table(const ValidationReport& report, Style style) {
     std::vector<ValidationGroup> groups = report.groups;
     if (report.overall) groups.push_back({{"all"}, *report.overall});
     Grid table = group_columns(report.by.empty() ? std::vector<std::string>{""} : report.by).select(groups);
     for (std::size_t i = 0; i < report.by.size(); ++i) table.heads[i].unit = Unit::text;
-    std::string text = report.overall ? table.print(style) : "no row could be predicted\n";
+    std::string text = print_verdict(verdict_of(report), style) + (report.overall ? "\n" + table.print(style) : "");
     std::size_t count = 0;
     for (const SkippedRows& skipped : report.skipped) count += skipped.lines.size();
     if (count > 0) text += fmt::format("\n{} of {} rows without a prediction:\n", count, report.rows);
@@ -165,6 +173,7 @@ UsedProfile used(const FrameworkProfile& profile) {
 
 std::string to_json(const ValidationReport& report) {
     Json json = {{"schema_version", 1},
+                 {"verdict", verdict_of(report)},
                  {"rows", report.rows},
                  {"overall", report.overall ? error_columns().json(*report.overall) : Json(nullptr)},
                  {"groups", Json::array()},

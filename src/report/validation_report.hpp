@@ -95,6 +95,8 @@ struct ValidationReport {
 [[nodiscard]] Columns<ValidationGroup> group_columns(const std::vector<std::string>& by);
 [[nodiscard]] const Columns<UsedProfile>& profile_columns();
 
+/// Returns the first line of a report.
+[[nodiscard]] std::string verdict_of(const ValidationReport& report);
 [[nodiscard]] std::string to_table(const ValidationReport& report, Style style);
 [[nodiscard]] std::string to_json(const ValidationReport& report);
 /// The table's own columns, then predicted_ms, low_ms, high_ms, bound, coverage, skipped; one output row per input row,

@@ -81,24 +81,55 @@ TEST_CASE("a run that does not fit is reported in capitals") {
     CHECK(describe(*report.rows[1].memory).starts_with("memory: 48.7 GB of 48.0 GB, DOES NOT FIT: weights"));
 }
 
+TEST_CASE("a report begins with its answer: the latencies, and what bounds which batches") {
+    PredictionReport report = example();
+    report.model = "m";
+    report.device.device.slug = "card";
+    report.framework.framework = "engine";
+    report.framework.version = "1.2";
+    CHECK(to_table(report, {}).starts_with(verdict_of(report) + "\n"));
+    CHECK(nlohmann::json::parse(to_json(report))["verdict"] == verdict_of(report));
+    const PredictionRow row = report.rows[0];
+    report.rows.clear();
+    for (const auto& [batch, latency_s, bound] : {std::tuple(1, 2e-3, Bound::host),
+                                                  {8, 2e-3, Bound::host},
+                                                  {16, 3e-3, Bound::memory},
+                                                  {64, 9e-3, Bound::compute}}) {
+        report.rows.push_back(row);
+        report.rows.back().batch = batch;
+        report.rows.back().prediction.latency_s = latency_s;
+        report.rows.back().prediction.bound = bound;
+    }
+    CHECK(verdict_of(report) ==
+          "m on card, engine 1.2: 2.00 ms at batch 1 to 9.00 ms at batch 64, bound by host at batch 1 to 8, memory at "
+          "batch 16, compute at batch 64");
+    report.rows.resize(2);
+    CHECK(verdict_of(report).ends_with(": 2.00 ms at batch 1 to 2.00 ms at batch 8, bound by host"));
+    report.rows.resize(1);
+    report.rows[0].batch.reset();
+    report.rows[0].memory->weights_bytes = 1e12;
+    CHECK(verdict_of(report) == "m on card, engine 1.2: 2.00 ms, which does not fit, bound by host");
+    report.measured = "40.0 ms is 20 times the prediction";
+    CHECK(verdict_of(report) == report.measured);
+}
+
 TEST_CASE("causes of host time are one or many") {
     PredictionReport report = example();
     report.crossover->crossovers[0].causes = {{HostKind::engine_call, 1, 0.0029}, {HostKind::gemm, 2, 0.00145}};
     CHECK(to_table(report, {}).find("20 % for 1 engine call, 10 % for 2 matrix products\n") != std::string::npos);
 }
 
-TEST_CASE("a report of two crossovers says on which side of each the GPU waits") {
+TEST_CASE("a report of two crossovers says on which side of each the device waits") {
     PredictionReport report = example();
     Crossover second = report.crossover->crossovers[0];
     second.batch = 300;
     second.gpu_waits_above = true;
     report.crossover->crossovers.push_back(second);
     const std::string table = to_table(report, {});
-    CHECK(table.find("to 34.6): below it the GPU waits for the framework, above it the framework runs ahead\n") !=
+    CHECK(table.find("to 34.6): below it the device waits for the framework, above it the framework runs ahead\n") !=
           std::string::npos);
-    CHECK(
-        table.find("batch 300 (90 % interval 22.1 to 34.6): below it the framework runs ahead, above it the GPU waits "
-                   "for the framework\n") != std::string::npos);
+    CHECK(table.find("batch 300 (90 % interval 22.1 to 34.6): below it the framework runs ahead, above it the device "
+                     "waits for the framework\n") != std::string::npos);
     const auto json = nlohmann::json::parse(to_json(report))["crossover"];
     CHECK(json["gpu_waits"] == "below");
     REQUIRE(json["further"].size() == 1);
@@ -114,7 +145,7 @@ TEST_CASE("a report without a crossover says who is the bottleneck") {
     report.crossover->crossovers.clear();
     CHECK(to_table(report, {}).find("the framework is the bottleneck throughout") != std::string::npos);
     report.crossover->bound = Bound::memory;
-    CHECK(to_table(report, {}).find("the GPU is the bottleneck throughout") != std::string::npos);
+    CHECK(to_table(report, {}).find("the device is the bottleneck throughout") != std::string::npos);
     CHECK(nlohmann::json::parse(to_json(report))["crossover"]["batch"].is_null());
     report.crossover.reset();
     CHECK_FALSE(nlohmann::json::parse(to_json(report)).contains("crossover"));

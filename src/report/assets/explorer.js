@@ -33,11 +33,11 @@ const draw = () => {
   const [megabytes, fits] = curve.memory[i], waits = Math.max(0, 1 - curve.device[i] / curve.latency[i]);
   const inside = curve.crossovers.filter(({batch}) => batch >= range.x[0] && batch <= range.x[1]);
   slide('answer').textContent = `${time(curve.latency[i])} (90 %: ${time(curve.low[i])} to ${time(curve.high[i])}), bound by ` +
-    `${curve.bound[i]}; the GPU waits ${Math.round(100 * waits)} % of it; ${Number((batch / curve.latency[i] * 1e6).toPrecision(3))} items/s; ` +
+    `${curve.bound[i]}; the device waits ${Math.round(100 * waits)} % of it; ${Number((batch / curve.latency[i] * 1e6).toPrecision(3))} items/s; ` +
     `${Number((megabytes / 1e3).toPrecision(3))} GB${fits ? '' : ', which do not fit'}. ` +
     (curve.crossovers.length ? curve.crossovers.map(({batch, above}) =>
       `The framework ${above ? 'becomes' : 'stops being'} the bottleneck at batch ${Number(batch.toPrecision(3))}.`).join(' ')
-                     : `No crossover: ${curve.bound[0] === 'host' ? 'the framework' : 'the GPU'} is the bottleneck throughout.`);
+                     : `No crossover: ${curve.bound[0] === 'host' ? 'the framework' : 'the device'} is the bottleneck throughout.`);
   const back = [...data.batches].reverse();
   plot.innerHTML = grid +
     `<path class="band prediction" d="${path(curve.high)}${path([...curve.low].reverse(), back).replace('M', 'L')}Z"/>` +
