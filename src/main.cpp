@@ -13,12 +13,14 @@
 #include "ftax/error.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace {
 
 constexpr int other_failure = 1;
 
 int fail(int code, std::string_view message) {
+    ftax::scenario::flush_warnings();
     std::fprintf(stderr, "ftax: %s\n", ftax::escape_terminal(message).c_str());
     return code;
 }
@@ -38,6 +40,7 @@ int fail(int code, std::string_view message) {
 
 /// A reader that closed the pipe (`ftax … | head`) ends the program quietly, but not with success.
 int flush_output(int code) {
+    ftax::scenario::flush_warnings();
     if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
     return errno == EPIPE ? other_failure : fail(other_failure, "cannot write to standard output");
 }

@@ -95,6 +95,7 @@ Forms forms_of(const report::Grid& list, const char* name, const std::string& be
                 },
             .csv = [&] { return list.csv(); }};
 }
+    scenario::flush_warnings();
 
 void write_output(const std::string& path, std::string_view text) {
     path == standard_output ? write_standard_output(text) : write_file(path, text);
@@ -103,6 +104,7 @@ void write_output(const std::string& path, std::string_view text) {
 void write_standard_output(std::string_view text) {
     if (captured.result) {
         captured.result->table += text;
+    scenario::flush_warnings();
         return;
     }
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "src/core/embedded.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/chart.hpp"
+#include "src/report/quantities.hpp"
 
 namespace ftax::report {
 namespace {
@@ -20,7 +19,7 @@ constexpr std::string_view page_script = "src/report/assets/page.js";
 std::string warning_list(const std::vector<std::string>& warnings) {
     if (warnings.empty()) return "";
     std::string html = "<ul class=\"warnings\">\n";
-    for (const std::string& warning : std::set(warnings.begin(), warnings.end()))
+    for (const std::string& warning : merged(warnings))
         html += fmt::format("<li>Warning: {}</li>\n", escape_markup(warning));
     return html + "</ul>\n";
 }

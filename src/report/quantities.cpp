@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <regex>
+
 #include "ftax/equations.hpp"
+#include "src/io/number.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -108,6 +112,40 @@ Json run_json(const PredictionReport& report) {
 std::vector<std::string> joined(std::vector<std::string> of_report, const std::vector<std::string>& of_row) {
     of_report.insert(of_report.end(), of_row.begin(), of_row.end());
     return of_report;
+}
+
+std::vector<std::string> merged(const std::vector<std::string>& warnings) {
+    static const std::regex number(
+        R"((^|[ (:])(\d{1,15}(\.\d{1,15})?)(?![\w.]{0,3}\w))");  // not of a name or a version
+    struct Kind {
+        std::string text;                                          ///< with \x01 for each number
+        std::vector<std::pair<std::string, std::string>> numbers;  ///< least and most of each
+    };
+    std::vector<Kind> kinds;
+    for (const std::string& warning : warnings) {
+        const std::string text = std::regex_replace(warning, number, "$1\x01");
+        auto kind = std::ranges::find(kinds, text, &Kind::text);
+        if (kind == kinds.end()) kind = kinds.insert(kind, {text, {}});
+        std::size_t i = 0;
+        for (std::sregex_iterator at(warning.begin(), warning.end(), number), end; at != end; ++at, ++i) {
+            if (i == kind->numbers.size()) kind->numbers.emplace_back((*at)[2], (*at)[2]);
+            auto& [least, most] = kind->numbers[i];
+            least = std::ranges::min(least, (*at)[2].str(), {}, parse_number);
+            most = std::ranges::max(most, (*at)[2].str(), {}, parse_number);
+        }
+    }
+    std::vector<std::string> lines;
+    for (auto& [text, numbers] : kinds) {
+        std::size_t at = 0;
+        for (const auto& [least, most] : numbers) {
+            const std::string range = least == most ? least : least + " to " + most;
+            at = std::min(text.find('\x01', at), text.size());
+            text.replace(at, 1, range);
+            at += range.size();
+        }
+        lines.push_back(std::move(text));
+    }
+    return lines;
 }
 
 Columns<Parameter> parameter_columns(int digits) {

@@ -25,6 +25,9 @@ namespace ftax::report {
 [[nodiscard]] std::vector<std::string> joined(std::vector<std::string> of_report,
                                               const std::vector<std::string>& of_row);
 
+/// Each warning once; those that differ in numbers alone as one, with their ranges: "batch 1 to 64: …".
+[[nodiscard]] std::vector<std::string> merged(const std::vector<std::string>& warnings);
+
 /// "fixed" if the model fixes the batch.
 [[nodiscard]] Value batch_value(const std::optional<std::int64_t>& batch);
 

@@ -84,6 +84,7 @@ thread_local HeldWarnings* held_warnings = nullptr;
 Notices shown = Notices::all;
 
 std::mutex printing;
+std::vector<std::string> waiting;  ///< warnings to print
 
 std::vector<std::string>& printed_warnings() {
     static std::vector<std::string> printed;
@@ -392,6 +393,7 @@ void limit_notices(Notices notices) {
 }
 
 std::FILE* notices() {
+    flush_warnings();
     static std::FILE* const nowhere = std::fopen("/dev/null", "w");
     return shown == Notices::all || !nowhere ? stderr : nowhere;
 }
@@ -407,11 +409,17 @@ void note(const std::vector<std::string>& warnings, bool prints) {
     for (const std::string& warning : warnings) {
         if (std::ranges::count(printed_warnings(), warning) > 0) continue;
         printed_warnings().push_back(warning);
-        if (prints) std::fprintf(stderr, "warning: %s\n", escape_terminal(warning).c_str());
+        if (prints) waiting.push_back(warning);
     }
 }
 
 }  // namespace
+
+void flush_warnings() {
+    const std::lock_guard guard(printing);
+    for (const std::string& warning : report::merged(std::exchange(waiting, {})))
+        std::fprintf(stderr, "warning: %s\n", escape_terminal(warning).c_str());
+}
 
 void print_warnings(const std::vector<std::string>& warnings) {
     note(warnings, shown != Notices::none);
@@ -429,7 +437,7 @@ std::vector<std::string> warnings_besides(const std::set<std::string>& known) {
     const std::lock_guard guard(printing);
     std::vector<std::string> others = printed_warnings();
     std::erase_if(others, [&](const std::string& warning) { return known.contains(warning); });
-    return others;
+    return report::merged(others);
 }
 
 void forget_warnings() {

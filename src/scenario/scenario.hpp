@@ -140,6 +140,8 @@ void limit_notices(Notices notices);
 /// Prints each warning once to standard error, escaped.
 void print_warnings(const std::vector<std::string>& warnings);
 /// The same for warnings about the provenance of a profile, which --quiet suppresses.
+/// Prints those that wait for others that differ in numbers alone.
+void flush_warnings();
 void print_provenance(const std::vector<std::string>& warnings);
 void release(const HeldWarnings& held);
 

@@ -113,6 +113,20 @@ TEST_CASE("a report begins with its answer: the latencies, and what bounds which
     CHECK(verdict_of(report) == report.measured);
 }
 
+TEST_CASE("warnings that differ in numbers alone become one with their ranges") {
+    CHECK(merged({"batch 8: 25 of 64 sequences fit: 2.6 turns", "other", "batch 16: 25 of 128 sequences fit: 5.1 turns",
+                  "batch 4: 25 of 32 sequences fit: 1.3 turns", "other"}) ==
+          std::vector<std::string>{"batch 4 to 16: 25 of 32 to 128 sequences fit: 1.3 to 5.1 turns", "other"});
+    // Names and versions hold no numbers.
+    const std::vector<std::string> names{
+        "a100: not measured", "a40: not measured", "s77 is called batch", "s78 is called batch", "vllm 0.11.1 has 3x",
+        "vllm 0.12.1 has 3x", "v2 # of 1"};
+    CHECK(merged(names) == names);
+    CHECK(merged({"rows.csv:2: no gpu", "rows.csv:12: no gpu", "takes 9.", "takes 10."}) ==
+          std::vector<std::string>{"rows.csv:2 to 12: no gpu", "takes 9 to 10."});
+    CHECK(merged({std::string(100'000, '1'), " 1" + std::string(100'000, 'a')}).size() == 2);
+}
+
 TEST_CASE("causes of host time are one or many") {
     PredictionReport report = example();
     report.crossover->crossovers[0].causes = {{HostKind::engine_call, 1, 0.0029}, {HostKind::gemm, 2, 0.00145}};
