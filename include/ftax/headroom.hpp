@@ -15,8 +15,10 @@ struct Headroom {
     double to = 1;         ///< the largest value within the budget
     double latency_s = 0;  ///< latency at `to`
     Bound bound = Bound::host;
-    bool is_open = false;  ///< the search ended before the budget was used up
-    std::string skipped;   ///< why the property cannot grow; empty if it can
+    bool is_open = false;       ///< the search ended before the budget was used up
+    double next_latency_s = 0;  ///< latency one step beyond `to`, and the largest value that takes no more than
+    double next_to = 0;         ///< 0.5 % longer; 0 for depth and open searches
+    std::string skipped;        ///< why the property cannot grow; empty if it can
 };
 
 /// Copies a graph with its hidden dimensions multiplied by numerator / denominator (at least 1).

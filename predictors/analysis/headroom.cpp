@@ -51,32 +51,39 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
     const double limit_s = base.latency_s * (1 + budget);
 
     std::vector<Headroom> result;
+    const auto add = [&](std::string property, std::int64_t from, std::int64_t most, std::int64_t unit,
+                         const auto& predict) {
+        constexpr double level = 1.005;  // a plateau of latencies
+        const auto in_units = [&](std::int64_t value) {
+            return static_cast<double>(value) / static_cast<double>(unit);
+        };
+        const Reached reached = largest_within(from, most, limit_s, predict);
+        Headroom& growth = result.emplace_back(Headroom{.property = std::move(property),
+                                                        .from = in_units(from),
+                                                        .to = in_units(reached.value),
+                                                        .latency_s = reached.prediction.latency_s,
+                                                        .bound = reached.prediction.bound,
+                                                        .is_open = reached.value == most});
+        if (growth.is_open) return reached;
+        growth.next_latency_s = predict(reached.value + 1).latency_s;
+        growth.next_to =
+            in_units(largest_within(reached.value + 1, most, level * growth.next_latency_s, predict).value);
+        return reached;
+    };
     for (const auto& [symbol, value] : bindings) {
-        const std::int64_t most = value * largest_growth;
         // Clang cannot capture structured bindings directly.
-        const Reached reached = largest_within(value, most, limit_s, [&, &name = symbol](std::int64_t grown) {
+        add(symbol, value, value * largest_growth, 1, [&, &name = symbol](std::int64_t grown) {
             ShapeBindings larger = bindings;
             larger[name] = grown;
             return predictor.predict(larger);
         });
-        result.push_back({.property = symbol,
-                          .from = static_cast<double>(value),
-                          .to = static_cast<double>(reached.value),
-                          .latency_s = reached.prediction.latency_s,
-                          .bound = reached.prediction.bound,
-                          .is_open = reached.value == most});
     }
 
     const std::int64_t widest = width_steps * largest_width;
-    const Reached width = largest_within(width_steps, widest, limit_s, [&](std::int64_t eighths) {
+    const Reached width = add("width", width_steps, widest, width_steps, [&](std::int64_t eighths) {
         const Graph wide = widened(graph, bindings, eighths, width_steps);
         return Predictor(wide, device, framework, options).predict(bindings);
     });
-    result.push_back({.property = "width",
-                      .to = static_cast<double>(width.value) / width_steps,
-                      .latency_s = width.prediction.latency_s,
-                      .bound = width.prediction.bound,
-                      .is_open = width.value == widest});
     if (width.value == widest && width.prediction.device_s == base.device_s) {
         result.back().skipped = "no dimension follows from a weight";
     }

@@ -48,7 +48,8 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
         return name == predictor.framework().framework ||
                (framework_model(name).traits.serves_sequences && !is_decoder(graph));
     });
-    ComparisonArguments compared{.model = arguments.model, .run = arguments.run, .choice = {}, .batches = arguments.batch};
+    ComparisonArguments compared{
+        .model = arguments.model, .run = arguments.run, .choice = {}, .batches = arguments.batch};
     compared.model.strict = false;  // of the run itself, not of what it could be
     compared.run.framework = fmt::format("{}", fmt::join(others, ","));
     compared.run.precision = name_of(predictor.precision());
@@ -60,7 +61,7 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
     for (const report::ComparisonRow& row : compare(graph, compared).rows) {
         if (row.runs())
             result.push_back({row.framework, row.version, *row.latency_s, row.prediction->bound,
-                              !host_names(row.framework).empty()});
+                              !host_names(row.framework).empty(), row.unmeasured});
     }
     return result;
 }

@@ -22,12 +22,31 @@ std::string value_text(const Headroom& growth, double value) {
     return fmt::format("{:.0f}", value);
 }
 
+/// What qualifies the time under another framework; empty without.
+std::string note_on(const FrameworkSwitch& row) {
+    if (!row.is_calibrated) return "start values, nothing measured";
+    return row.unmeasured.empty() ? "" : fmt::format("not validated on {}s", row.unmeasured);
+}
+
+/// What more latency than the budget allows, if it is much: "7.1 % more: 640".
+std::string beyond(const Headroom& growth, double base_s) {
+    constexpr double much = 1.05;
+    if (growth.next_to < much * growth.to) return "";
+    return fmt::format("{:.3g} % more: {}", 100 * (growth.next_latency_s / base_s - 1),
+                       value_text(growth, growth.next_to));
+}
+
+constexpr std::string_view growth_keys = "property from to open latency_s bound next_latency_s next_to skipped";
+
 }  // namespace
 
 Columns<Headroom> growth_columns(const std::vector<std::string>& warnings) {
     using Row = Headroom;
     const auto grown = [](auto value) {
         return [value](const Row& row) { return row.skipped.empty() ? Value(std::invoke(value, row)) : Value(); };
+    };
+    const auto if_more = [grown](auto value) {
+        return [=](const Row& row) { return row.next_to > 0 ? grown(value)(row) : Value(); };
     };
     return {
         {"property", "property", Unit::text, &Row::property},
@@ -41,6 +60,9 @@ Columns<Headroom> growth_columns(const std::vector<std::string>& warnings) {
          })},
         {"latency_s", "latency", Unit::milliseconds, grown(&Row::latency_s)},
         {"bound", "bound there", Unit::text, grown(&Row::bound)},
+        {"next_latency_s", "next latency", Unit::milliseconds, if_more(&Row::next_latency_s)},
+        {"next_to", "to there", Unit::plain,
+         if_more([](const Row& row) { return Value(row.next_to, value_text(row, row.next_to)); })},
         {"skipped", "why not", Unit::text,
          [](const Row& row) { return row.skipped.empty() ? Value() : Value(row.skipped); }},
         {"warnings", "", Unit::text, [=](const Row&) { return warnings; }}};
@@ -59,8 +81,9 @@ Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
              }},
             {"bound", "bound", Unit::text, &Row::bound},
             {"calibrated", "", Unit::text, &Row::is_calibrated},
-            {"note", "note", Unit::text,
-             [](const Row& row) { return row.is_calibrated ? "" : "start values, nothing measured"; }}};
+            {"unmeasured", "", Unit::text,
+             [](const Row& row) { return row.unmeasured.empty() ? Value() : Value(row.unmeasured); }},
+            {"note", "note", Unit::text, note_on}};
 }
 
 std::string verdict_of(const HeadroomReport& report) {
@@ -70,13 +93,17 @@ std::string verdict_of(const HeadroomReport& report) {
         const double factor = growth.to / growth.from;
         growths.push_back(factor < 1.005 ? "no larger " + growth.property
                                          : fmt::format("{} times the {}", significant(factor), growth.property));
+        if (const std::string more = beyond(growth, base(report).latency_s); !more.empty())
+            growths.back() += fmt::format(" ({})", more);
     }
     std::string text = fmt::format("{}, bound by {}; {:.4g} % more latency allows {}", duration(base(report).latency_s),
                                    name_of(base(report).bound), 100 * report.budget, fmt::join(growths, ", "));
-    if (!report.switches.empty())
-        text += fmt::format("; under {} {} times as fast{}", report.switches[0].framework,
-                            significant(base(report).latency_s / report.switches[0].latency_s),
-                            report.switches[0].is_calibrated ? "" : " (start values)");
+    if (!report.switches.empty()) {
+        const FrameworkSwitch& fastest = report.switches[0];
+        text += fmt::format("; under {} {} times as fast", fastest.framework,
+                            significant(base(report).latency_s / fastest.latency_s));
+        if (const std::string note = note_on(fastest); !note.empty()) text += fmt::format(" ({})", note);
+    }
     return text;
 }
 
@@ -86,10 +113,10 @@ std::string to_table(const HeadroomReport& report, Style style) {
                 .select(report.growths, "property from to growth latency_s bound ?next_latency_s ?next_to ?skipped")
                 .print(style);
     if (report.switches.empty()) return text;
-    return text +
-           fmt::format(
-               "\ninstead of {}:\n\n{}", report.run.framework.framework,
-               switch_columns(report).select(report.switches, "framework framework_version latency_s speed bound note").print(style));
+    return text + fmt::format("\ninstead of {}:\n\n{}", report.run.framework.framework,
+                              switch_columns(report)
+                                  .select(report.switches, "framework framework_version latency_s speed bound note")
+                                  .print(style));
 }
 
 std::string to_json(const HeadroomReport& report) {
@@ -106,15 +133,16 @@ std::string to_json(const HeadroomReport& report) {
         {"budget", report.budget},
         {"verdict", verdict_of(report)},
         {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
-        {"headroom", growth_columns().select(report.growths, "property from to open latency_s bound skipped").json()},
-        {"frameworks", switch_columns(report).select(report.switches, "framework framework_version latency_s bound calibrated").json()},
+        {"headroom", growth_columns().select(report.growths, growth_keys).json()},
+        {"frameworks", switch_columns(report)
+                           .select(report.switches, "framework framework_version latency_s bound calibrated unmeasured")
+                           .json()},
         {"warnings", joined(report.run.warnings, base(report).warnings)}});
 }
 
 std::string to_csv(const HeadroomReport& report) {
     const std::vector<std::string> warnings = joined(report.run.warnings, base(report).warnings);
-    Grid table =
-        growth_columns(warnings).select(report.growths, "property from to open latency_s bound skipped warnings");
+    Grid table = growth_columns(warnings).select(report.growths, std::string(growth_keys) + " warnings");
     for (const FrameworkSwitch& other : report.switches) {
         table.rows.push_back({"framework",
                               report.run.framework.framework,
@@ -122,6 +150,8 @@ std::string to_csv(const HeadroomReport& report) {
                               {},
                               other.latency_s,
                               other.bound,
+                              {},
+                              {},
                               {},
                               warnings});
     }

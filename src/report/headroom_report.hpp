@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ftax/headroom.hpp"
@@ -13,7 +14,8 @@ struct FrameworkSwitch {
     std::string framework, version;
     double latency_s = 0;
     Bound bound = Bound::host;
-    bool is_calibrated = true;  ///< false: its host costs are initial values
+    bool is_calibrated = true;    ///< false: its host costs are initial values
+    std::string_view unmeasured;  ///< model family, if the framework was not validated on it
 };
 
 /// Headroom of a model's run, and its latency under other frameworks.

@@ -323,7 +323,8 @@ std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
     std::string html =
         verdict_line(verdict_of(report)) + facts_line(report.run) +
         section(within, growth_columns()
-                            .select(report.growths, "property =from =to =growth latency_s bound ?=skipped")
+                            .select(report.growths,
+                                    "property =from =to =growth latency_s bound ?next_latency_s ?=next_to ?=skipped")
                             .page_table("growths")) +
         rests_on_section(report.run, graph);
     if (!report.switches.empty())

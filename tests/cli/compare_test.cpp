@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -231,6 +232,34 @@ TEST_CASE("headroom: properties and frameworks, and invalid budgets") {
         CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--budget", budget}).exit_code == 2);
     }
     CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--batch", "1,2"}).exit_code == 2);
+}
+
+TEST_CASE("headroom says what a step beyond the budget allows, and warns of frameworks as compare does") {
+    const ProgramRun run = run_ftax({"headroom", "resnet18", "--device", "t4", "--json"});
+    REQUIRE(run.exit_code == 0);
+    const auto json = nlohmann::json::parse(run.output);
+    std::string names;
+    for (const auto& row : json["frameworks"])
+        names += (names.empty() ? "" : ",") + row["framework"].get<std::string>();
+    const auto compared = nlohmann::json::parse(
+        run_ftax({"compare", "resnet18", "--device", "t4", "--framework", names, "--json"}).output);
+    std::map<std::string, std::string> unmeasured;
+    for (const auto& row : compared["rows"]) unmeasured[row["framework"]] = row.value("rules_without_rows_of", "");
+    CHECK(unmeasured.size() == json["frameworks"].size());
+    bool any = false;
+    for (const auto& row : json["frameworks"]) {
+        CHECK_MESSAGE(row.value("unmeasured", "") == unmeasured.at(row["framework"]), row.dump());
+        any = any || row.contains("unmeasured");
+    }
+    CHECK(any);
+    const auto& fastest = json["frameworks"][0];
+    CHECK((json["verdict"].get<std::string>().find("not validated on convolutional networks") != std::string::npos) ==
+          (fastest["calibrated"] == true && fastest.contains("unmeasured")));
+    for (const auto& row : json["headroom"]) {
+        if (row["property"] == "depth" || row["open"] == true) continue;
+        CHECK(row["next_latency_s"].get<double>() > 1.05 * json["latency_s"].get<double>());
+        CHECK(row["next_to"].get<double>() > row["to"].get<double>());
+    }
 }
 
 TEST_CASE("compare lists the frameworks without measured rows of the model's family") {

@@ -140,4 +140,12 @@ TEST_CASE("growth stays within the budget, and one step more does not") {
     CHECK(predictor.predict({{"batch", batch}}).latency_s <= 1.05 * base_s);
     CHECK(predictor.predict({{"batch", batch + 1}}).latency_s > 1.05 * base_s);
     CHECK(growths[2].to < 1.1);  // deeper: every layer costs the host again
+    // The latency one step further, and how far that lasts.
+    CHECK(growths[0].next_latency_s == predictor.predict({{"batch", batch + 1}}).latency_s);
+    const auto next = static_cast<std::int64_t>(growths[0].next_to);
+    CHECK(next > batch);
+    CHECK(predictor.predict({{"batch", next}}).latency_s <= 1.005 * growths[0].next_latency_s);
+    CHECK(predictor.predict({{"batch", next + 1}}).latency_s > 1.005 * growths[0].next_latency_s);
+    CHECK(growths[1].next_latency_s > 1.05 * base_s);
+    CHECK(growths[2].next_to == 0);
 }
