@@ -96,11 +96,11 @@ struct Percentiles {
     double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
 
-/// State of a server at one time.
+/// State of all servers over the time since the moment before.
 struct ServingMoment {
-    double time_s = 0;
-    std::int64_t running = 0, waiting = 0;
-    double cache_share = 0;  ///< of the pages
+    double time_s = 0;                ///< at its end
+    double running = 0, waiting = 0;  ///< requests, on average; none runs or waits while no step does
+    double cache_share = 0;           ///< of the pages, at most
 };
 
 /// What limits a server.
@@ -135,7 +135,7 @@ struct Serving {
     std::int64_t steps = 0, evictions = 0;
     ServingBound bound = ServingBound::load;
     std::vector<RequestTimes> requests;   ///< in the order of arrival
-    std::vector<ServingMoment> timeline;  ///< at most 512 moments
+    std::vector<ServingMoment> timeline;  ///< at most 512 moments of equal length
 };
 
 /// Serves requests, sorted by arrival, step by step with continuous batching. Throws Error{usage} for unsorted or

@@ -122,22 +122,13 @@ class Record {
         busy_s_ += taken_s;
         totals_.card_s += taken_s * static_cast<double>(cards);
         totals_.energy_j += cost.energy_j * static_cast<double>(cards);
-        sequence_s_ += taken_s * static_cast<double>(moment.running);
+        sequence_s_ += taken_s * moment.running;
         const bool host = cost.host_s > cost.device_s;
         bound_s_[static_cast<std::size_t>(host                           ? ServingBound::host
                                           : cost.bound == Bound::compute ? ServingBound::compute
                                                                          : ServingBound::memory)] += taken_s;
         serving_.peak_cache_share = std::max(serving_.peak_cache_share, moment.cache_share);
-        if (serving_.steps % stride_ != 0) return;
-        serving_.timeline.push_back(moment);
-        serving_.timeline.back().time_s = now_s;
-        constexpr std::size_t most_moments = 512;
-        if (serving_.timeline.size() <= most_moments) return;
-        // Every other moment goes, of those to come too.
-        stride_ *= 2;
-        std::size_t kept = 0;
-        for (std::size_t i = 1; i < serving_.timeline.size(); i += 2) serving_.timeline[kept++] = serving_.timeline[i];
-        serving_.timeline.resize(kept);
+        spread(now_s, taken_s, moment);
     }
     void wait(ServingBound bound, double taken_s) { bound_s_[static_cast<std::size_t>(bound)] += taken_s; }
     void gap(double seconds, std::int64_t tokens) {
@@ -188,10 +179,40 @@ class Record {
             if (seconds_of(bound) > busy_s_ / 2) serving_.bound = bound;
         if (serving_.utilisation < 0.5) serving_.bound = ServingBound::load;
         serving_.requests = std::move(requests);
+        serving_.timeline.resize(static_cast<std::size_t>(std::ceil((reached_s_ - start_s_) / moment_s_ - 1e-6)));
+        for (double until_s = start_s_; ServingMoment & moment : serving_.timeline) moment.time_s = until_s += moment_s_;
         return std::move(serving_);
     }
 
   private:
+    /// Adds a step to the moments that it lasts through. Where there are too many, pairs of them become one.
+    void spread(double now_s, double taken_s, const ServingMoment& step) {
+        constexpr std::size_t most_moments = 512;
+        std::vector<ServingMoment>& moments = serving_.timeline;
+        const auto add = [](ServingMoment& moment, double share, const ServingMoment& part) {
+            moment.running += share * part.running;
+            moment.waiting += share * part.waiting;
+            moment.cache_share = std::max(moment.cache_share, part.cache_share);
+        };
+        if (moments.empty()) {
+            moments.resize(most_moments);
+            start_s_ = now_s - taken_s;
+            moment_s_ = std::max(taken_s, 1e-9) / most_moments;
+        }
+        for (; now_s > start_s_ + moment_s_ * most_moments; moment_s_ *= 2) {
+            const std::vector<ServingMoment> shorter = std::exchange(moments, std::vector<ServingMoment>(most_moments));
+            for (std::size_t i = 0; i < most_moments; ++i) add(moments[i / 2], 0.5, shorter[i]);
+        }
+        const double first = std::max(0.0, (now_s - taken_s - start_s_) / moment_s_);
+        const double last = (now_s - start_s_) / moment_s_;
+        for (auto at = static_cast<std::size_t>(first); at < most_moments && static_cast<double>(at) < last; ++at) {
+            const auto begin = static_cast<double>(at);
+            add(moments[at], std::min(last, begin + 1) - std::max(first, begin), step);
+        }
+        reached_s_ = std::max(reached_s_, now_s);
+    }
+    double start_s_ = 0, reached_s_ = 0, moment_s_ = 0;  ///< of the timeline
+
     struct Totals {
         double time_s = 0, tokens = 0, card_s = 0, energy_j = 0;
     };
@@ -202,7 +223,6 @@ class Record {
 
     Serving serving_;
     Distribution gaps_;
-    std::int64_t stride_ = 1;  ///< steps from one moment of the timeline to the next
     Totals totals_;
     Totals begin_, end_;  ///< of the steady state: all clients have a first token; the last request is sent
     double cards_, busy_s_ = 0, sequence_s_ = 0;
@@ -672,8 +692,8 @@ class Server {
         ++number_;
         for (Scheduler& group : groups_) {
             const StepLoad load = group.schedule(number_, now_s_, holds);
-            moment.running += static_cast<std::int64_t>(group.running());
-            moment.waiting += static_cast<std::int64_t>(group.waiting());
+            moment.running += static_cast<double>(group.running());
+            moment.waiting += static_cast<double>(group.waiting());
             moment.cache_share = std::max(moment.cache_share, group.cache_share());
             if (load.prompt_tokens + load.sequences == 0) continue;
             read_prompts_ = read_prompts_ || load.prompt_tokens > 0;
@@ -802,7 +822,9 @@ Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOp
         const StepCost cost = run(batch);
         for (std::int64_t i = 0; i < batch; ++i) arrivals[waiting[static_cast<std::size_t>(i)]].scheduled_s = now_s;
         now_s += cost.latency_s;
-        record.add(now_s, cost, cost.latency_s, {0, batch, static_cast<std::int64_t>(waiting.size()) - batch, 0});
+        record.add(
+            now_s, cost, cost.latency_s,
+            {0, static_cast<double>(batch), static_cast<double>(waiting.size()) - static_cast<double>(batch), 0});
         for (std::int64_t i = 0; i < batch; ++i) {
             arrivals[waiting.front()].first_token_s = now_s;
             record.first_token(now_s);

@@ -70,14 +70,12 @@ std::string figures(const Choice& choice, Criterion by, const Ranking& ranking) 
     return text;
 }
 
-/// Those that may be named best: what runs, keeps the level and fits, as long as something does.
+/// Those that may be named best: what runs, keeps up, keeps the level and fits, as long as something does.
 bool is_eligible(const Choice& choice) {
-    return choice.runs() && choice.keeps_level && choice.fits;
+    return choice.runs() && !choice.is_saturated && choice.keeps_level && choice.fits;
 }
 
-/// Ratio of two figures that count as equal, and difference of logarithms of throughputs at one rate of arrivals, which
-/// differ by when the last request ends.
-constexpr double nearly_equal = 1.005, same_rate = 0.05;
+constexpr double nearly_equal = 1.005;  ///< ratio of two figures that count as equal
 
 /// The best of choices in order, against the next.
 struct Lead {
@@ -100,7 +98,7 @@ Lead lead_of(const std::vector<const Choice*>& choices, Criterion by, bool same_
             lead.best = choice;
             continue;
         }
-        if (is_eligible(*lead.best) && !is_eligible(*choice)) continue;
+        if (choice->is_saturated || (is_eligible(*lead.best) && !is_eligible(*choice))) continue;
         if (same_cards && choice->cards != lead.best->cards) continue;
         const Factors best = factors_of(*lead.best, by), own = factors_of(*choice, by);
         const double ratio = *value / *value_of(*lead.best, by);
@@ -121,24 +119,20 @@ std::string versioned(const Choice& choice) {
     return known ? choice.framework : choice.framework + " " + choice.version;
 }
 
-/// "4 x h100-sxm5-80gb"
-std::string with_cards(const Choice& choice) {
-    return choice.cards > 1 ? fmt::format("{} x {}", choice.cards, choice.device) : choice.device;
-}
-
-/// "; each of 8 cards does 56 % of what it does in 2"
+/// "; each of 8 cards does 56 % of what it does in 2"; empty for throughputs that the rate of arrivals sets.
 std::string scaling(const std::vector<const Choice*>& choices, const Choice& best) {
     const auto fewer = std::min_element(choices.begin(), choices.end(), [&](const Choice* a, const Choice* b) {
         const auto key = [&](const Choice* c) {
-            const bool comparable = c->runs() && c->items_per_s && c->batch == best.batch && c->device == best.device &&
-                                    c->framework == best.framework && c->precision == best.precision;
+            const bool comparable = c->runs() && c->items_per_s && !c->is_paced && c->batch == best.batch &&
+                                    c->device == best.device && c->framework == best.framework &&
+                                    c->precision == best.precision;
             return std::tuple(!comparable, c->cards);
         };
         return key(a) < key(b);
     });
-    if (!best.items_per_s || (*fewer)->cards >= best.cards || !(*fewer)->items_per_s) return "";
+    if (!best.items_per_s || best.is_paced || (*fewer)->cards >= best.cards || !(*fewer)->items_per_s) return "";
     const double share = *best.items_per_s / best.cards / (*(*fewer)->items_per_s / (*fewer)->cards);
-    return fmt::format("; each of {} cards does {} of what it does in {}", best.cards, percent(share),
+    return fmt::format("; each of {} cards does {} % of what it does in {}", best.cards, significant(100 * share),
                        (*fewer)->cards == 1 ? "one alone" : fmt::format("{}", (*fewer)->cards));
 }
 
@@ -147,11 +141,12 @@ std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterio
     const Lead lead = lead_of(choices, by, ranking.fewest_cards);
     if (!lead.best) return "";
     const std::string figure = fmt::format("{}: {}", differences.name(*lead.best), figures(*lead.best, by, ranking));
-    std::string text = !lead.best->keeps_level ? "none keeps the SLO; closest: "
-                       : !lead.best->fits      ? "none fits into the memory; smallest misfit: "
-                       : lead.next == nullptr  ? ""
-                       : lead.is_tie()         ? "tie: "
-                                               : "best: ";
+    std::string text = lead.best->is_saturated   ? "none keeps up with the requests; closest: "
+                       : !lead.best->keeps_level ? "none keeps the SLO; closest: "
+                       : !lead.best->fits        ? "none fits into the memory; smallest misfit: "
+                       : lead.next == nullptr    ? ""
+                       : lead.is_tie()           ? "tie: "
+                                                 : "best: ";
     text += figure;
     if (is_eligible(*lead.best) && !lead.best->keeps_level_surely) text += ", which may miss the SLO";
     if (lead.next) {
@@ -255,6 +250,10 @@ Columns<Choice> choice_columns(const Ranking& ranking) {
              [](const Choice& choice) { return choice.runs() ? Value() : Value(choice.skipped); }}};
 }
 
+std::string with_cards(const Choice& choice) {
+    return choice.cards > 1 ? fmt::format("{} x {}", choice.cards, choice.device) : choice.device;
+}
+
 Differences::Differences(const std::vector<const Choice*>& choices) {
     for (const Choice* choice : choices) {
         const Choice& first = *choices.front();
@@ -296,11 +295,12 @@ std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, con
     const auto key = [&](std::size_t i) {
         const Choice& choice = *choices[i];
         const auto batch = std::find(batches.begin(), batches.end(), choice.batch) - batches.begin();
-        double value = value_of(choice, by).value_or(std::numeric_limits<double>::infinity());
-        if (choice.is_paced && (by == Criterion::throughput || by == Criterion::cost))
-            value = std::round(std::log(value) / same_rate);
-        return std::tuple(!choice.runs(), ranking.by ? 0 : batch, !choice.keeps_level, !choice.fits,
-                          ranking.fewest_cards ? choice.cards : 0, value, choice.latency_s.value_or(0));
+        const bool by_rate = ranking.fewest_cards && choice.is_saturated;
+        const double value =
+            value_of(choice, by_rate ? Criterion::throughput : by).value_or(std::numeric_limits<double>::infinity());
+        return std::tuple(!choice.runs(), ranking.by ? 0 : batch, choice.is_saturated, !choice.keeps_level,
+                          !choice.fits, ranking.fewest_cards && !by_rate ? choice.cards : 0, value,
+                          choice.latency_s.value_or(0));
     };
     std::vector<std::size_t> order;
     bool any = false;
@@ -314,6 +314,13 @@ std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, con
                     criterion_names()[static_cast<std::size_t>(by)], by == Criterion::cost ? "; give --price" : "");
     std::ranges::stable_sort(order, {}, key);
     return order;
+}
+
+std::string order_text(const Ranking& ranking) {
+    const std::string_view by = figure_of(ranking.by.value_or(Criterion::latency)).name;
+    return fmt::format("order: {}{}{}", ranking.has_level ? "SLO kept, " : "",
+                       ranking.fewest_cards ? "fewest cards, then " : "",
+                       ranking.by == Criterion::latency ? ranking.latency : by);
 }
 
 std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking& ranking) {

@@ -30,12 +30,13 @@ struct Choice {
     bool keeps_level = true;                 ///< meets --slo, or there is none
     bool keeps_level_surely = true;          ///< meets it at the upper end of its interval, too
     bool fits = true;                        ///< fits into memory
-    bool is_paced = false;                   ///< items arrive at a given rate, independent of the predicted time
+    bool is_saturated = false;               ///< more items arrive than it serves: its queue grows without end
+    bool is_paced = false;                   ///< items_per_s is the rate of arrivals, independent of the predicted time
     std::optional<double> latency_s, first_token_s, per_token_s, items_per_s, energy_per_item_j, memory_bytes;
     double low = 1, high = 1;  ///< 90 % interval of a time, as factors of the predicted time
 
     [[nodiscard]] bool runs() const { return skipped.empty(); }
-    /// Dollars per million items (tokens, requests) at full use of the cards.
+    /// Dollars per million items (tokens, requests) at items_per_s.
     [[nodiscard]] std::optional<double> dollars_per_million() const;
 };
 
@@ -44,7 +45,7 @@ struct Ranking {
     std::optional<Criterion> by;  ///< nullopt: by latency within each batch
     std::int64_t top = 0;         ///< maximum number of rows; 0: all
     bool has_level = false;
-    bool fewest_cards = false;        ///< rows with fewer cards come first
+    bool fewest_cards = false;        ///< rows with fewer cards come first; of saturated ones those that serve most
     std::string items = "items";      ///< unit of items_per_s: "items", "tokens" or "requests"
     std::string latency = "latency";  ///< what latency_s is: "p99 latency"
     std::string verdict{};            ///< first line of the report, set by ranking
@@ -53,6 +54,9 @@ struct Ranking {
 /// device, framework, framework_version, precision, cards, batch, keeps_level, fits, items_per_s, dollars_per_million,
 /// skipped. Refer to the ranking.
 [[nodiscard]] Columns<Choice> choice_columns(const Ranking& ranking);
+
+/// "4 x h100-sxm5-80gb"
+[[nodiscard]] std::string with_cards(const Choice& choice);
 
 /// Differences between choices.
 struct Differences {
@@ -67,9 +71,13 @@ struct Differences {
     [[nodiscard]] std::string common(const Choice& choice) const;
 };
 
-/// Order of a ranking: choices that run, meet the SLO and fit come first, then by the criterion. Batches that are not
-/// ranked against each other keep their order of first occurrence. Throws Error{usage} for a criterion without figures.
+/// Order of a ranking: choices that run, keep up with their load, meet the SLO and fit come first, then by the
+/// criterion. Batches that are not ranked against each other keep their order of first occurrence. Throws Error{usage}
+/// for a criterion without figures.
 [[nodiscard]] std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, const Ranking& ranking);
+
+/// Returns "order: fewest cards, then p99 latency".
+[[nodiscard]] std::string order_text(const Ranking& ranking);
 
 /// Returns the best of sorted choices and its margin, considering the 90 % intervals; empty if there is nothing to
 /// compare.

@@ -36,7 +36,7 @@ void add_percentiles(Columns<Row>& columns, const std::string& key, const std::s
 /// What JSON and CSV have of a row.
 constexpr std::string_view row_keys =
     "device framework framework_version precision cards layout skipped keeps_level kept_share goodput_per_s "
-    "largest_rate "
+    "saturated largest_rate "
     "dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation mean_sequences "
     "mean_outstanding peak_cache_share steps evictions bound ttft_mean_s ttft_p50_s ttft_p90_s ttft_p99_s tpot_mean_s "
     "tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s latency_p50_s "
@@ -57,18 +57,21 @@ std::string level_text(const ServiceLevel& level) {
     return fmt::format("{} for {} of the requests", text, percent(level.share));
 }
 
+constexpr std::string_view order_note =
+    "; servers that do not keep up with the requests come last. Costs are at the rate of arrivals where it is served";
+
 /// Batch, queue and cache over time.
 std::string timeline_figure(const Serving& serving) {
     Chart chart{.title = "batch, queue and cache over time",
                 .x_label = "seconds",
                 .y_label = serving.peak_cache_share > 0 ? "sequences, or % of the cache" : "requests",
-                .series = {{.label = "running", .look = SeriesLook::line},
-                           {.label = "waiting", .look = SeriesLook::line, .category = 1, .dash = 1},
+                .series = {{.label = "running, mean", .look = SeriesLook::line},
+                           {.label = "waiting, mean", .look = SeriesLook::line, .category = 1, .dash = 1},
                            {.label = "cache, %", .look = SeriesLook::line, .category = 2, .dash = 2}},
                 .linear = true};
     for (const ServingMoment& moment : serving.timeline) {
-        chart.series[0].points.push_back({moment.time_s, static_cast<double>(moment.running)});
-        chart.series[1].points.push_back({moment.time_s, static_cast<double>(moment.waiting)});
+        chart.series[0].points.push_back({moment.time_s, moment.running});
+        chart.series[1].points.push_back({moment.time_s, moment.waiting});
         chart.series[2].points.push_back({moment.time_s, 100 * moment.cache_share});
     }
     if (serving.peak_cache_share == 0) chart.series.pop_back();
@@ -115,10 +118,16 @@ Columns<Row> serving_columns(const ServingReport& report) {
          [&](const Row& row) {
              return report.ranking.has_level ? Value(row.kept_share * row.serving.requests_per_s) : Value();
          }},
+        {"saturated", "saturated", Unit::text,
+         [](const Row& row) { return row.runs() ? Value(row.is_saturated) : Value(); }},
         {"largest_rate", "rate that holds", Unit::significant,
          [](const Row& row) { return value_if(row.largest_rate); }},
         {"power_w", "power, W", Unit::significant,
-         [](const Row& row) { return row.runs() ? Value(*row.energy_per_item_j * *row.items_per_s) : Value(); }},
+         [&](const Row& row) {
+             if (!row.runs()) return Value();
+             const Serving& s = row.serving;
+             return Value(*row.energy_per_item_j * (report.generates ? s.tokens_per_s : s.requests_per_s));
+         }},
         {"cache_tokens", "cache tokens", Unit::plain,
          [&](const Row& row) { return report.generates ? Value(row.cache_tokens) : Value(); }},
         {"warnings", "", Unit::text, &Row::warnings},
@@ -168,7 +177,8 @@ std::string to_table(const ServingReport& report, Style style) {
                          : "?keeps_level ?dollars_per_million ?largest_rate latency_p50_s latency_p90_s latency_p99_s "
                            "requests_per_s bound mean_sequences utilisation power_w energy_per_item_j"))
             .print(style);
-    text += "\nbatch: sequences that run, on average; busy: share of the time in which a step runs\n";
+    text += fmt::format("\n{}{}\n", order_text(report.ranking), order_note);
+    text += "batch: sequences that run, on average; busy: share of the time in which a step runs\n";
     if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report.level));
     for (const std::string& line : reasons_of(choices)) text += "not served: " + escape_terminal(line) + "\n";
     return text;
@@ -207,13 +217,14 @@ std::string serving_page(const ServingReport& report) {
         verdict_line(report.ranking.verdict) +
         section("Combinations",
                 serving_columns(report)
-                    .select(report.rows,
-                            Differences(choices_of(report.rows)).keys(true) +
-                                "?layout ?keeps_level ?kept_share ?dollars_per_million ?largest_rate " +
-                                (report.generates ? "tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s "
-                                                  : "requests_per_s latency_p50_s ") +
-                                "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
-                    .page_table("combinations")) +
+                        .select(report.rows,
+                                Differences(choices_of(report.rows)).keys(true) +
+                                    "?layout ?keeps_level ?kept_share ?dollars_per_million ?largest_rate " +
+                                    (report.generates ? "tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s "
+                                                      : "requests_per_s latency_p50_s ") +
+                                    "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
+                        .page_table("combinations") +
+                    fmt::format("<p class=\"facts\">{}{}</p>\n", order_text(report.ranking), order_note)) +
         rates_figure(report) + section("The best over time", timeline_figure(best.serving)) + warning_list(warnings);
     return page(fmt::format("{}: {}", report.model, report.workload), html);
 }

@@ -451,6 +451,7 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     constexpr double nic_bytes_per_s = 50e9, send_s = 1e-3;
     constexpr std::int64_t cards_of_machine = 8;
     const double bytes_per_s =
+    const auto count = static_cast<double>(requests.size());
         arguments.transfer_bytes_per_s > 0 ? arguments.transfer_bytes_per_s
         : cards <= cards_of_machine
             ? models.generators.front().device().peer_bandwidth_bytes_per_s.value_or(nic_bytes_per_s)
@@ -504,9 +505,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     row.energy_per_item_j = (s.energy_j / s.duration_s + idle_w) / *row.items_per_s;
     const double last_s = requests.back().arrival_s;
     const bool open = arguments.concurrency == 0 && last_s > 0;
-    const double own_rate = arguments.rate > 0 ? arguments.rate
-                            : open             ? static_cast<double>(requests.size()) / last_s
-                                               : 0;
+    const double own_rate = arguments.rate > 0 ? arguments.rate : open ? count / last_s : 0;
     constexpr double busy = 0.9;
     constexpr double all_at_once = std::numeric_limits<double>::infinity();
     const auto run_at = [&](double rate) {
@@ -515,19 +514,26 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
         return server(faster);
     };
     double holds = all_at_once;
-    if (open && row.serving.utilisation > busy) {
+    // Where pools or stages do different work, one may be at its limit while most cards wait.
+    if (open && (row.serving.utilisation > busy || !is_plain(arguments))) {
         holds = run_at(all_at_once).requests_per_s;
         constexpr double nearly = 0.98;
-        if (own_rate > nearly * holds) {
-            row.largest_rate = holds;
-            row.warnings.push_back(
-                fmt::format("{} is saturated: {:.3g} requests/s arrive and {:.3g}/s is what it serves; the queue grows "
-                            "as long as they come",
-                            row.device, own_rate, holds));
-        }
+        row.is_saturated = own_rate > nearly * holds;
     }
     if (!open) return;
-    row.is_paced = !row.largest_rate;
+    row.is_paced = !row.is_saturated;
+    if (row.is_saturated) {
+        row.largest_rate = holds;
+        row.warnings.push_back(
+            fmt::format("{} is saturated: {:.3g} requests/s arrive and {:.3g}/s is what it serves; the queue grows "
+                        "as long as they come",
+                        report::with_cards(row), own_rate, holds));
+    } else {
+        // All that arrives is served, whichever arrivals were drawn.
+        double tokens = static_cast<double>(arguments.new_tokens);
+        if (!arguments.requests.empty()) tokens = s.tokens_per_s / s.requests_per_s;
+        row.items_per_s = own_rate * (report.generates ? tokens : 1);
+    }
     if (arguments.find_rate) {
         row.largest_rate = find_rate(run_at, report.level, std::min(own_rate, holds));
         if (*row.largest_rate == 0) row.warnings.emplace_back("no rate keeps the level");

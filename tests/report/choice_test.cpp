@@ -49,10 +49,53 @@ TEST_CASE("the verdict of throughput counts more as better, that of a pace of it
     paced[1].dollars_per_hour = 1;
     CHECK(verdict_of(paced, {.by = Criterion::cost, .items = "requests"}) ==
           "best: b: 0.278 $ per million requests, 1000 requests/s, latency 1.00 ms; next: a at 1.10 times that");
-    paced[0].dollars_per_hour = 0.999;  // as many requests but for the end of the last: the latency decides
+    paced[0].dollars_per_hour = 1;  // as many requests for as much: the latency decides
     paced[1].latency_s = 0.9e-3;
     CHECK(verdict_of(paced, {.by = Criterion::cost, .items = "requests"}) ==
-          "tie: b: 0.278 $ per million requests, 1000 requests/s, latency 900 µs; next: a at 0.999 times that");
+          "tie: b: 0.278 $ per million requests, 1000 requests/s, latency 900 µs; next: a at 1.00 times that");
+}
+
+TEST_CASE("a saturated server ranks behind every other under every order, and is never named best") {
+    // Two cards cannot keep up; one of the others is slower and costs more.
+    std::vector<Choice> servers(3, choice("a", 10, 1.1));
+    for (Choice& server : servers) {
+        server.is_paced = true;
+        server.energy_per_item_j = server.memory_bytes = server.first_token_s = server.per_token_s = 1;
+        server.dollars_per_hour = server.cards = 8;
+    }
+    servers[0].cards = 2;
+    servers[0].dollars_per_hour = 2;
+    servers[0].is_saturated = true;
+    servers[0].is_paced = false;
+    servers[0].latency_s = servers[0].energy_per_item_j = servers[0].memory_bytes = servers[0].first_token_s =
+        servers[0].per_token_s = 0.1;
+    servers[0].items_per_s = 1e6;
+    servers[2].device = "b";
+    servers[2].keeps_level = false;
+    std::vector<Ranking> rankings{{.by = Criterion::latency, .fewest_cards = true}};
+    for (const std::string& name : criterion_names()) rankings.push_back({.by = criterion_from_name(name)});
+    for (Ranking& ranking : rankings) {
+        std::vector<Choice> rows = servers;
+        rank_rows(rows, ranking);
+        CHECK(rows.back().is_saturated);
+        CHECK(rows.front().keeps_level);
+        CHECK_MESSAGE(ranking.verdict.find("a, 8 cards: ") < 7, ranking.verdict);
+        CHECK_MESSAGE(ranking.verdict.find("each of") == std::string::npos, ranking.verdict);
+    }
+    // Where none keeps up, the one that serves most is the nearest, without a lead over the others.
+    std::vector<Choice> all{servers[0], servers[0]};
+    all[1].cards = 4;
+    all[1].items_per_s = 2.5e6;
+    all[1].latency_s = 0.2;
+    Ranking& by_default = rankings.front();
+    rank_rows(all, by_default);
+    CHECK(by_default.verdict ==
+          "none keeps up with the requests; closest: 4 cards: 200 ms (182 ms to 220 ms), 2500000 items/s; each of 4 "
+          "cards "
+          "does 125 % of what it does in 2");
+    CHECK(order_text({.by = Criterion::latency, .fewest_cards = true, .latency = "p99 latency"}) ==
+          "order: fewest cards, then p99 latency");
+    CHECK(order_text({.by = Criterion::cost, .has_level = true}) == "order: SLO kept, cost");
 }
 
 TEST_CASE("batches are not ranked among each other unless something asks for it") {

@@ -91,6 +91,33 @@ TEST_CASE("the moments of a long run are evenly spread over all of it") {
     }
 }
 
+TEST_CASE("the moments average what runs over all of the time, and a server that idles has fewer than one") {
+    for (const std::int64_t servers : {1, 3}) {
+        CAPTURE(servers);
+        const auto requests = draw_requests(500, 1.2 * static_cast<double>(servers), 300, 60, 0, 3);
+        const Serving serving = ftax::serve(requests, {.options = {}, .step = engine, .servers = servers});
+        const double busy_s = serving.utilisation * serving.duration_s * static_cast<double>(servers);
+        double request_s = 0, least = 1e9, before_s = requests.front().arrival_s;
+        for (const ServingMoment& moment : serving.timeline) {
+            request_s += moment.running * (moment.time_s - before_s);
+            least = std::min(least, moment.running);
+            before_s = moment.time_s;
+        }
+        CHECK(serving.utilisation < 0.7);
+        CHECK(request_s == approx(serving.mean_sequences * busy_s).epsilon(0.01));
+        CHECK(least < 0.5 * static_cast<double>(servers));
+    }
+    // A batch of one request each second, for 0.63 s.
+    const auto steady = [] {
+        std::vector<ServingRequest> each_second;
+        for (int i = 0; i < 1000; ++i) each_second.push_back({static_cast<double>(i)});
+        return each_second;
+    }();
+    const Serving batches = serve_batches(steady, {}, [](std::int64_t) { return StepCost{0, 0.63, 0.63}; });
+    CHECK(batches.utilisation == approx(0.63).epsilon(1e-3));
+    for (const ServingMoment& moment : batches.timeline) CHECK(moment.running == approx(0.63).epsilon(0.25));
+}
+
 TEST_CASE("the pages of the cache are never more than there are, and evicted sequences end") {
     const auto requests = draw_requests(500, 0, 200, 200, 0.5, 5);
     const Serving evicting = serve(requests, {.cache_tokens = 4000}, engine);
