@@ -15,6 +15,8 @@ namespace ftax {
 
 /// Returns true if a graph has the symbols of a decoder: batch, seq and past.
 [[nodiscard]] bool is_decoder(const Graph& graph);
+/// Returns the number of logits of a decoder's token, on one card.
+[[nodiscard]] double vocabulary_of(const Graph& graph);
 
 /// A batch of prompts and the number of tokens to generate for each.
 struct GenerationRequest {
@@ -23,6 +25,11 @@ struct GenerationRequest {
     std::int64_t longest_prompt = 0;  ///< 0: all have equal length. Without nested tensors, all are padded to it
     std::int64_t new_tokens = 1;
     friend bool operator==(const GenerationRequest&, const GenerationRequest&) = default;
+};
+
+/// The largest step that an engine sets memory aside for.
+struct EngineLimits {
+    std::int64_t sequences = 256, tokens = 8192;
 };
 
 /// Predicted time and memory of a generation, from a batch of prompts to the last token. Each pass waits for the
@@ -42,6 +49,7 @@ struct Generation {
     Prediction prefill;                                             ///< the first such pass
     Prediction decode;         ///< the middle decoding step; if new_tokens is 1, the step after the prompt
     MemoryUse memory;          ///< with all sequences at full length
+    bool fits = true;          ///< into what the framework uses of the device's memory
     std::int64_t at_once = 0;  ///< sequences that fit into memory; 0: none
     double waves = 1;          ///< rounds in which a serving framework handles a batch larger than at_once
     std::vector<std::string> warnings;
@@ -70,8 +78,10 @@ struct DecodeCrossover {
 /// between them are interpolated, with exact predictions added until the interpolation is confirmed to 0.2 %.
 class Generator {
   public:
-    /// Keeps a reference to `graph`. Throws what Predictor throws, Error{model} for a graph without these symbols.
-    Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options = {});
+    /// Keeps a reference to `graph`. `memory_share`: of the device's memory that a serving engine uses; 0: its default.
+    /// Throws what Predictor throws, Error{model} for a graph without these symbols.
+    Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options = {},
+              double memory_share = 0);
 
     /// Throws Error{usage} for a request with fewer than one sequence or token.
     [[nodiscard]] Generation generate(const GenerationRequest& request);
@@ -81,10 +91,15 @@ class Generator {
     /// fits.
     [[nodiscard]] std::int64_t largest_batch(const GenerationRequest& request);
     [[nodiscard]] MemoryUse memory(const GenerationRequest& request);
-    /// Returns the memory of an engine that computes `tokens` per step and caches one sequence of the given length.
-    [[nodiscard]] MemoryUse serving_memory(std::int64_t tokens, std::int64_t length);
-    /// Returns the memory that engines use, without their reserve.
-    [[nodiscard]] double usable_bytes() const;
+    /// Returns the memory of an engine with these limits that caches one sequence of the given length.
+    [[nodiscard]] MemoryUse serving_memory(const EngineLimits& limits, std::int64_t length);
+    /// Returns the defaults of the engine on this device.
+    [[nodiscard]] EngineLimits engine_limits() const;
+    /// Returns the limit of the total: the capacity, or what leaves keys and values all that an engine gives them.
+    [[nodiscard]] double limit_bytes(const MemoryUse& use) const;
+    [[nodiscard]] bool fits(const MemoryUse& use) const { return use.total_bytes() <= limit_bytes(use); }
+    /// Returns "does not fit: 78.2 GB of 77.3 GB of memory that the engine uses".
+    [[nodiscard]] std::string does_not_fit(const MemoryUse& use) const;
 
     [[nodiscard]] const DeviceSpec& device() const { return predictor_.device().device; }
     [[nodiscard]] Predictor& predictor() { return predictor_; }
@@ -109,6 +124,8 @@ class Generator {
     std::unique_ptr<Predictor> steps_;
     const FrameworkModel* model_;
     bool has_fixed_cache_;
+    double memory_share_;
+    double engine_activations_bytes_ = 0;  ///< of the largest step that an engine sets memory aside for; 0: not known
     std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< most recent result
 };
 

@@ -111,15 +111,24 @@ void append_new(std::vector<std::string>& all, const std::vector<std::string>& w
 
 }  // namespace
 
+double vocabulary_of(const Graph& graph) {
+    const Tensor& logits = graph.tensors[graph.outputs[0]];
+    return static_cast<double>(graph.expressions.constant_value(logits.shape.back()).value_or(0));
+}
+
 bool is_decoder(const Graph& graph) {
     return std::all_of(decoder_symbols.begin(), decoder_symbols.end(),
                        [&](std::string_view symbol) { return has_symbol(graph, symbol); });
 }
 
-Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options)
+Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
+                     double memory_share)
     : predictor_(graph, std::move(device), std::move(framework), one_by_one(options)),
       model_(&model_of(predictor_.framework())),
-      has_fixed_cache_(has_symbol(graph, "cache")) {
+      has_fixed_cache_(has_symbol(graph, "cache")),
+      memory_share_(memory_share > 0                  ? memory_share
+                    : model_->traits.serves_sequences ? 0.9
+                                                      : 1) {
     for (const std::string_view symbol : decoder_symbols) {
         if (has_symbol(graph, symbol)) continue;
         throw_error(ErrorCode::model,
@@ -163,21 +172,57 @@ MemoryUse Generator::memory(const GenerationRequest& request) {
     MemoryUse use = decoder().memory(pass(request, request.batch, 1, prompt + request.new_tokens - 1));
     use.activations_bytes = std::max(use.activations_bytes, start.activations_bytes);
     use.weights_bytes = std::max(use.weights_bytes, start.weights_bytes);
+    if (model_->traits.serves_sequences) {
+        if (engine_activations_bytes_ == 0)
+            engine_activations_bytes_ = serving_memory(engine_limits(), 1).activations_bytes;
+        use.activations_bytes = std::max(use.activations_bytes, engine_activations_bytes_);
+    }
     return use;
 }
 
-MemoryUse Generator::serving_memory(std::int64_t tokens, std::int64_t length) {
+EngineLimits Generator::engine_limits() const {
+    // Cards of 70 GiB and more but the A100. Source: vLLM, EngineArgs.get_batch_defaults: 8,192 tokens a step and 1,024
+    // sequences, on others 2,048 and 256; TensorRT-LLM, max_num_tokens 8,192 and max_batch_size 2,048; SGLang,
+    // chunked_prefill_size 2,048 to 8,192 by memory.
+    constexpr double large_card_bytes = 70.0 * (1 << 30);
+    const bool large = device().memory_bytes >= large_card_bytes && !device().slug.starts_with("a100");
+    const LibraryBehaviour libraries = behaviour_of(*model_, predictor_.options().libraries);
+    return {.sequences = large && libraries.schedules_ahead ? 1024 : 256,
+            .tokens = model_->serving.splits_prompts       ? model_->serving.tokens_per_pass
+                      : large || !libraries.chunks_prompts ? 8192
+                                                           : 2048};
+}
+
+MemoryUse Generator::serving_memory(const EngineLimits& limits, std::int64_t length) {
     MemoryUse use = decoder().memory(pass({}, 1, 1, length - 1));
-    const MemoryUse prompt = predictor_.memory(pass({}, 1, tokens, 0));
+    const MemoryUse prompt = predictor_.memory(pass({}, 1, limits.tokens, 0));
     use.activations_bytes = std::max(use.activations_bytes, prompt.activations_bytes);
     use.weights_bytes = std::max(use.weights_bytes, prompt.weights_bytes);
+    // An engine that measures its memory samples a token for each of its most sequences: logits in f32, these sorted
+    // with their indices, probabilities and the result. Source: vLLM, gpu_model_runner.py (_dummy_sampler_run) and
+    // topk_topp_sampler.py.
+    constexpr double logit_bytes = 4 + (4 + 8) + 4 + 4;
+    if (behaviour_of(*model_, predictor_.options().libraries).mixes_phases)
+        use.activations_bytes +=
+            logit_bytes * vocabulary_of(predictor_.graph()) * static_cast<double>(limits.sequences);
     return use;
 }
 
-double Generator::usable_bytes() const {
-    // Engines leave a tenth of the memory unused. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
-    // kv_cache_free_gpu_mem_fraction.
-    return (model_->traits.serves_sequences ? 0.9 : 1.0) * device().memory_bytes;
+double Generator::limit_bytes(const MemoryUse& use) const {
+    // CUDA graphs are captured after the cache has got its share: of the context only the process's own counts. Source:
+    // vLLM, gpu_worker.py (determine_available_memory).
+    const double graphs_bytes = std::max(0.0, use.context_bytes - FrameworkModel{}.context_bytes);
+    const double used_bytes = use.total_bytes() - use.cache_bytes - graphs_bytes;
+    // Source: vLLM, gpu_memory_utilization; TensorRT-LLM, free_gpu_memory_fraction, a share of what is free once the
+    // model is loaded.
+    if (!model_->traits.serves_sequences) return use.capacity_bytes;
+    if (model_->traits.host_kind != HostKind::engine) return graphs_bytes + memory_share_ * use.capacity_bytes;
+    return graphs_bytes + used_bytes + memory_share_ * (use.capacity_bytes - used_bytes);
+}
+
+std::string Generator::does_not_fit(const MemoryUse& use) const {
+    return fmt::format("does not fit: {:.1f} GB of {:.1f} GB of memory{}", use.total_bytes() * 1e-9,
+                       limit_bytes(use) * 1e-9, model_->traits.serves_sequences ? " that the engine uses" : "");
 }
 
 std::int64_t Generator::largest_batch(const GenerationRequest& request) {
@@ -191,7 +236,7 @@ std::int64_t Generator::find_largest_batch(const GenerationRequest& request) {
     const auto fits = [&](std::int64_t batch) {
         GenerationRequest other = request;
         other.batch = batch;
-        return memory(other).total_bytes() <= usable_bytes();
+        return this->fits(memory(other));
     };
     if (!fits(1)) return 0;
     std::int64_t below = 1;
@@ -249,6 +294,7 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
 Generation Generator::generate(const GenerationRequest& request) {
     check(request);
     Generation result{.request = request, .memory = memory(request), .at_once = largest_batch(request)};
+    result.fits = fits(result.memory);
     // A batch that does not fit is predicted as if it did, unless the framework queues sequences.
     const bool waits = model_->traits.serves_sequences && result.at_once > 0 && result.at_once < request.batch;
     GenerationRequest turn = request;
@@ -266,9 +312,8 @@ Generation Generator::generate(const GenerationRequest& request) {
             factor += last_turn.total_s / result.total_s;
         }
         for (double* seconds : {&result.total_s, &result.low_s, &result.high_s}) *seconds *= factor;
-    } else if (!result.memory.fits()) {
-        result.warnings.push_back(fmt::format("does not fit: {:.1f} GB of {:.1f} GB of memory",
-                                              result.memory.total_bytes() * 1e-9, result.memory.capacity_bytes * 1e-9));
+    } else if (!result.fits) {
+        result.warnings.push_back(does_not_fit(result.memory));
     }
     result.tokens_per_s = static_cast<double>(request.batch) * static_cast<double>(request.new_tokens) / result.total_s;
     return result;

@@ -127,7 +127,7 @@ void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
     verb.add_option("--python", arguments.python,
                     "Python with the framework (libtorch: any; default: $FTAX_PYTHON, then python3)");
-    verb.add_option("-o,--output", arguments.output, "folder for the results")->type_name("DIR")->capture_default_str();
+    add_option(verb, "-o,--output", "DIR", arguments.output, "folder for the results")->capture_default_str();
     verb.add_option("--threads", arguments.threads,
                     "CPU threads; a single thread is timed by CPU time, independent of other processes")
         ->check(CLI::Range(1, 1024))

@@ -28,8 +28,7 @@ void setup_convert(CLI::App& app, Action& action) {
     CLI::App& verb = *app.add_subcommand("convert", "write a model as a text graph");
     ConvertArguments& arguments = run_with(verb, action, run_convert);
     add_model_options(verb, arguments.model);
-    verb.add_option("-o,--output", arguments.output, "file to write, or standard output (-)")
-        ->type_name("FILE")
+    add_option(verb, "-o,--output", "FILE", arguments.output, "file to write, or standard output (-)")
         ->capture_default_str();
     verb.add_flag("--short-names", arguments.short_names, "number tensors and operators: half as long");
 }

@@ -85,8 +85,8 @@ void setup_explore(CLI::App& app, Action& action) {
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches, "");
     verb.get_option("--batch")->capture_default_str();
-    verb.add_option("--over", arguments.over, "dimension to vary: seq=64:1024:x2")->type_name("NAME=LIST");
-    verb.add_option("--html", arguments.html, "the page to write")->type_name("FILE")->required();
+    add_option(verb, "--over", "NAME=LIST", arguments.over, "dimension to vary: seq=64:1024:x2");
+    add_option(verb, "--html", "FILE", arguments.html, "the page to write")->required();
 }
 
 }  // namespace ftax::cli

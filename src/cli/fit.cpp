@@ -221,15 +221,13 @@ void setup_fit(CLI::App& app, Action& action) {
             "ROWS", arguments->files,
             "operator files first, then model files (CSV); or the files that `ftax measure` wrote on one machine")
         ->required();
-    verb.add_option("-o,--output", arguments->output, "device profile to write")->type_name("FILE");
-    verb.add_option("--host-output", arguments->host_output,
-                    "host's profile to write: of a framework, from the host_dispatch rows of `ftax measure`; of single "
-                    "calls, from operator files")
-        ->type_name("FILE");
-    verb.add_option("--start", arguments->start, "profile to start from instead of fitting operators")
-        ->type_name("FILE");
-    verb.add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo")
-        ->type_name("DIR");
+    add_option(verb, "-o,--output", "FILE", arguments->output, "device profile to write");
+    add_option(verb, "--host-output", "FILE", arguments->host_output,
+               "host's profile to write: of a framework, from the host_dispatch rows of `ftax measure`; of single "
+               "calls, from operator files");
+    add_option(verb, "--start", "FILE", arguments->start, "profile to start from instead of fitting operators");
+    add_option(verb, "--models", "DIR", arguments->selection.models_folder,
+               "folder of model files that are not in the zoo");
     verb.add_option("--leave-out-model", arguments->selection.left_out_models, "model whose rows are not used");
     verb.add_option("--leave-out-device", arguments->selection.left_out_devices,
                     "slug of a device whose rows are not used");

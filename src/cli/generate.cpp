@@ -41,11 +41,11 @@ void setup_generate(CLI::App& app, Action& action) {
     add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);
     add_batch_option(verb, arguments.batches);
+    add_memory_share_option(verb, arguments.run);
     GenerationRequest& request = arguments.request;
     verb.add_option("--prompt", request.prompt, "mean tokens per prompt")->required()->type_name("N");
-    verb.add_option("--longest-prompt", request.longest_prompt,
-                    "tokens of the longest prompt, to which eager frameworks pad")
-        ->type_name("N");
+    add_option(verb, "--longest-prompt", "N", request.longest_prompt,
+               "tokens of the longest prompt, to which eager frameworks pad");
     verb.add_option("--new-tokens", request.new_tokens, "new tokens per prompt")->required()->type_name("M");
     verb.add_flag("--largest-batch", arguments.largest_batch, "also find the largest batch that fits into memory");
     add_html_option(verb, arguments.output, "with both phases and the memory");

@@ -75,7 +75,7 @@ void setup_inspect(CLI::App& app, Action& action) {
     CLI::App& verb = *app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
     InspectArguments& arguments = run_with(verb, action, run_inspect);
     add_model_options(verb, arguments.model);
-    verb.add_option("--batch", arguments.batch, "batch size")->type_name("N");
+    add_option(verb, "--batch", "N", arguments.batch, "batch size");
     CLI::Option* depth =
         verb.add_option("--depth", arguments.depth, "depth of the module listing")->capture_default_str();
     CLI::Option* kernels = verb.add_flag("--kernels", arguments.kernels,

@@ -87,6 +87,7 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
     Architectures result{read_csv(path), 0, {}, {}, {}, 0};
     const auto column = result.table.column("arch");
     if (!column) throw_error(ErrorCode::profile, "{}: no column arch", escape_terminal(path));
+    if (result.table.rows() == 0) throw_error(ErrorCode::profile, "{}: no architectures", escape_terminal(path));
     result.column = *column;
     std::vector<int> one;
     for (std::size_t row = 0; row < result.table.rows(); ++row) {
@@ -108,6 +109,7 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
 std::vector<std::string> keep_columns(Architectures& archs, const std::string& score) {
     std::vector<std::string> names{"arch", "batch", "predicted_ms"};
     if (score.empty()) return names;
+    if (!archs.table.column(score)) throw_error(ErrorCode::usage, "no column {} for --score", score);
     for (std::size_t column = 0; column < archs.table.header().size(); ++column) {
         const std::string name(archs.table.header()[column]);
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
@@ -160,7 +162,6 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
     std::vector<double> score(archs.rows.size());
     if (!arguments.score.empty()) {
         const auto column = archs.table.column(arguments.score);
-        if (!column) throw_error(ErrorCode::usage, "no column {} for --score", arguments.score);
         for (std::size_t i = 0; i < score.size(); ++i) {
             const auto value = parse_number(archs.table.row(archs.rows[i])[*column]);
             if (!value) {
@@ -241,11 +242,14 @@ void setup_nas(CLI::App& app, Action& action) {
             "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output")
         ->type_name("FILE")
         ->capture_default_str();
-    verb.add_option("--top", arguments.top, "keep only the best K: by --score, else the fastest")->type_name("K");
+    verb.add_option("--top", arguments.top, "keep only the best K: by --score, else the fastest")
+        ->type_name("K")
+        ->check(within(1, 1e18, "a number of architectures from 1 on"));
     verb.add_option("--max-latency", arguments.max_latency_ms,
                     "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)")
         ->type_name("TIME")
-        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}));
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}))
+        ->check(within(1e-9, 1e9, "a latency above 0"));
     verb.add_option("--score", arguments.score, "column of ARCHS with a score to maximise")->type_name("COLUMN");
     verb.add_flag("--pareto", arguments.pareto, "keep only Pareto-optimal architectures in latency and score");
     // Two flags instead of one with two names: CLI11 sets an optional flag that is not given to false.

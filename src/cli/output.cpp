@@ -51,22 +51,20 @@ Capture::~Capture() {
 }
 
 void add_json_option(CLI::App& verb, OutputArguments& arguments) {
-    verb.add_option("--json", arguments.json, "write JSON to a file, or to standard output (-)")
-        ->type_name("FILE")
+    add_option(verb, "--json", "FILE", arguments.json, "write JSON to a file, or to standard output (-)")
         ->expected(0, 1)
         ->default_str(std::string(standard_output));
 }
 
 void add_data_options(CLI::App& verb, OutputArguments& arguments) {
     add_json_option(verb, arguments);
-    verb.add_option("--csv", arguments.csv, "write CSV to a file, or to standard output (-)")
-        ->type_name("FILE")
+    add_option(verb, "--csv", "FILE", arguments.csv, "write CSV to a file, or to standard output (-)")
         ->expected(0, 1)
         ->default_str(std::string(standard_output));
 }
 
 CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const std::string& what) {
-    return verb.add_option("--html", arguments.html, "write a page " + what)->type_name("FILE");
+    return add_option(verb, "--html", "FILE", arguments.html, "write a page " + what);
 }
 
 void write_result(const OutputArguments& arguments, const Forms& forms) {
@@ -95,18 +93,18 @@ Forms forms_of(const report::Grid& list, const char* name, const std::string& be
                 },
             .csv = [&] { return list.csv(); }};
 }
-    scenario::flush_warnings();
 
 void write_output(const std::string& path, std::string_view text) {
+    scenario::flush_warnings();
     path == standard_output ? write_standard_output(text) : write_file(path, text);
 }
 
 void write_standard_output(std::string_view text) {
     if (captured.result) {
         captured.result->table += text;
-    scenario::flush_warnings();
         return;
     }
+    scenario::flush_warnings();
     std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "ftax/error.hpp"
 #include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -79,6 +79,16 @@ void parse_words(CLI::App& app, std::vector<std::string> words) {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
 }
 
+/// Refuses empty values, such as those of unset variables in scripts.
+void refuse_empty_values(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options()) {
+        const bool may_be_empty = option->get_items_expected_min() == 0 || option->get_name() == "WORDS";
+        if (!may_be_empty && std::ranges::count(option->results(), "") > 0)
+            throw_error(ErrorCode::usage, "{} is empty: give a value or leave it out", option->get_name());
+    }
+    for (const CLI::App* part : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*part);
+}
+
 }  // namespace
 
 bool parse(CLI::App& app, std::vector<std::string> words) {
@@ -88,6 +98,7 @@ bool parse(CLI::App& app, std::vector<std::string> words) {
     }
     try {
         parse_words(app, std::move(words));
+        refuse_empty_values(app);
         return true;
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() != 0) throw Error(ErrorCode::usage, describe_misuse(app, error));

@@ -121,14 +121,13 @@ void setup_predict(CLI::App& app, Action& action) {
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
-    verb.add_option("--measured", arguments.measured,
-                    "measured latency to explain, such as 12ms, or measured rows to compare with the predictions (CSV)")
-        ->type_name("TIME|ROWS.csv");
+    add_option(verb, "--measured", "TIME|ROWS.csv", arguments.measured,
+               "measured latency to explain, such as 12ms, or measured rows to compare with the predictions (CSV)");
     verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
                   "list the runs whose measurement would narrow the intervals most");
-    verb.add_option("--trace", arguments.output.trace, "write the timeline of the last batch for ui.perfetto.dev")
-        ->type_name("FILE");
-    verb.add_option("--svg", arguments.output.svg, "write the chart of latency against batch")->type_name("FILE");
+    add_option(verb, "--trace", "FILE", arguments.output.trace,
+               "write the timeline of the last batch for ui.perfetto.dev");
+    add_option(verb, "--svg", "FILE", arguments.output.svg, "write the chart of latency against batch");
     add_html_option(verb, arguments.output, "with chart, predictions and launches");
     add_data_options(verb, arguments.output);
 }

@@ -21,17 +21,15 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     };
     repeatable("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
     repeatable("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
-    verb.add_option("--input", arguments.inputs,
-                    "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5")
-        ->type_name("TYPE:DIMS,...");
+    add_option(verb, "--input", "TYPE:DIMS,...", arguments.inputs,
+               "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5");
     repeatable("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
     repeatable("--branch", arguments.branches, "branch of an If whose condition depends on data")
         ->type_name("IF=then|else");
-    verb.add_option("--kv-cache", arguments.cache,
-                    "KV cache of a decoder built from config.json: dynamic, static or paged (default: dynamic)")
-        ->type_name("KIND");
-    verb.add_option("--kv-precision", arguments.cache_type, "precision of keys and values: fp32, fp16, bf16 or fp8")
-        ->type_name("TYPE");
+    add_option(verb, "--kv-cache", "KIND", arguments.cache,
+               "KV cache of a decoder built from config.json: dynamic, static or paged (default: dynamic)");
+    add_option(verb, "--kv-precision", "TYPE", arguments.cache_type,
+               "precision of keys and values: fp32, fp16, bf16 or fp8");
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
         ->check(CLI::IsMember({"memory-bound", "error"}))
         ->capture_default_str();
@@ -52,49 +50,49 @@ void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view s
                     fmt::format("precision of weights and activations{}: {} (default: that of the model's weights)",
                                 several, fmt::join(precision_names(), ", ")));
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
-    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)")
-        ->type_name("ROWS.csv");
-    verb.add_option("--models", arguments.models, "folder with the model files of these rows (NAME.pt2, .onnx…)")
-        ->type_name("FOLDER");
-    verb.add_option("--profile,--device-profile", arguments.device_profile,
-                    "fitted device parameters instead of the built-in ones")
-        ->type_name("FILE");
-    verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones")
-        ->type_name("FILE");
+    add_option(verb, "--anchor", "ROWS.csv", arguments.anchor, "measured rows that calibrate host and card (CSV)");
+    add_option(verb, "--models", "FOLDER", arguments.models,
+               "folder with the model files of these rows (NAME.pt2, .onnx…)");
+    add_option(verb, "--profile,--device-profile", "FILE", arguments.device_profile,
+               "fitted device parameters instead of the built-in ones");
+    add_option(verb, "--framework-profile", "FILE", arguments.framework_profile,
+               "host costs instead of the built-in ones");
     verb.add_flag("--channels-last", arguments.options.channels_last, "run convolutions on NHWC activations");
-    verb.add_option("--cudnn", arguments.options.libraries.cudnn,
-                    "cuDNN version: 7 (CUDA 10), 8, or 9 (PyTorch 2.4 and later)")
-        ->type_name("VERSION")
-        ->capture_default_str();
+    add_option(verb, "--cudnn", "VERSION", arguments.options.libraries.cudnn,
+               "cuDNN version: 7 (CUDA 10), 8, or 9 (default: that of the framework's version)");
     verb.add_flag("--synchronized", arguments.options.synchronized,
                   "each run waits for the previous one, like single requests (default: back to back, like benchmarks)");
     verb.add_flag("--copies", arguments.options.copies,
                   "include copies of inputs from, and outputs to, pageable host memory");
     verb.add_option("--padding", arguments.options.padding,
                     "share of padded tokens, skipped by frameworks with nested tensors")
-        ->check(CLI::Range(0.0, 1.0));
+        ->check(is_share());
 }
 
-void add_choice_options(CLI::App& verb, ChoiceArguments& arguments) {
+void add_choice_options(CLI::App& verb, ChoiceArguments& arguments, std::string_view order) {
     verb.get_option("--device")->required(false);  // a price file also lists devices
-    verb.add_option("--tp", arguments.tensor_parallel, "tensor parallelism: cards per layer, e.g. 1,2,4,8")
-        ->type_name("LIST")
+    add_option(verb, "--tp", "LIST", arguments.tensor_parallel, "tensor parallelism: cards per layer, e.g. 1,2,4,8")
         ->capture_default_str();
-    verb.add_option("--price", arguments.prices,
-                    "dollars per hour of one card: a number, one per device, or a file with the columns device "
-                    "and dollars_per_hour")
-        ->type_name("LIST|FILE.csv");
-    verb.add_option("--slo", arguments.level, "limits to keep: ttft=500ms,tpot=50ms,latency=2s")->type_name("LIMITS");
-    verb.add_option(
-            "--sort", arguments.sort,
-            fmt::format("ranking criterion: {} (default: cost with --price, throughput with --slo, else latency)",
-                        fmt::join(report::criterion_names(), ", ")))
+    add_option(verb, "--price", "LIST|FILE.csv", arguments.prices,
+               "dollars per hour of one card: a number, one per device, or a file with the columns device "
+               "and dollars_per_hour");
+    add_option(verb, "--slo", "LIMITS", arguments.level, "limits to keep: ttft=500ms,tpot=50ms,latency=2s");
+    verb.add_option("--sort", arguments.sort,
+                    fmt::format("ranking criterion: {} (default: cost with --price, {})",
+                                fmt::join(report::criterion_names(), ", "), order))
         ->type_name("KEY");
-    verb.add_option("--top", arguments.top, "show only the best N rows (default: all)")->type_name("N");
+    add_option(verb, "--top", "N", arguments.top, "show only the best N rows (default: all)")
+        ->check(within(1, 1e9, "a number of rows from 1 on"));
 }
 
 void add_batch_option(CLI::App& verb, std::string& batches, const std::string& note) {
-    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50" + note)->type_name("LIST");
+    add_option(verb, "--batch", "LIST", batches, "batch sizes: 1,2,4:128:x2,200:400:+50" + note);
+}
+
+void add_memory_share_option(CLI::App& verb, RunArguments& arguments) {
+    add_option(verb, "--gpu-memory-utilization", "SHARE", arguments.memory_share,
+               "share of a card's memory used by a serving engine (default: 0.9)")
+        ->check(is_share(0.01));
 }
 
 }  // namespace ftax::cli

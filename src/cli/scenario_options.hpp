@@ -16,8 +16,11 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments);
 /// `several` says where lists are taken.
 void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view several = "");
 /// After add_run_options: device, framework and precision become lists, with --tp, and --price, --slo, --sort and --top
-/// rank all combinations.
-void add_choice_options(CLI::App& verb, ChoiceArguments& arguments);
+/// rank all combinations. `order`: the default without --price.
+void add_choice_options(CLI::App& verb, ChoiceArguments& arguments,
+                        std::string_view order = "throughput with --slo, else latency");
+/// Adds --gpu-memory-utilization.
+void add_memory_share_option(CLI::App& verb, RunArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
 void add_batch_option(CLI::App& verb, std::string& batches, const std::string& note = " (default: 1)");
 

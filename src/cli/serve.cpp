@@ -16,71 +16,67 @@ void setup_serve(CLI::App& app, Action& action) {
     const auto arguments = std::make_shared<Arguments>();
     add_model_options(verb, arguments->model);
     add_run_options(verb, arguments->run, ", or a list");
-    add_choice_options(verb, arguments->choice);
-    const auto with_default = [&](const char* name, auto& value, const char* description, const char* type) {
-        verb.add_option(name, value, description)->type_name(type)->capture_default_str();
+    add_choice_options(verb, arguments->choice, "else fewest cards, then p99 latency");
+    ServingArguments& a = *arguments;
+    const CLI::Validator share = is_share(), parts = within(1, 1024, "a number from 1 to 1024"),
+                         steps = within(0, 1e9, "a number of steps from 0 on"),
+                         some = within(1, 1e7, "a number from 1 to 10,000,000");
+    const auto option = [&](const char* name, auto& value, const char* description, const CLI::Validator& check,
+                            const char* type = "N") {
+        return verb.add_option(name, value, description)->type_name(type)->check(check);
     };
-    verb.add_option("--rate", arguments->rate, "requests per second (Poisson arrivals)")->type_name("R");
-    verb.add_option("--concurrency", arguments->concurrency, "outstanding requests (closed loop)")->type_name("N");
-    verb.add_option("--requests", arguments->requests, "requests with arrival_s, prompt and output")
-        ->type_name("FILE.csv");
-    with_default("--count", arguments->count, "number of generated requests", "N");
-    verb.add_option("--prompt", arguments->prompt, "mean tokens per prompt")->type_name("N");
-    verb.add_option("--new-tokens", arguments->new_tokens, "mean new tokens per prompt")->type_name("M");
-    verb.add_option("--spread", arguments->spread,
-                    "coefficient of variation of both lengths (default: 0; see docs/serving.md)")
-        ->type_name("SHARE");
-    with_default("--seed", arguments->seed, "random seed of generated requests", "N");
-    with_default("--slo-share", arguments->kept_share, "share of requests that must meet the --slo", "SHARE");
-    verb.add_flag("--find-rate", arguments->find_rate, "also find the highest rate that meets the --slo");
-    verb.add_option("--max-num-seqs", arguments->max_sequences, "maximum concurrent sequences (default: the engine's)")
-        ->type_name("N");
-    verb.add_option("--max-num-batched-tokens", arguments->max_tokens,
-                    "maximum tokens per step (default: the engine's)")
-        ->type_name("N");
-    verb.add_option("--gpu-memory-utilization", arguments->memory_share,
-                    "share of a card's memory used by the engine (default: 0.9)")
-        ->type_name("SHARE");
-    with_default("--scheduler-recv-interval", arguments->poll_steps,
-                 "decoding steps between SGLang's checks for new requests", "N");
-    verb.add_option("--batch-wait-iters", arguments->gather_steps,
-                    "steps for which TensorRT-LLM gathers prompts beside decoding sequences (batch_wait_timeout_iters)")
-        ->type_name("N");
-    with_default("--batch-wait-ratio", arguments->gather_share,
-                 "share of a step's maximum tokens that it gathers at most (batch_wait_max_tokens_ratio)", "SHARE");
-    verb.add_option("--dp-balance-iters", arguments->balance_steps,
-                    "steps for which TensorRT-LLM's groups wait until each has a prompt (attention_dp_config)")
-        ->type_name("N");
-    verb.add_option("--captured-tokens", arguments->captured_tokens,
-                    "tokens of the largest step with prompts in piecewise CUDA graphs (default: the engine's)")
-        ->type_name("N");
-    with_default("--dp", arguments->data_parallel,
-                 "data parallelism: groups of --tp cards with separate requests and shared experts", "N");
-    with_default("--ep", arguments->expert_parallel,
-                 "expert parallelism: parts into which the experts are split over all these cards", "N");
-    with_default("--pp", arguments->stages, "pipeline stages, each with --tp times --dp cards", "N");
-    with_default("--replicas", arguments->replicas, "identical servers that share the load", "N");
-    verb.add_option("--prefill", arguments->prefill,
-                    "prefill servers, which send keys and values to the others: servers=2,tp=4,dp=1,ep=1")
-        ->type_name("LAYOUT");
-    verb.add_option(
-            "--transfer-bandwidth", arguments->transfer_bytes_per_s,
-            "bandwidth from each of their cards in bytes per second (default: the link's up to 8 cards, else 50e9)")
-        ->type_name("B");
-    verb.add_option("--draft-tokens", arguments->draft_tokens,
-                    "draft tokens verified per step and sequence (speculative decoding)")
-        ->type_name("N");
-    with_default("--acceptance", arguments->acceptance,
-                 "probability that a draft token is accepted if the previous ones are", "SHARE");
-    verb.add_option("--draft", arguments->draft,
-                    "draft model: head (MTP, EAGLE: one more layer; the default), ngram (no cost) or a model")
-        ->type_name("DRAFT");
-    verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is already cached")
-        ->type_name("SHARE");
-    with_default("--max-batch", arguments->max_batch, "maximum batch of models that do not generate tokens", "N");
-    verb.add_option("--max-delay", arguments->max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms")
-        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}}))
-        ->type_name("TIME");
+    const auto with_default = [&](const char* name, auto& value, const char* description, const CLI::Validator& check,
+                                  const char* type = "N") {
+        option(name, value, description, check, type)->capture_default_str();
+    };
+    option("--rate", a.rate, "requests per second (Poisson arrivals)",
+           within(0, 1e9, "a positive number of requests per second"), "R");
+    option("--concurrency", a.concurrency, "outstanding requests (closed loop)", some);
+    add_option(verb, "--requests", "FILE.csv", a.requests, "requests with arrival_s, prompt and output");
+    with_default("--count", a.count, "number of generated requests", some);
+    add_option(verb, "--prompt", "N", a.prompt, "mean tokens per prompt");
+    add_option(verb, "--new-tokens", "M", a.new_tokens, "mean new tokens per prompt");
+    option("--spread", a.spread, "coefficient of variation of both lengths (default: 0; see docs/serving.md)",
+           within(0, 10, "a number from 0 to 10"), "SHARE");
+    with_default("--seed", a.seed, "random seed of generated requests", CLI::Validator(""));
+    with_default("--slo-share", a.kept_share, "share of requests that must meet the --slo", is_share(0.01), "SHARE");
+    verb.add_flag("--find-rate", a.find_rate, "also find the highest rate that meets the --slo");
+    option("--max-num-seqs", a.max_sequences, "maximum concurrent sequences (default: the engine's)", some);
+    option("--max-num-batched-tokens", a.max_tokens, "maximum tokens per step (default: the engine's)", some);
+    add_memory_share_option(verb, a.run);
+    with_default("--scheduler-recv-interval", a.poll_steps, "decoding steps between SGLang's checks for new requests",
+                 some);
+    option("--batch-wait-iters", a.gather_steps,
+           "steps for which TensorRT-LLM gathers prompts beside decoding sequences (batch_wait_timeout_iters)", steps);
+    with_default("--batch-wait-ratio", a.gather_share,
+                 "share of a step's maximum tokens that it gathers at most (batch_wait_max_tokens_ratio)", share,
+                 "SHARE");
+    option("--dp-balance-iters", a.balance_steps,
+           "steps for which TensorRT-LLM's groups wait until each has a prompt (attention_dp_config)", steps);
+    option("--captured-tokens", a.captured_tokens,
+           "tokens of the largest step with prompts in piecewise CUDA graphs (default: the engine's)", steps);
+    with_default("--dp", a.data_parallel,
+                 "data parallelism: groups of --tp cards with separate requests and shared experts", parts);
+    with_default("--ep", a.expert_parallel,
+                 "expert parallelism: parts into which the experts are split over all these cards", parts);
+    with_default("--pp", a.stages, "pipeline stages, each with --tp times --dp cards", parts);
+    with_default("--replicas", a.replicas, "identical servers that share the load", parts);
+    add_option(verb, "--prefill", "LAYOUT", a.prefill,
+               "prefill servers, which send keys and values to the others: servers=2,tp=4,dp=1,ep=1");
+    option("--transfer-bandwidth", a.transfer_bytes_per_s,
+           "bandwidth from each of their cards in bytes per second (default: the link's up to 8 cards, else 50e9)",
+           within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"), "B");
+    option("--draft-tokens", a.draft_tokens, "draft tokens verified per step and sequence (speculative decoding)",
+           within(0, 32, "a number from 0 to 32"));
+    with_default("--acceptance", a.acceptance, "probability that a draft token is accepted if the previous ones are",
+                 share, "SHARE");
+    add_option(verb, "--draft", "DRAFT", a.draft,
+               "draft model: head (MTP, EAGLE: one more layer; the default), ngram (no cost) or a model");
+    option("--shared-prefix", a.shared_prefix, "share of each prompt that is already cached", share, "SHARE");
+    with_default("--max-batch", a.max_batch, "maximum batch of models that do not generate tokens", some);
+    option("--max-delay", a.max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms",
+           within(0, 1e6, "a time from 0 to 1e6 s"), "TIME")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}}));
     add_html_option(verb, arguments->output, "with percentiles, latency against rate and the queue over time");
     add_data_options(verb, arguments->output);
     verb.callback([arguments, &action] {

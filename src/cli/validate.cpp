@@ -44,9 +44,8 @@ int run_validate(const ValidateArguments& arguments) {
 
 /// Adds the run options needed for traces only; --anchor, --models and profiles are options of the verb.
 void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
-    CLI::Option* trace = verb.add_option("--kineto", arguments.trace,
-                                         "Chrome trace of torch.profiler, compared with the model operator by operator")
-                             ->type_name("TRACE.json");
+    CLI::Option* trace = add_option(verb, "--kineto", "TRACE.json", arguments.trace,
+                                    "Chrome trace of torch.profiler, compared with the model operator by operator");
     CLI::App& group = *verb.add_option_group("With --kineto");
     add_import_options(group, arguments.model);
     add_run_options(group, arguments.run);
@@ -54,10 +53,8 @@ void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
         group.remove_option(group.get_option(taken));
     group.get_option("--device")->required(false);
     add_batch_option(group, arguments.batch, "");
-    group
-        .add_option("--calibrated", arguments.calibrated,
-                    "write the framework profile with the host costs of the trace")
-        ->type_name("FILE");
+    add_option(group, "--calibrated", "FILE", arguments.calibrated,
+               "write the framework profile with the host costs of the trace");
     for (CLI::Option* option : group.get_options()) option->needs(trace);
 }
 
@@ -69,27 +66,21 @@ void setup_validate(CLI::App& app, Action& action) {
     ValidateArguments& arguments = run_with(verb, action, run_validate);
     verb.add_option("ROWS", arguments.validation.rows, "measured models or operators (CSV); with --kineto the model")
         ->required();
-    verb.add_option("--anchor", arguments.validation.anchor, "measured rows that calibrate the hosts (CSV)")
-        ->type_name("ROWS.csv");
-    verb.add_option("--profile,--device-profile", arguments.validation.device_profile,
-                    "fitted device parameters instead of the built-in ones")
-        ->type_name("FILE");
-    verb.add_option("--framework-profile", arguments.validation.framework_profile,
-                    "host costs of a framework instead of the built-in ones: rows of models, traces")
-        ->type_name("FILE");
-    verb.add_option("--host-profile", arguments.validation.host_profile,
-                    "operator rows: host costs of calls (from `ftax fit --host-output`) instead of "
-                    "the built-in ones")
-        ->type_name("FILE");
-    verb.add_option("--models", arguments.validation.models, "folder with model files")->type_name("DIR");
-    verb.add_option("--by", arguments.validation.by,
-                    "columns to group by; default gpu,framework,precision or gpu,op,precision")
-        ->type_name("COLUMNS");
-    verb.add_option("--max-mape", arguments.max_mape_percent, "exit with 1 if the MAPE is larger")
-        ->type_name("PERCENT")
-        ->check(CLI::PositiveNumber);
-    verb.add_option("--predictions", arguments.output.predictions, "write every row with its prediction")
-        ->type_name("OUT.csv");
+    add_option(verb, "--anchor", "ROWS.csv", arguments.validation.anchor,
+               "measured rows that calibrate the hosts (CSV)");
+    add_option(verb, "--profile,--device-profile", "FILE", arguments.validation.device_profile,
+               "fitted device parameters instead of the built-in ones");
+    add_option(verb, "--framework-profile", "FILE", arguments.validation.framework_profile,
+               "host costs of a framework instead of the built-in ones: rows of models, traces");
+    add_option(verb, "--host-profile", "FILE", arguments.validation.host_profile,
+               "operator rows: host costs of calls (from `ftax fit --host-output`) instead of "
+               "the built-in ones");
+    add_option(verb, "--models", "DIR", arguments.validation.models, "folder with model files");
+    add_option(verb, "--by", "COLUMNS", arguments.validation.by,
+               "columns to group by; default gpu,framework,precision or gpu,op,precision");
+    add_option(verb, "--max-mape", "PERCENT", arguments.max_mape_percent, "exit with 1 if the MAPE is larger")
+        ->check(within(1e-9, 1e9, "an error above 0"));
+    add_option(verb, "--predictions", "OUT.csv", arguments.output.predictions, "write every row with its prediction");
     CLI::Option* html =
         add_html_option(verb, arguments.output, "with predicted against measured, errors by GPU, framework, batch");
     add_json_option(verb, arguments.output);

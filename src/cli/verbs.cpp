@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "ftax/error.hpp"
+#include "src/io/number.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -105,11 +106,25 @@ const VerbSetup* find_verb(std::string_view name) {
 }  // namespace
 
 int gate(std::optional<double> mape_percent, double max_mape_percent) {
-    if (max_mape_percent <= 0 || (mape_percent && *mape_percent <= max_mape_percent)) return 0;
-    fmt::print(stderr, "ftax: {}, --max-mape is {:g} %\n",
-               mape_percent ? fmt::format("the MAPE is {:.1f} %", *mape_percent) : "no row could be predicted",
-               max_mape_percent);
+    if (!mape_percent) {
+        fmt::print(stderr, "ftax: no row could be predicted\n");
+        return static_cast<int>(ErrorCode::profile);
+    }
+    if (max_mape_percent <= 0 || *mape_percent <= max_mape_percent) return 0;
+    fmt::print(stderr, "ftax: the MAPE is {:.1f} %, --max-mape is {:g} %\n", *mape_percent, max_mape_percent);
     return 1;
+}
+
+CLI::Validator within(double least, double most, const std::string& what) {
+    const auto check = [=](const std::string& text) {
+        const auto number = parse_number(text);
+        return number && least <= *number && *number <= most ? "" : fmt::format("{} is not {}", text, what);
+    };
+    return {check, "", ""};
+}
+
+CLI::Validator is_share(double least) {
+    return within(least, 1, fmt::format("a share from {:g} to 1", least));
 }
 
 bool stands_alone(std::string_view word) {

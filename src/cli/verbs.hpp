@@ -17,8 +17,8 @@ namespace ftax::cli {
 /// Action of the program after parsing its arguments; returns the exit code.
 using Action = std::function<int()>;
 
-/// Returns the exit code of --max-mape: 1, with a message, if the error exceeds it or is nullopt (no row could be
-/// predicted). 0 disables the gate.
+/// Returns the exit code of --max-mape: 1, with a message, if the error exceeds it; 0 disables the gate. Without an
+/// error (no row could be predicted): that of unusable rows.
 [[nodiscard]] int gate(std::optional<double> mape_percent, double max_mape_percent);
 inline constexpr int interrupted = 1;  ///< exit code
 
@@ -50,6 +50,16 @@ CLI::App& add_part(CLI::App& verb, Action& action, const std::shared_ptr<Argumen
     });
     return part;
 }
+
+/// Adds an option whose value has a name in the help.
+template <class T>
+CLI::Option* add_option(CLI::App& verb, const char* name, const char* value_name, T& value, const std::string& text) {
+    return verb.add_option(name, value, text)->type_name(value_name);
+}
+/// Returns a check of an option: "X is not WHAT" unless it is a number of the range.
+[[nodiscard]] CLI::Validator within(double least, double most, const std::string& what);
+/// Returns the check of a share from 0 to 1.
+[[nodiscard]] CLI::Validator is_share(double least = 0);
 
 /// Returns true for verbs that do not describe others (as `manual` does).
 [[nodiscard]] bool stands_alone(std::string_view word);

@@ -118,6 +118,13 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
          [](const G& g) { return Value(g.decode.bound, g.decode.bound == Bound::host ? Tone::warning : Tone::plain); }},
         {"decode_host_s", "host", Unit::milliseconds, &G::decode_host_s},
         {"decode_device_s", "device", Unit::milliseconds, &G::decode_device_s},
+        {"memory", "", Unit::text,
+         [](const G& g) {
+             Json json = memory_json(g.memory);
+             json["fits"] = g.fits;
+             return json;
+         }},
+        {"fits", "fits", Unit::text, [](const G& g) { return Value(g.fits, g.fits ? Tone::plain : Tone::warning); }},
         {"at_once", "at once", Unit::plain, &G::at_once},
         {"waves", "waves", Unit::plain, &G::waves},
         {"warnings", "", Unit::text, &G::warnings},
@@ -141,8 +148,8 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
          [](const Row& row) { return row.runs() ? Value(crossover_json(row.crossover)) : Value(); }},
         {"largest_batch", "largest batch", Unit::plain, [](const Row& row) { return value_if(row.largest_batch); }}}
         .including(choice_columns(report.ranking), [](const Row& row) { return &row; })
-        .including(own, [](const Row& row) { return row.runs() ? &row.generation : nullptr; })
-        .including(memory_columns(), [](const Row& row) { return row.runs() ? &row.generation.memory : nullptr; });
+        .including(memory_columns(), [](const Row& row) { return row.runs() ? &row.generation.memory : nullptr; })
+        .including(own, [](const Row& row) { return row.runs() ? &row.generation : nullptr; });
 }
 
 std::string to_table(const GenerationReport& report, Style style) {
@@ -169,7 +176,7 @@ std::string to_table(const GenerationReport& report, Style style) {
                         g.prefill_passes, g.prefill_passes == 1 ? "" : "es", duration(g.prefill.host_s),
                         duration(g.prefill.device_s), name_of(g.prefill.bound));
     text += print_decode_crossover(row.crossover, g.request);
-    return text + describe(g.memory) + "\n";
+    return text + describe(g.memory) + (g.fits || !g.memory.fits() ? "\n" : ", more than the engine uses\n");
 }
 
 std::string to_json(const GenerationReport& report) {

@@ -11,6 +11,7 @@
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
+#include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/measured.hpp"
@@ -22,11 +23,12 @@ bool is_file(const std::string& prices) {
     return prices.ends_with(".csv");
 }
 
-double parse_price(std::string_view text, std::string_view where) {
+double parse_price(std::string_view text, std::string_view where, ErrorCode code = ErrorCode::usage) {
+    constexpr double least = 1e-6, most = 1e6;
     const auto price = parse_number(text);
-    if (price && *price > 0 && std::isfinite(*price)) return *price;
-    throw_error(ErrorCode::usage, "{} {} is not a positive number of dollars per hour", where,
-                escape_terminal(excerpt(std::string(text))));
+    if (price && *price >= least && *price <= most) return *price;
+    throw_error(code, "{} {} is not a number of dollars per hour from {:g} to {:g}", where,
+                escape_terminal(excerpt(std::string(text))), least, most);
 }
 
 struct PricedDevice {
@@ -41,14 +43,20 @@ std::vector<PricedDevice> read_prices(const std::string& path) {
     std::vector<PricedDevice> list;
     for (std::size_t row = 0; row < table.rows(); ++row) {
         const std::string where = fmt::format("{}:{}:", path, table.line(row));
-        list.push_back({device_spec(std::string(table.cell(row, "device"))).slug,
-                        parse_price(table.cell(row, "dollars_per_hour"), where)});
+        const double dollars = parse_price(table.cell(row, "dollars_per_hour"), where, ErrorCode::profile);
+        try {
+            list.push_back({device_spec(table.cell(row, "device")).slug, dollars});
+        } catch (const Error& error) {
+            throw_error(ErrorCode::profile, "{} {}", where, error.what());
+        }
     }
+    if (list.empty()) throw_error(ErrorCode::profile, "{}: there are no prices", path);
     return list;
 }
 
 /// Reports misspelt names before any model is read; they are errors, not combinations that cannot run.
 std::string checked_device(const std::string& name) {
+    print_warnings(warnings_of_name(name));
     return name.ends_with(".json") ? name : device_spec(name).slug;
 }
 
@@ -128,7 +136,6 @@ report::Ranking ranking_of(const ChoiceArguments& arguments, std::optional<repor
             throw_error(ErrorCode::usage, "--sort {}: there are {}", escape_terminal(arguments.sort),
                         fmt::join(report::criterion_names(), ", "));
     }
-    if (arguments.top < 0) throw_error(ErrorCode::usage, "--top {}: not a number of rows", arguments.top);
     return ranking;
 }
 

@@ -42,9 +42,10 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
 ModelArguments with_cache_of(ModelArguments model, const RunArguments& run) {
     if (!model.cache_type.empty() || !quantizes_cache(run)) return model;
     model.cache_type = "fp8";
-    print_warnings({fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
-                                "(--kv-precision bf16: those of others)",
-                                run.precision, run.framework)});
+    print_warnings(
+        {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
+                     "(--kv-precision bf16: those of others)",
+                     run.precision, run.framework)});
     return model;
 }
 
@@ -118,12 +119,16 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     Scenario scenario = resolve(graph, model, run);
     const std::vector<std::string>& doubts = scenario.framework.warnings;
     if (cards > 1) require_shards(scenario.framework, scenario.device.device, cards);
+    if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
+        throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} sets no memory aside",
+                    scenario.framework.framework);
     if (!anchors.empty()) {
         const std::size_t known = doubts.size();
         anchor_on(scenario, anchors, model.model, run);
         print_warnings({doubts.begin() + static_cast<std::ptrdiff_t>(known), doubts.end()});
     }
-    return generators.emplace_back(graph, std::move(scenario.device), std::move(scenario.framework), scenario.options);
+    return generators.emplace_back(graph, std::move(scenario.device), std::move(scenario.framework), scenario.options,
+                                   run.memory_share);
 }
 
 namespace {
@@ -155,7 +160,7 @@ std::vector<report::GenerationRow> rows_of(Generator& generator, const Generatio
             row.exchange_share = exchange_share(generator.decoder(), generator.decoder().explain(step));
         }
         row.batch = batch;
-        row.fits = g.memory.fits();
+        row.fits = g.fits;
         row.memory_bytes = g.memory.total_bytes();
         row.latency_s = g.total_s;
         row.first_token_s = g.ttft_s;

@@ -37,8 +37,8 @@ struct ModelArguments {
 struct RunArguments {
     std::string device;
     std::string framework = "pytorch-eager";  ///< "vllm@0.11" names a version
-    bool framework_given = false;  ///< false: assumed; warns for ONNX files
-    std::string precision;         ///< empty: precision of the model's weights, see precision_of()
+    bool framework_given = false;             ///< false: assumed; warns for ONNX files
+    std::string precision;                    ///< empty: precision of the model's weights, see precision_of()
     std::string host;
     std::string anchor;                ///< file of measured rows
     std::optional<Measurement> known;  ///< an additional measured row
@@ -46,6 +46,7 @@ struct RunArguments {
     std::string device_profile;
     std::string framework_profile;
     std::optional<FrameworkProfile> costs;  ///< host costs of its framework, instead of a file
+    double memory_share = 0;                ///< of the device's memory that a serving engine uses; 0: its default
     PredictOptions options;
 };
 
@@ -137,11 +138,11 @@ void limit_notices(Notices notices);
 /// Returns the stream for progress: standard error, or a null stream unless all notices are enabled.
 [[nodiscard]] std::FILE* notices();
 
-/// Prints each warning once to standard error, escaped.
+/// Prints each warning once to standard error, escaped, before the next output or progress.
 void print_warnings(const std::vector<std::string>& warnings);
-/// The same for warnings about the provenance of a profile, which --quiet suppresses.
 /// Prints those that wait for others that differ in numbers alone.
 void flush_warnings();
+/// The same for warnings about the provenance of a profile, which --quiet suppresses.
 void print_provenance(const std::vector<std::string>& warnings);
 void release(const HeldWarnings& held);
 

@@ -36,35 +36,11 @@ void require(bool holds, const std::string& message) {
 
 constexpr std::int64_t most_parts = 1024;  ///< of cards and servers; no more than 64 cards share layers
 
+/// What the options do not check alone.
 void check(const ServingArguments& a) {
     require((a.rate != 0) != (a.concurrency != 0 || !a.requests.empty()),
             "give --rate, or --concurrency, --requests or both");
-    require(a.rate >= 0 && std::isfinite(a.rate),
-            fmt::format("--rate {} is not a positive number of requests per second", a.rate));
-    require(a.concurrency >= 0, fmt::format("--concurrency {} is not a positive number", a.concurrency));
-    require(a.count >= 1 && a.count <= 10'000'000, fmt::format("--count {} is not from 1 to 10,000,000", a.count));
-    for (const std::int64_t count : {a.data_parallel, a.expert_parallel, a.stages, a.replicas})
-        require(count >= 1 && count <= most_parts,
-                fmt::format("--dp, --ep, --pp and --replicas are numbers from 1 to {}", most_parts));
-    constexpr std::int64_t most_drafts = 32;
-    require(a.draft_tokens >= 0 && a.draft_tokens <= most_drafts,
-            fmt::format("--draft-tokens {} is not from 0 to {}", a.draft_tokens, most_drafts));
     require(a.draft.empty() || a.draft_tokens > 0, "--draft needs a number of --draft-tokens");
-    require(a.poll_steps >= 1, fmt::format("--scheduler-recv-interval {} is not from 1 on", a.poll_steps));
-    require(a.gather_steps >= 0 && a.balance_steps >= 0,
-            "--batch-wait-iters and --dp-balance-iters are numbers of steps from 0 on");
-    for (const auto& [name, share] : {std::pair("acceptance", a.acceptance),
-                                      {"batch-wait-ratio", a.gather_share},
-                                      {"gpu-memory-utilization", a.memory_share},
-                                      {"shared-prefix", a.shared_prefix}})
-        require(share >= 0 && share <= 1, fmt::format("--{} {} is not a share", name, share));
-    require(std::isfinite(a.transfer_bytes_per_s) && a.transfer_bytes_per_s >= 0,
-            fmt::format("--transfer-bandwidth {} is not a number of bytes per second", a.transfer_bytes_per_s));
-    require(std::isfinite(a.spread), fmt::format("--spread {} is not a number from 0 on", a.spread));
-    require(a.kept_share > 0 && a.kept_share <= 1, fmt::format("--slo-share {} is not a share", a.kept_share));
-    require(a.max_sequences >= 0 && a.max_tokens >= 0 && a.max_batch >= 1,
-            "--max-num-seqs, --max-num-batched-tokens and --max-batch are numbers from 1 on");
-    require(std::isfinite(a.max_delay_s) && a.max_delay_s >= 0, "--max-delay is not a time from 0 on");
     require(!a.find_rate || (!a.choice.level.empty() && a.concurrency == 0),
             "--find-rate looks for the largest rate that keeps a level: give --slo, and --rate or --requests");
 }
@@ -99,14 +75,8 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
             std::move(name)};
 }
 
-/// Scheduler defaults of a framework's engine. Source: vLLM, EngineArgs.get_batch_defaults: cards of
-/// 70 GiB and more take 8,192 tokens a step and 1,024 sequences, others 2,048 and 256; TensorRT-LLM, max_num_tokens
-/// 8,192 and max_batch_size 2,048; SGLang, chunked_prefill_size 2,048 to 8,192 by memory.
 SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
                                    const LibraryBehaviour& libraries, const ServingTraits& traits) {
-    constexpr double large_card_bytes = 70.0 * (1 << 30);
-    const bool large =
-        generator.device().memory_bytes >= large_card_bytes && !generator.device().slug.starts_with("a100");
     SchedulerOptions options;
     options.concurrency = arguments.concurrency;
     options.frontend_s = traits.frontend_s;
@@ -120,29 +90,13 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
     options.gather_steps = arguments.gather_steps;
     options.gather_share = arguments.gather_share;
     options.balance_steps = arguments.balance_steps;
-    options.max_sequences = arguments.max_sequences > 0        ? arguments.max_sequences
-                            : options.schedules_ahead && large ? 1024
-                                                               : 256;
-    options.max_tokens = arguments.max_tokens > 0           ? arguments.max_tokens
-                         : large || !options.chunks_prompts ? 8192
-                                                            : 2048;
+    const EngineLimits limits = generator.engine_limits();
+    options.max_sequences = arguments.max_sequences > 0 ? arguments.max_sequences : limits.sequences;
+    options.max_tokens = arguments.max_tokens > 0 ? arguments.max_tokens : limits.tokens;
     require(options.max_tokens >= options.max_sequences || !options.mixes_phases || arguments.max_tokens == 0,
             fmt::format("--max-num-batched-tokens {} is less than a token for each of {} sequences", options.max_tokens,
                         options.max_sequences));
     return options;
-}
-
-double vocabulary_of(const Graph& graph) {
-    const Tensor& logits = graph.tensors[graph.outputs[0]];
-    return static_cast<double>(graph.expressions.constant_value(logits.shape.back()).value_or(0));
-}
-
-/// What sampling a token for each of `sequences` takes: logits in f32, these sorted with their indices, probabilities
-/// and the result. An engine that measures its memory sets it aside. Source: vLLM, gpu_model_runner.py
-/// (_dummy_sampler_run) and topk_topp_sampler.py.
-double sampling_bytes(const Graph& graph, std::int64_t sequences) {
-    constexpr double bytes = 4 + (4 + 8) + 4 + 4;  // of a logit
-    return bytes * vocabulary_of(graph) * static_cast<double>(sequences);
 }
 
 /// What the sampler's kernels take for each token of a version that sorts the logits for top-k and top-p. Source:
@@ -241,12 +195,11 @@ Generator* draft_model(const ServingArguments& arguments, RunArguments& run, con
     return &drafting;
 }
 
-CacheRoom cache_room(const ServingArguments& arguments, const SchedulerOptions& options, const Layout& layout,
-                     const Graph& graph, Generator& generator, Generator* draft, std::int64_t length,
-                     bool shares_free_memory, MemoryUse& memory) {
-    memory = generator.serving_memory(options.max_tokens, length);
+CacheRoom cache_room(const SchedulerOptions& options, const Layout& layout, Generator& generator, Generator* draft,
+                     std::int64_t length, MemoryUse& memory) {
+    memory = generator.serving_memory({options.max_sequences, options.max_tokens}, length);
     if (draft != nullptr) {
-        const MemoryUse more = draft->serving_memory(1, length);
+        const MemoryUse more = draft->serving_memory({1, 1}, length);
         memory.weights_bytes += more.weights_bytes;
         memory.cache_bytes += more.cache_bytes;
     }
@@ -254,19 +207,9 @@ CacheRoom cache_room(const ServingArguments& arguments, const SchedulerOptions& 
     const double token_bytes = memory.cache_bytes / static_cast<double>(length) / stages;
     memory.cache_bytes = 0;
     memory.weights_bytes /= stages;
-    if (options.caches_prefixes) memory.activations_bytes += sampling_bytes(graph, options.max_sequences);
-    // CUDA graphs are captured after the cache has got its share: of the context only the process's own counts.
-    // Source: vLLM, gpu_worker.py (determine_available_memory).
-    const double graphs = std::max(0.0, memory.context_bytes - FrameworkModel{}.context_bytes);
-    const double capacity = generator.device().memory_bytes, used = memory.total_bytes() - graphs;
-    const double usable = arguments.memory_share > 0 ? arguments.memory_share * capacity : generator.usable_bytes();
-    // Source: TensorRT-LLM, KvCacheConfig: free_gpu_memory_fraction is a share of what is free once the model is
-    // loaded.
-    const double room = shares_free_memory ? usable / capacity * (capacity - used) : usable - used;
-    require(room > 0,
-            fmt::format("does not fit: {:.1f} GB without keys and values, of {:.1f} GB of memory that the engine uses",
-                        memory.total_bytes() * 1e-9, usable * 1e-9));
-    const auto tokens = static_cast<std::int64_t>(room / token_bytes);
+    require(generator.fits(memory), generator.does_not_fit(memory));
+    const double room_bytes = generator.limit_bytes(memory) - memory.total_bytes();
+    const auto tokens = static_cast<std::int64_t>(room_bytes / token_bytes);
     memory.cache_bytes = token_bytes * static_cast<double>(tokens);
     return {tokens, token_bytes};
 }
@@ -285,6 +228,13 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     const FrameworkModel& framework = model_of(generator.predictor().framework());
     require(framework.traits.serves_sequences,
             fmt::format("{} has no scheduler of requests: vllm, sglang and tensorrt-llm have", run.framework));
+    for (const auto& [option, is_given, engine] :
+         {std::tuple("--scheduler-recv-interval", arguments.poll_steps > 1, "sglang"),
+          {"--batch-wait-iters", arguments.gather_steps > 0, "tensorrt-llm"},
+          {"--batch-wait-ratio", arguments.gather_share < 1, "tensorrt-llm"},
+          {"--dp-balance-iters", arguments.balance_steps > 0, "tensorrt-llm"}})
+        require(!is_given || generator.predictor().framework().framework == engine,
+                fmt::format("{} is an option of {}; {} has none like it", option, engine, run.framework));
     check_context(graph, requests);
     const std::int64_t layers = layers_of(graph);
     require(layout.stages <= layers, fmt::format("--pp {} is more than {} layers", layout.stages, layers));
@@ -300,8 +250,7 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
-    room = cache_room(arguments, options, layout, graph, generator, draft, mean,
-                      framework.traits.host_kind == HostKind::engine, row.memory);
+    room = cache_room(options, layout, generator, draft, mean, row.memory);
     options.cache_tokens = room.tokens;
     row.cache_tokens = room.tokens * layout.data;
     constexpr std::int64_t typical_sequences = 32;
@@ -451,7 +400,6 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     constexpr double nic_bytes_per_s = 50e9, send_s = 1e-3;
     constexpr std::int64_t cards_of_machine = 8;
     const double bytes_per_s =
-    const auto count = static_cast<double>(requests.size());
         arguments.transfer_bytes_per_s > 0 ? arguments.transfer_bytes_per_s
         : cards <= cards_of_machine
             ? models.generators.front().device().peer_bandwidth_bytes_per_s.value_or(nic_bytes_per_s)
@@ -503,6 +451,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     row.keeps_level = row.kept_share >= report.level.share;
     const double idle_w = row.cards * row.idle_w * (1 - s.utilisation);
     row.energy_per_item_j = (s.energy_j / s.duration_s + idle_w) / *row.items_per_s;
+    const auto count = static_cast<double>(requests.size());
     const double last_s = requests.back().arrival_s;
     const bool open = arguments.concurrency == 0 && last_s > 0;
     const double own_rate = arguments.rate > 0 ? arguments.rate : open ? count / last_s : 0;
@@ -551,7 +500,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
 std::vector<ServingRequest> read_requests(const std::string& path) {
     const CsvTable table = read_csv(path);
     table.require({"arrival_s", "prompt", "output"});
-    require(table.rows() > 0, fmt::format("{}: there are no requests", path));
+    if (table.rows() == 0) throw_error(ErrorCode::profile, "{}: there are no requests", path);
     std::vector<ServingRequest> requests;
     for (std::size_t row = 0; row < table.rows(); ++row) {
         const auto fail = [&](std::string_view column, std::string_view what) {

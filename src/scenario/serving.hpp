@@ -37,7 +37,6 @@ struct ServingArguments {
     std::int64_t gather_steps = 0, balance_steps = 0;
     double gather_share = 1;
     std::int64_t captured_tokens = -1;  ///< of a step with prompts, in graphs between attention; -1: the engine's
-    double memory_share = 0;            ///< of the card's memory that the engine uses; 0: its own
     bool find_rate = false;
     bool rates = false;                              ///< latency is also wanted at other rates
     std::int64_t max_sequences = 0, max_tokens = 0;  ///< 0: the engine's own
@@ -46,7 +45,7 @@ struct ServingArguments {
     double max_delay_s = 0;
 };
 
-/// Reads requests. Throws Error{profile} naming file, line and column, Error{usage} for a file without rows.
+/// Reads requests. Throws Error{profile} naming file, line and column.
 [[nodiscard]] std::vector<ServingRequest> read_requests(const std::string& path);
 
 /// Serves the requests with each combination, sorted by cost with those that keep the level first. A combination that

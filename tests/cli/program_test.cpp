@@ -129,7 +129,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"measure", "dispatch", "--device", "cpu", "--framework", "my-engine"}, 2, "my-engine not in {libtorch,"},
         {{"profiles", "show", "tensort"}, 2, "no device or framework named 'tensort' (near: tensorrt"},
         {{"profiles", "diff"}, 2, "unknown command 'diff'"},
-        {{"serve", "bert", "--device", "t4", "--rate", "1,2"}, 2, "ftax: --rate = 1,2 is not a number"},
+        {{"serve", "bert", "--device", "t4", "--rate", "1,2"}, 2, "--rate: 1,2 is not a positive number of requests per second"},
         {{"compare", "resnet18", "--device", "t4", "--slo", "latency=20"}, 2, "a time with its unit"},
         {{"compare", "resnet18", "--device", "t4", "--slo", "20"}, 2, "a time with its unit"},
         {{"compare", "resnet18", "--device", "t4", "--slo", "speed=20ms"}, 2, "give ttft, tpot or latency"},

@@ -89,6 +89,83 @@ TEST_CASE("ftax serve says the rate that holds, and finds the largest that keeps
     CHECK(hopeless["warnings"].dump().find("no combination") != std::string::npos);
 }
 
+TEST_CASE("a server that keeps up is recommended and costs the same whichever arrivals are drawn") {
+    const auto rows_of = [](const std::vector<std::string>& more) {
+        std::vector<std::string> words{
+            "serve", "llama-3-70b", "--device", "h100-sxm5-80gb", "--framework", "vllm", "--tp",   "2,4,8", "--rate",
+            "5",     "--prompt",    "1000",     "--new-tokens",   "300",         "-q",   "--json", "-"};
+        words.insert(words.end(), more.begin(), more.end());
+        const ProgramRun run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output);
+    };
+    const auto plain = rows_of({});
+    bool saturated = false;
+    for (const auto& row : plain["rows"]) {
+        CHECK(row["saturated"].get<bool>() >= saturated);
+        saturated = row["saturated"];
+    }
+    CHECK(plain["rows"][0]["saturated"] == false);
+    CHECK(saturated);
+    CHECK(plain["verdict"].get<std::string>().find("each of") == std::string::npos);
+    std::map<int, double> dollars;
+    for (const char* seed : {"1", "2"}) {
+        for (const auto& row : rows_of({"--price", "3", "--seed", seed, "--spread", "0.3"})["rows"]) {
+            if (row["saturated"] == true) continue;
+            const int cards = row["cards"];
+            // 3 dollars an hour for 5 * 300 tokens a second.
+            CHECK(row["dollars_per_million"].get<double>() == approx(cards * 3 / 3600.0 / (5 * 300) * 1e6));
+        }
+    }
+    const ProgramRun table = run_ftax({"serve", "llama-3-8b", "--device", "h100-sxm5-80gb", "--framework", "vllm",
+                                       "--rate", "2", "--count", "50", "--prompt", "100", "--new-tokens", "20"});
+    CHECK(table.output.find("order: fewest cards, then p99 latency; servers that do not keep up") != std::string::npos);
+    CHECK(run_ftax({"serve", "--help"}).output.find("else fewest cards") != std::string::npos);
+}
+
+TEST_CASE("generate and serve agree on whether a model fits") {
+    const auto fits = [](const char* framework, const std::vector<std::string>& more) {
+        std::vector<std::string> generate{"generate",     "llama-3-70b", "--device", "h100-sxm5-80gb", "--framework",
+                                          framework,      "--precision", "fp8",      "--prompt",       "512",
+                                          "--new-tokens", "64",          "-q",       "--json",         "-"};
+        std::vector<std::string> serve{"serve",
+                                       "llama-3-70b",
+                                       "--device",
+                                       "h100-sxm5-80gb",
+                                       "--framework",
+                                       framework,
+                                       "--precision",
+                                       "fp8",
+                                       "--prompt",
+                                       "512",
+                                       "--new-tokens",
+                                       "64",
+                                       "--rate",
+                                       "0.1",
+                                       "--count",
+                                       "5",
+                                       "-q",
+                                       "--json",
+                                       "-"};
+        for (auto* words : {&generate, &serve}) words->insert(words->end(), more.begin(), more.end());
+        const ProgramRun generated = run_ftax(generate), served = run_ftax(serve);
+        REQUIRE_MESSAGE(generated.exit_code == 0, generated.errors);
+        const bool is_generated = nlohmann::json::parse(generated.output)["predictions"][0]["fits"];
+        CHECK_MESSAGE(is_generated == (served.exit_code == 0), generated.output, served.errors);
+        return is_generated;
+    };
+    for (const char* framework : {"vllm", "sglang", "tensorrt-llm"}) {
+        // 72.7 GB of weights; TensorRT-LLM's share is of what they leave free.
+        CHECK(fits(framework, {"--gpu-memory-utilization", "0.85"}) == (std::string(framework) == "tensorrt-llm"));
+        CHECK(fits(framework, {"--tp", "2"}));
+        for (const char* share : {"0.88", "0.9", "0.92", "0.95", "0.99"})
+            static_cast<void>(fits(framework, {"--gpu-memory-utilization", share}));
+    }
+    CHECK(run_ftax({"generate", "llama-3-8b", "--device", "h100-sxm5-80gb", "--prompt", "8", "--new-tokens", "8",
+                    "--gpu-memory-utilization", "0.5"})
+              .errors.find("pytorch-eager sets no memory aside") != std::string::npos);
+}
+
 TEST_CASE("an engine that schedules ahead hides its host behind the device") {
     const auto tpot = [](const char* framework) {
         const ProgramRun run =
@@ -258,7 +335,7 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     const auto file = [&](const char* text) {
         return std::vector<std::string>{"--requests", folder.write("requests.csv", text)};
     };
-    refused(file("arrival_s,prompt,output\n"), "no requests", 2, {});
+    refused(file("arrival_s,prompt,output\n"), "no requests", 6, {});
     refused(file("arrival_s,prompt\n0,1\n"), "no column output", 6, {});
     refused(file("arrival_s,prompt,output\n1,10,10\n0,10,10\n"), ":3: arrival_s", 6, {});
     refused(file("arrival_s,prompt,output\nnan,10,10\n"), ":2: arrival_s", 6, {});

@@ -146,8 +146,12 @@ TEST_CASE("--max-mape is a gate") {
     CHECK(run_ftax({"validate", rows, "--max-mape", "-1"}).exit_code == 2);
     const std::string none = folder.write("none.csv", "gpu,model,batch,latency_ms\nT4,nosuchmodel,1,1\n");
     const ProgramRun empty = run_ftax({"validate", none, "--max-mape", "10"});
-    CHECK(empty.exit_code == 1);
-    CHECK(empty.errors.find("no row could be predicted, --max-mape is 10 %") != std::string::npos);
+    CHECK(empty.exit_code == 6);
+    CHECK(empty.errors.find("no row could be predicted") != std::string::npos);
+    const ProgramRun without_gate = run_ftax({"validate", none});
+    CHECK(without_gate.exit_code == 6);
+    CHECK(without_gate.output.starts_with("none of 1 rows could be predicted\n"));
+    CHECK(above.output.starts_with("MAPE 100.0 %, median 100.0 %, bias -100.0 % over 1 of 1 rows"));
 }
 
 TEST_CASE("--models finds files, --by groups by any column, --anchor moves the host") {
@@ -158,7 +162,7 @@ TEST_CASE("--models finds files, --by groups by any column, --anchor moves the h
     const std::string slow = format_number(1.8 * *parse_number(ms));
     const std::string rows =
         folder.write("rows.csv", "gpu,model,batch,seq,latency_ms,day\nT4,mine,2,8," + slow + ",monday\n");
-    CHECK(run_ftax({"validate", rows, "--max-mape", "100"}).exit_code == 1);  // no zoo model is called "mine"
+    CHECK(run_ftax({"validate", rows, "--max-mape", "100"}).exit_code == 6);  // no zoo model is called "mine"
     const auto mape = [&](std::vector<std::string> more) {
         std::vector<std::string> arguments{"validate", rows, "--models", folder.file(""), "--by", "day", "--json", "-"};
         arguments.insert(arguments.end(), more.begin(), more.end());
@@ -394,7 +398,7 @@ TEST_CASE("host costs that no row uses are reported in every form") {
     for (const auto& one : cases) {
         const ProgramRun run = run_ftax({"validate", folder.write("rows.csv", one.rows), one.option, profile, "--json",
                                          "-", "--html", folder.file("page.html")});
-        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        REQUIRE_MESSAGE(run.exit_code == (one.rows == tokens ? 6 : 0), run.errors);  // whose model is not known
         const std::string page = read_text(folder.file("page.html"));
         const auto warnings = nlohmann::json::parse(run.output)["warnings"];
         if (one.warning) {

@@ -10,6 +10,7 @@
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
@@ -444,12 +445,34 @@ TEST_CASE("an engine leaves a tenth of the memory, eager PyTorch nothing") {
         Generator generate = generator(graph, framework, "t4");
         GenerationRequest request{.batch = 1, .prompt = 1000, .new_tokens = 1000};
         request.batch = generate.largest_batch(request);
-        const double share = std::string(framework) == "pytorch-eager" ? 1 : 0.9;
-        const double usable = share * generate.device().memory_bytes;
-        CHECK(generate.memory(request).total_bytes() <= usable);
-        ++request.batch;
-        CHECK(generate.memory(request).total_bytes() > usable);
+        // CUDA graphs come after; TensorRT-LLM takes its share of what the model leaves.
+        const auto room_bytes = [&](const MemoryUse& use) {
+            const double capacity = generate.device().memory_bytes;
+            const double graphs = std::max(0.0, use.context_bytes - FrameworkModel{}.context_bytes);
+            const double used = use.total_bytes() - use.cache_bytes;
+            if (std::string(framework) == "pytorch-eager") return capacity - used;
+            return std::string(framework) == "vllm" ? 0.9 * capacity + graphs - used : 0.9 * (capacity - used + graphs);
+        };
+        for (const bool fits : {true, false}) {
+            const MemoryUse use = generate.memory(request);
+            CHECK(generate.fits(use) == fits);
+            CHECK((use.cache_bytes <= room_bytes(use)) == fits);
+            CHECK(generate.generate(request).fits == fits);
+            ++request.batch;
+        }
     }
+}
+
+TEST_CASE(
+    "an engine with less of the memory has room for fewer sequences, and for none of a model that it cannot hold") {
+    const Graph graph = model();
+    const auto most = [&](double share) {
+        Generator engine(graph, device_profile("t4"), framework_profile("vllm"), {.precision = Precision::fp16}, share);
+        return engine.largest_batch({.batch = 1, .prompt = 1000, .new_tokens = 200});
+    };
+    CHECK(most(0) == most(0.9));
+    CHECK(most(0.8) < most(0.9));
+    CHECK(most(0.01) == 0);
 }
 
 TEST_CASE("an engine that does not evict serves the rest in a turn of its own") {
