@@ -37,9 +37,10 @@ void translate(const std::exception_ptr& pointer, void*) {
 }  // namespace
 
 std::string in_python_terms(std::string text) {
-    static const std::array<std::pair<std::regex, const char*>, 4> terms{
+    static const std::array<std::pair<std::regex, const char*>, 5> terms{
         {{std::regex("`ftax (devices|frameworks|profiles)( list)?`"), "ftax.$1()"},
          {std::regex("`ftax (compare|generate)`"), "ftax.$1"},
+         {std::regex("--shapes [^ ]+ lets it vary"), "load_graph(…, vary_batch=True) lets it vary"},
          {std::regex("--dim "), ""},
          {std::regex("--batch N"), "batch=N"}}};
     for (const auto& [of_program, of_python] : terms) text = std::regex_replace(text, of_program, of_python);

@@ -1,5 +1,6 @@
 """What is handed over and what comes back: whole numbers, names, and results that travel."""
 
+import itertools
 import json
 import pickle
 import warnings
@@ -40,6 +41,26 @@ def test_messages_speak_of_arguments():
         ftax.Predictor("resnet18", "t4", chanels_last=True)
     with pytest.raises(ftax.UsageError, match="model must be a file"):
         ftax.predict(7, "t4")
+
+
+def test_numbers_beyond_64_bits_and_long_lists_are_refused():
+    for call in (lambda: ftax.predict("resnet18", "t4", batch=2**63), lambda: ftax.predict("resnet18", "t4", batch=-2**70),
+                 lambda: ftax.predict("bert", "t4", seq=10**5000), lambda: ftax.inspect("resnet18", batch=2**64),
+                 lambda: ftax.compare("resnet18", "t4", batch=2**63)):
+        with pytest.raises(ftax.UsageError, match="does not fit into 64 bits"):
+            call()
+    for call in (lambda: ftax.predict("resnet18", "t4", batch=range(1, 10_002)), lambda: ftax.predict("resnet18", "t4", batch=itertools.count(1)),
+                 lambda: ftax.compare("resnet18", "t4", batch=[1] * 10_001)):
+        with pytest.raises(ftax.LimitError, match="batch lists more than 10000 values"):
+            call()
+
+
+def test_a_fixed_batch_is_varied_as_python_does_it(tmp_path):
+    (tmp_path / "fixed.txt").write_text("graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\noutput %y\n")
+    with pytest.raises(ftax.UsageError, match=r"load_graph\(…, vary_batch=True\) lets it vary"):
+        ftax.compare(tmp_path / "fixed.txt", "t4", batch=[1, 8])
+    graph = ftax.load_graph(str(tmp_path / "fixed.txt"), vary_batch=True)
+    assert len(ftax.compare(graph, "t4", batch=[1, 8])) == 2
 
 
 def test_options_of_the_predictor_go_through_predict():

@@ -464,7 +464,7 @@ def explain(prediction: Prediction | Sweep) -> str:
              "compute": "arithmetic", "memory": "memory traffic", "floor": "the shortest time that kernels take"}[p.bound]
     sentences = [f"bound by {limit}",
                  f"the host dispatches for {p.host_s * 1e3:.3g} ms, {p.kernels} kernels run for {p.device_s * 1e3:.3g} ms; "
-                 f"the GPU waits for {100 * waits:.0f} % of {p.latency_s * 1e3:.3g} ms",
+                 f"the device waits for {100 * waits:.0f} % of {p.latency_s * 1e3:.3g} ms",
                  f"90 % interval {p.low_s * 1e3:.3g} to {p.high_s * 1e3:.3g} ms"
                  + (f", mostly for {p.widest_component}" if p.widest_component else ""),
                  f"{100 * p.coverage['time']:.0f} % of the time rests on rules of its operators",
