@@ -33,10 +33,8 @@ int run_inspect(const InspectArguments& arguments) {
         return 0;
     }
     if (arguments.stream) {
-        const auto stream = report::op_stream(graph, bindings);
-        write_result(arguments.output, {.table = [&] { return stream_table(stream, report::standard_output_style()); },
-                                        .json = [&] { return stream_json(stream); },
-                                        .csv = [&] { return stream_csv(stream); }});
+        const report::Grid stream = report::stream_columns().select(report::op_stream(graph, bindings));
+        write_result(arguments.output, forms_of(stream, "stream", ""));
         return 0;
     }
     if (!arguments.kernels) {
@@ -52,20 +50,17 @@ int run_inspect(const InspectArguments& arguments) {
     report::PredictionReport header = report_on(predictor, arguments.model);
     header.rows.push_back({batch, explanation.prediction, {}});
     print_warnings(explanation.prediction.warnings);
-    write_result(arguments.output, {.table =
-                                        [&] {
-                                            const report::Style style = report::standard_output_style();
-                                            return print_verdict(verdict_of(header), style) +
-                                                   print_header(header, style) +
-                                                   (arguments.all ? report::launches_table : report::launches_summary)(
-                                                       predictor.graph(), explanation, style);
-                                        },
-                                    .json =
-                                        [&] {
-                                            return report::launches_json(predictor.graph(), explanation,
-                                                                         verdict_of(header), warnings_besides({}));
-                                        },
-                                    .csv = [&] { return report::launches_csv(predictor.graph(), explanation); }});
+    const auto launches = arguments.all ? report::launches_table : report::launches_summary;
+    const report::Style style = report::standard_output_style();
+    const std::string verdict = verdict_of(header);
+    Forms forms;
+    forms.table = [&] {
+        return print_verdict(verdict, style) + print_header(header, style) +
+               launches(predictor.graph(), explanation, style);
+    };
+    forms.json = [&] { return report::launches_json(predictor.graph(), explanation, verdict, warnings_besides({})); };
+    forms.csv = [&] { return report::launches_csv(predictor.graph(), explanation); };
+    write_result(arguments.output, forms);
     return 0;
 }
 

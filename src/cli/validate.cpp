@@ -73,8 +73,7 @@ void setup_validate(CLI::App& app, Action& action) {
     add_option(verb, "--framework-profile", "FILE", arguments.validation.framework_profile,
                "host costs of a framework instead of the built-in ones: rows of models, traces");
     add_option(verb, "--host-profile", "FILE", arguments.validation.host_profile,
-               "operator rows: host costs of calls (from `ftax fit --host-output`) instead of "
-               "the built-in ones");
+               "operator rows: host costs of calls (from `ftax fit --host-output`) instead of the built-in ones");
     add_option(verb, "--models", "DIR", arguments.validation.models, "folder with model files");
     add_option(verb, "--by", "COLUMNS", arguments.validation.by,
                "columns to group by; default gpu,framework,precision or gpu,op,precision");

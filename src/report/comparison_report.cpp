@@ -103,10 +103,9 @@ std::string to_json(const ComparisonReport& report) {
              {"rows", comparison_columns(report)
                           .select(report.rows,
                                   "device device_profile framework framework_version host precision cards batch "
-                                  "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s "
-                                  "device_s bound host_share framework_overhead sm_active power_w energy_j items_per_s "
-                                  "dollars_per_million keeps_level ratio_to_best "
-                                  "coverage_time warnings memory fits")
+                                  "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s device_s "
+                                  "bound host_share framework_overhead sm_active power_w energy_j items_per_s "
+                                  "dollars_per_million keeps_level ratio_to_best coverage_time warnings memory fits")
                           .json()},
              {"warnings", report.warnings}});
 }
@@ -115,10 +114,8 @@ std::string to_csv(const ComparisonReport& report) {
     return comparison_columns(report)
         .select(report.rows,
                 "model device framework framework_version host precision cards batch latency_s low_s high_s host_s "
-                "device_s "
-                "bound host_share framework_overhead power_w energy_j items_per_s dollars_per_million keeps_level "
-                "ratio_to_best memory_bytes=total_bytes fits skipped "
-                "warnings=all_warnings")
+                "device_s bound host_share framework_overhead power_w energy_j items_per_s dollars_per_million "
+                "keeps_level ratio_to_best memory_bytes=total_bytes fits skipped warnings=all_warnings")
         .csv();
 }
 

@@ -183,12 +183,11 @@ std::string to_json(const GenerationReport& report) {
     Json json = run_json(report.run);
     json["predictions"] = generation_columns(report)
                               .select(report.rows,
-                                      "device framework precision batch prompt longest_prompt new_tokens cards skipped "
-                                      "keeps_level ttft_s tpot_s first_tpot_s "
-                                      "last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar "
-                                      "dollars_per_million power_w energy_j prefill "
-                                      "decode exchange_share "
-                                      "crossover memory fits at_once waves largest_batch warnings")
+                                      "device framework precision batch prompt longest_prompt new_tokens cards "
+                                      "skipped keeps_level ttft_s tpot_s first_tpot_s last_tpot_s total_s low_s "
+                                      "high_s tokens_per_s tokens_per_dollar dollars_per_million power_w energy_j "
+                                      "prefill decode exchange_share crossover memory fits at_once waves "
+                                      "largest_batch warnings")
                               .json();
     json["verdict"] = report.ranking.verdict;
     json["warnings"] = report.run.warnings;
@@ -200,9 +199,8 @@ std::string to_csv(const GenerationReport& report) {
         .select(report.rows,
                 "model device framework framework_version precision cards batch prompt new_tokens ttft_s tpot_s "
                 "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s dollars_per_million keeps_level power_w "
-                "energy_j prefill_bound "
-                "decode_bound decode_host_s "
-                "decode_device_s memory_bytes=total_bytes fits waves skipped warnings=all_warnings")
+                "energy_j prefill_bound decode_bound decode_host_s decode_device_s memory_bytes=total_bytes fits "
+                "waves skipped warnings=all_warnings")
         .csv();
 }
 

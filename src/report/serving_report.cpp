@@ -35,12 +35,11 @@ void add_percentiles(Columns<Row>& columns, const std::string& key, const std::s
 
 /// What JSON and CSV have of a row.
 constexpr std::string_view row_keys =
-    "device framework framework_version precision cards layout skipped keeps_level kept_share goodput_per_s "
-    "saturated largest_rate "
-    "dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation mean_sequences "
-    "mean_outstanding peak_cache_share steps evictions bound ttft_mean_s ttft_p50_s ttft_p90_s ttft_p99_s tpot_mean_s "
-    "tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s latency_p50_s "
-    "latency_p90_s latency_p99_s tpot_low_s tpot_high_s latency_low_s latency_high_s";
+    "device framework framework_version precision cards layout skipped keeps_level kept_share goodput_per_s saturated "
+    "largest_rate dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation "
+    "mean_sequences mean_outstanding peak_cache_share steps evictions bound ttft_mean_s ttft_p50_s ttft_p90_s "
+    "ttft_p99_s tpot_mean_s tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s "
+    "latency_p50_s latency_p90_s latency_p99_s tpot_low_s tpot_high_s latency_low_s latency_high_s";
 
 /// Limits that a service level may have: what of, key in JSON, value.
 constexpr std::tuple<std::string_view, const char*, double ServiceLevel::*> limits[] = {

@@ -5,7 +5,6 @@
 
 #include "ftax/work.hpp"
 #include "src/core/checked_math.hpp"
-#include "src/io/json_document.hpp"
 
 namespace ftax::report {
 
@@ -36,6 +35,8 @@ Dispatch dispatch_of(const Graph& graph, const Op& op) {
     return op.source == "aten::contiguous" && contiguous ? Dispatch::host : Dispatch::kernel;
 }
 
+}  // namespace
+
 const Columns<StreamRow>& stream_columns() {
     using Row = StreamRow;
     const auto toned = [](auto member) {
@@ -58,8 +59,6 @@ const Columns<StreamRow>& stream_columns() {
     return all;
 }
 
-}  // namespace
-
 std::string_view name_of(Dispatch dispatch) noexcept {
     static constexpr std::string_view names[] = {"kernel", "view", "host", "sync"};
     return names[static_cast<std::size_t>(dispatch)];
@@ -79,18 +78,6 @@ std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindin
                           .bytes = checked_add(work.read_bytes, work.write_bytes)});
     }
     return stream;
-}
-
-std::string stream_table(const std::vector<StreamRow>& stream, Style style) {
-    return stream_columns().select(stream).print(style);
-}
-
-std::string stream_json(const std::vector<StreamRow>& stream) {
-    return to_text(Json{{"schema_version", 1}, {"stream", stream_columns().select(stream).json()}});
-}
-
-std::string stream_csv(const std::vector<StreamRow>& stream) {
-    return stream_columns().select(stream).csv();
 }
 
 }  // namespace ftax::report

@@ -34,8 +34,6 @@ struct StreamRow {
 /// Throws what bind() and work_of() throw.
 [[nodiscard]] std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindings);
 
-[[nodiscard]] std::string stream_table(const std::vector<StreamRow>& stream, Style style);
-[[nodiscard]] std::string stream_json(const std::vector<StreamRow>& stream);
-[[nodiscard]] std::string stream_csv(const std::vector<StreamRow>& stream);
+[[nodiscard]] const Columns<StreamRow>& stream_columns();
 
 }  // namespace ftax::report

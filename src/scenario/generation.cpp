@@ -78,9 +78,8 @@ void require_shards(const FrameworkProfile& framework, const DeviceSpec& device,
     }
     if (!device.peer_bandwidth_bytes_per_s) {
         throw_error(ErrorCode::usage,
-                    "--tp {}: the datasheet of {} has no bandwidth between cards "
-                    "(peer_bandwidth_bytes_per_s)",
-                    cards, device.name);
+                    "--tp {}: the datasheet of {} has no bandwidth between cards (peer_bandwidth_bytes_per_s)", cards,
+                    device.name);
     }
 }
 

@@ -37,8 +37,7 @@ std::string explain_measured(const Graph& graph, const ModelArguments& model, co
     const bool inside = measured_s >= predicted.low_s && measured_s <= predicted.high_s;
     std::string text = fmt::format(
         "measured {} is {} times the predicted {}, {} the 90 % interval of {} to {}; as an anchor it makes {} {:.2f} "
-        "times as "
-        "long and the prediction {} ({} to {})",
+        "times as long and the prediction {} ({} to {})",
         duration(measured_s), report::significant(ratio), duration(predicted.latency_s), inside ? "inside" : "outside",
         duration(predicted.low_s), duration(predicted.high_s),
         known.bound == Bound::host ? "the host's dispatch" : "the kernels",

@@ -34,7 +34,7 @@ output %0
     CHECK(stream.back().flops == 24);
     CHECK(stream.back().bytes == 2 * 24 * 4);
     // Views and host operators move nothing, and the table says so.
-    std::istringstream lines(stream_table(stream, {}));
+    std::istringstream lines(stream_columns().select(stream).print({}));
     std::string line;
     std::getline(lines, line);
     for (std::size_t i = 0; i < stream.size(); ++i) {
