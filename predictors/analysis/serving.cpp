@@ -128,7 +128,7 @@ class Record {
                                           : cost.bound == Bound::compute ? ServingBound::compute
                                                                          : ServingBound::memory)] += taken_s;
         serving_.peak_cache_share = std::max(serving_.peak_cache_share, moment.cache_share);
-        spread(now_s, taken_s, moment);
+        spread(now_s, std::max(taken_s, 0.0), moment);  // a step table may extrapolate below 0
     }
     void wait(ServingBound bound, double taken_s) { bound_s_[static_cast<std::size_t>(bound)] += taken_s; }
     void gap(double seconds, std::int64_t tokens) {
