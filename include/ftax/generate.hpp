@@ -18,6 +18,9 @@ namespace ftax {
 /// Returns the number of logits of a decoder's token, on one card.
 [[nodiscard]] double vocabulary_of(const Graph& graph);
 
+/// Returns the share of a pass's device time spent in all-reduce.
+[[nodiscard]] double exchange_share(Predictor& predictor, const ShapeBindings& bindings);
+
 /// A batch of prompts and the number of tokens to generate for each.
 struct GenerationRequest {
     std::int64_t batch = 1;
