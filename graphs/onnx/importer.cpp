@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "graphs/onnx/module_paths.hpp"
 #include "graphs/onnx/node_order.hpp"
@@ -40,18 +41,20 @@ std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) 
     constexpr std::array<std::string_view, 10> layers{
         "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization", "InstanceNormalization",
         "LSTM", "GRU",           "RNN"};
-    std::unordered_set<std::string_view> others;
+    const auto is_layer = [&](const NodeRecord& node) { return std::ranges::count(layers, node.op_type) > 0; };
     for (const NodeRecord& node : graph.nodes) {
-        const bool layer = std::ranges::find(layers, node.op_type) != layers.end();
-        for (std::size_t i = 0; i < node.inputs.size(); ++i) (layer && i > 0 ? names : others).insert(node.inputs[i]);
+        for (std::size_t i = 1; i < node.inputs.size() && is_layer(node); ++i) names.insert(node.inputs[i]);
     }
-    for (const std::string_view name : others) names.erase(name);
+    for (const NodeRecord& node : graph.nodes) {
+        for (std::size_t i = 0; i < node.inputs.size() && !names.empty() && (i == 0 || !is_layer(node)); ++i)
+            names.erase(node.inputs[i]);
+    }
     return names;
 }
 
 }  // namespace
 
-Importer::Importer(const ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch)
+Importer::Importer(ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch)
     : model_(model), options_(options), keep_batch_(keep_batch), functions_(model, options.max_nodes) {
     construction_.options = &options;
     construction_.directory = std::move(directory);
@@ -134,6 +137,13 @@ std::unique_ptr<Scope> Importer::main_scope() {
     auto scope = std::make_unique<Scope>();
     scope->nodes = &model_.graph.nodes;
     scope->opsets = &model_.opsets;
+    const std::size_t count = model_.graph.nodes.size();
+    const std::size_t tensors = count + model_.graph.initializers.size() + model_.graph.inputs.size();
+    construction_.graph.tensors.reserve(tensors);
+    construction_.notes.reserve(tensors);
+    construction_.graph.ops.reserve(count);
+    scope->names.reserve(count);
+    op_names_.reserve(count);
     add_inputs(*scope);
     for (const ValueRecord& value : model_.graph.value_info) scope->declared.emplace(value.name, &value);
     for (const ValueRecord& value : model_.graph.outputs) scope->declared.emplace(value.name, &value);
@@ -158,6 +168,10 @@ void Importer::run_scopes(std::size_t below) {
     while (scopes_.size() > below) {
         Scope& scope = *scopes_.back();
         if (scope.next < scope.order->size()) {
+            if (below == 0 && scopes_.size() == 1 && scope.next > 0) {  // the node before is done with
+                NodeRecord& done = model_.graph.nodes[(*scope.order)[scope.next - 1]];
+                done.inputs = done.outputs = std::vector<std::string_view>();
+            }
             const std::uint32_t index = (*scope.order)[scope.next++];
             import_node(scope, (*scope.nodes)[index], index);
             continue;
@@ -197,7 +211,7 @@ TensorId Importer::resolve(Scope& scope, std::string_view name) {
 }
 
 std::int64_t Importer::opset(const Scope& scope, std::string_view domain) const {
-    for (const std::vector<OpsetRecord>* opsets : {scope.opsets, &model_.opsets}) {
+    for (const std::vector<OpsetRecord>* opsets : {scope.opsets, &std::as_const(model_.opsets)}) {
         for (const OpsetRecord& imported : *opsets) {
             if (imported.domain == domain || (domain.empty() && imported.domain == "ai.onnx")) return imported.version;
         }
@@ -217,7 +231,9 @@ std::string Importer::unique_name(const Scope& scope, const NodeRecord& record) 
         const std::string path = fmt::format("{}/{}", scope.prefix, end_of_path(name));
         name = path.size() > longest_path ? fmt::format("…{}_{}", end_of_path(path), unnamed_++) : path;
     }
-    while (!op_names_.insert(name).second) name = fmt::format("{}_{}", name, unnamed_++);
+    if (name == record.name && op_names_.insert(record.name).second) return name;
+    while (op_names_.contains(name)) name = fmt::format("{}_{}", name, unnamed_++);
+    op_names_.insert(made_names_.emplace_back(name));
     return name;
 }
 

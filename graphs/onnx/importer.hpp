@@ -1,7 +1,9 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,7 +22,8 @@ struct Scope {
     std::shared_ptr<const GraphRecord> body;  ///< keeps the nodes of a body alive
     std::shared_ptr<const std::vector<std::uint32_t>> order;
     std::size_t next = 0;
-    std::unordered_map<std::string_view, TensorId> names;
+    std::pmr::monotonic_buffer_resource arena;  ///< of the names, of which there may be millions
+    std::pmr::unordered_map<std::string_view, TensorId> names{&arena};
     std::unordered_map<std::string_view, const ValueRecord*> declared;  ///< types the file states for inner tensors
     const Scope* outer = nullptr;                                       ///< scope whose names a body sees
     const std::vector<OpsetRecord>* opsets = nullptr;
@@ -35,7 +38,8 @@ struct Scope {
 /// Turns a decoded model into a Graph: walks the scopes with an explicit stack and applies each operator's rule.
 class Importer {
   public:
-    Importer(const ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch);
+    /// Nodes of `model` lose their operands once they are imported.
+    Importer(ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch);
     Graph run();
 
   private:
@@ -82,7 +86,7 @@ class Importer {
     std::string unique_name(const Scope& scope, const NodeRecord& record);
     std::string tensor_name(const Scope& scope, std::string_view name) const;
 
-    const ModelRecord& model_;
+    ModelRecord& model_;
     const ImportOptions& options_;
     bool keep_batch_;
     Functions functions_;
@@ -90,7 +94,9 @@ class Importer {
     std::unique_ptr<DimensionNames> dimension_names_;
     std::vector<std::unique_ptr<Scope>> scopes_;
     std::unordered_map<const FunctionRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> function_orders_;
-    std::unordered_set<std::string> op_names_;
+    std::pmr::monotonic_buffer_resource arena_;
+    std::pmr::unordered_set<std::string_view> op_names_{&arena_};
+    std::deque<std::string> made_names_;   ///< those of op_names_ that the file does not hold
     std::vector<std::string> data_sizes_;  ///< symbols that the caller could give a value
     /// Bodies by where they lie in the file, and the order of their nodes: each is read once, however often it runs.
     mutable std::unordered_map<const char*, std::shared_ptr<const GraphRecord>> bodies_;

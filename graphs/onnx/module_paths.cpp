@@ -70,14 +70,18 @@ class Restoration {
     Restoration(Graph& graph, const ModuleTypes& types) : graph_(graph), types_(types) {}
 
     void run() {
+        const auto folded = [&](const Op& op) { return op.kind == OpKind::conv && is_folded(op); };
+        for (Op& op : graph_.ops) {
+            if (op.kind == OpKind::linear) restore_weight(op);
+            if (!folded(op) && is_bias_added(op)) op.inputs.resize(2);
+        }
+        if (std::ranges::none_of(graph_.ops, folded)) return;
         std::vector<Op> ops;
         ops.reserve(graph_.ops.size());
         for (Op& op : graph_.ops) {
-            if (op.kind == OpKind::linear) restore_weight(op);
-            const bool folded = op.kind == OpKind::conv && is_folded(op);
-            if (!folded && is_bias_added(op)) op.inputs.resize(2);
+            const bool splits = folded(op);
             ops.push_back(std::move(op));
-            if (folded) split_batch_norm(ops);
+            if (splits) split_batch_norm(ops);
         }
         graph_.ops = std::move(ops);
         assign_producers(graph_);

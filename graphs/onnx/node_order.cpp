@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory_resource>
 #include <numeric>
 #include <span>
 
@@ -48,14 +49,14 @@ void append_captures(const NodeRecord& node, std::vector<std::string_view>& name
 /// Producers and readers of one scope as numbers.
 class Dependencies {
   public:
-    Dependencies(const std::vector<NodeRecord>& nodes, const std::unordered_map<std::string_view, TensorId>& own,
+    Dependencies(const std::vector<NodeRecord>& nodes, const std::pmr::unordered_map<std::string_view, TensorId>& own,
                  const std::function<bool(std::string_view)>& is_outer)
         : first_(nodes.size() + 1) {
-        std::unordered_map<std::string_view, std::uint32_t> producers;
+        producers_.reserve(nodes.size());
         for (std::uint32_t i = 0; i < nodes.size(); ++i) {
             for (const std::string_view output : nodes[i].outputs) {
                 if (output.empty()) continue;
-                const auto [known, added] = producers.emplace(output, i);
+                const auto [known, added] = producers_.emplace(output, i);
                 if (!added || own.contains(output)) {
                     throw_error(ErrorCode::model, "'{}' has two producers: {} and {}", excerpt(output),
                                 title_of(nodes[i], i),
@@ -68,9 +69,8 @@ class Dependencies {
             first_[i] = edges_.size();
             const auto add = [&](std::string_view name, bool captured) {
                 if (name.empty()) return;
-                const auto producer = producers.find(name);
-                if (producer != producers.end()) {
-                    edges_.push_back(producer->second);
+                if (const std::uint32_t from = producer(name); from != no_node) {
+                    edges_.push_back(from);
                 } else if (!captured && !own.contains(name) && !is_outer(name)) {
                     dangling_.emplace_back(i, name);
                 }
@@ -82,7 +82,6 @@ class Dependencies {
             for (const std::string_view name : captures) add(name, true);
         }
         first_[nodes.size()] = edges_.size();
-        producers_ = std::move(producers);
     }
 
     [[nodiscard]] std::uint32_t producer(std::string_view name) const {
@@ -98,7 +97,8 @@ class Dependencies {
     std::vector<std::size_t> first_;  ///< edges_[first_[i], first_[i + 1]): producers that node i reads
     std::vector<std::uint32_t> edges_;
     std::vector<std::pair<std::uint32_t, std::string_view>> dangling_;
-    std::unordered_map<std::string_view, std::uint32_t> producers_;
+    std::pmr::monotonic_buffer_resource arena_;
+    std::pmr::unordered_map<std::string_view, std::uint32_t> producers_{&arena_};
 };
 
 /// Visits what the roots reach, depth first with a stack of its own; `leave` is called with a node after all that it
@@ -176,7 +176,7 @@ std::string title_of(const NodeRecord& node, std::size_t index) {
 }
 
 NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
-                      const std::unordered_map<std::string_view, TensorId>& own,
+                      const std::pmr::unordered_map<std::string_view, TensorId>& own,
                       const std::function<bool(std::string_view)>& is_outer) {
     const Dependencies dependencies(nodes, own, is_outer);
     std::vector<std::uint32_t> roots;

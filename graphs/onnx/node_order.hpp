@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -25,7 +26,7 @@ struct NodeOrder {
 /// from enclosing scopes. Without outputs every node is live. Throws Error{model} for names with two producers or none,
 /// and for cycles, which it prints.
 [[nodiscard]] NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
-                                    const std::unordered_map<std::string_view, TensorId>& own,
+                                    const std::pmr::unordered_map<std::string_view, TensorId>& own,
                                     const std::function<bool(std::string_view)>& is_outer);
 
 [[nodiscard]] bool has_body(const NodeRecord& node) noexcept;

@@ -130,7 +130,9 @@ ValueRecord read_value(const Bytes& message) {
 
 void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t max_nodes,
                        const std::function<void()>& release = {}) {
-    std::size_t passed = 0;
+    std::size_t passed = 0, nodes = 0;
+    for_each_field(message, [&](const Field& field) { nodes += field.number == 1; });
+    graph.nodes.reserve(graph.nodes.size() + std::min<std::uint64_t>(nodes, max_nodes));
     for_each_field(message, [&](const Field& field) {
         if (field.number == 1) add_node(field.message(), graph.nodes, max_nodes);
         if (field.number == 2) graph.name = field.text();
