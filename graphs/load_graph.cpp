@@ -20,6 +20,7 @@
 #include "src/core/near_names.hpp"
 #include "src/core/size_checks.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/file.hpp"
 
 namespace ftax {
 namespace {
@@ -63,24 +64,36 @@ Graph load_config(std::string_view text, const std::string& path, const ImportOp
     return import_config(text, path, named_by_folder ? folder.string() : file.stem().string(), options);
 }
 
-[[noreturn]] void fail_unknown(std::string_view name) {
-    using std::filesystem::file_type;
+/// What a folder holds instead of a model's config.json, for a message.
+std::string models_in(const std::string& folder) {
+    bool weights = false;
     std::error_code ignored;
-    const auto found = std::filesystem::status(name, ignored).type();
-    if (found == file_type::directory) {
-        throw_error(ErrorCode::usage, "{}: a model is a file, this is a folder without config.json", name);
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+        const std::string suffix = entry.path().extension().string();
+        if (suffix == ".onnx" || suffix == ".pt2") return fmt::format("; give the file {}", entry.path().string());
+        weights = weights || suffix == ".safetensors" || suffix == ".bin" || suffix == ".gguf";
     }
-    if (found == file_type::fifo || found == file_type::character) {
-        throw_error(ErrorCode::usage, "{}: a model is a file, this is a {}", name,
-                    found == file_type::fifo ? "pipe" : "device");
+    return weights ? "; it holds weights alone: add the config.json of the model" : "";
+}
+
+[[noreturn]] void fail_unknown(std::string_view name) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(name, ignored)) {
+        throw_error(ErrorCode::usage, "{}: a model is a file, this is a folder without config.json{}", name,
+                    models_in(std::string(name)));
     }
+    if (std::filesystem::exists(name, ignored)) static_cast<void>(open_file(std::string(name)));
     const std::vector<std::string> near = near_names(name, zoo_names());
     constexpr std::array<std::string_view, 6> suffixes{".onnx", ".pt2", ".pt", ".pth", ".txt", ".json"};
     const bool is_path = std::ranges::any_of(suffixes, [&](auto suffix) { return name.ends_with(suffix); });
-    throw_error(
-        ErrorCode::usage, "no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
-        near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
-        is_path ? "" : "; give the config.json of a model on Hugging Face, or export the model (docs/exporting.md)");
+    const bool is_hub_id =
+        !is_path && std::ranges::count(name, '/') == 1 && !name.starts_with('/') && !name.ends_with('/');
+    throw_error(ErrorCode::usage, "no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
+                near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
+                is_path ? ""
+                : is_hub_id
+                    ? fmt::format("; give the file https://huggingface.co/{}/raw/main/config.json, stored here", name)
+                    : "; give the config.json of a model on Hugging Face, or export the model (docs/exporting.md)");
 }
 
 Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
@@ -124,11 +137,7 @@ Graph load_file(const std::string& path, const ImportOptions& options, bool keep
             file.bytes(), path, options, [&] { file.release(); }, keep_batch);
     if (format == FileFormat::json) return load_config(file.bytes(), path, options);
     if (format == FileFormat::text) return parse_text_graph(file.bytes(), path);
-    if (format == FileFormat::pickle)
-        throw_error(ErrorCode::model, "{}: a pickle, not a graph; export the model with torch.export.save", path);
-    throw_error(ErrorCode::model,
-                "{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript, config.json and text graphs", path,
-                description_of(format));
+    throw_error(ErrorCode::model, "{}: byte 0: the file is {}", path, description_of(format));
 }
 
 void vary_fixed_batch(Graph& graph) {

@@ -1,11 +1,9 @@
 #include "graphs/loading.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include "src/core/symbol_names.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/file.hpp"
 
 namespace ftax {
 namespace {
@@ -25,6 +24,7 @@ bool is_text(std::string_view bytes) {
 }
 
 bool is_json(std::string_view bytes) {
+    if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);  // a byte order mark
     const std::size_t first = bytes.find_first_not_of(" \t\r\n");
     return first != std::string_view::npos && bytes[first] == '{';
 }
@@ -105,10 +105,6 @@ void replace_in_ranges(Graph& graph, const ExpressionPool& pool,
 /// Above this size most of a model is payload that is skipped, so that reading ahead would only fill memory.
 constexpr std::size_t large_file_bytes = 16u << 20;
 
-[[noreturn]] void fail(const std::string& path, std::string_view what) {
-    throw_error(ErrorCode::model, "{}: {}", path, what);
-}
-
 }  // namespace
 
 FileFormat format_of(std::string_view bytes) noexcept {
@@ -123,7 +119,9 @@ FileFormat format_of(std::string_view bytes) noexcept {
     if (bytes.starts_with("\x7f"
                           "ELF"))
         return elf;
-    if (is_safetensors(bytes)) return safetensors;
+    if (is_safetensors(bytes)) return weights;
+    if (bytes.starts_with("ptrt") || bytes.starts_with("ftrt")) return engine;
+    if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff")) return utf16;
     // Neither text nor a wire key: a ModelProto begins with a control character.
     if (is_json(bytes.substr(0, looked_at))) return json;
     if (is_text(bytes.substr(0, looked_at))) return text;
@@ -131,18 +129,23 @@ FileFormat format_of(std::string_view bytes) noexcept {
 }
 
 std::string_view description_of(FileFormat format) noexcept {
-    static constexpr std::string_view descriptions[] = {"an empty file",
-                                                        "a ZIP archive",
-                                                        "a pickle",
-                                                        "text",
-                                                        "JSON",
-                                                        "an ONNX model",
-                                                        "HDF5 (Keras weights)",
-                                                        "GGUF",
-                                                        "safetensors (weights without a graph)",
-                                                        "gzip-compressed",
-                                                        "an ELF binary",
-                                                        "of no known format"};
+    static constexpr std::string_view descriptions[] = {
+        "an empty file",
+        "a ZIP archive",
+        "a pickle, not a graph; export the model with torch.export.save",
+        "text",
+        "JSON",
+        "an ONNX model",
+        "HDF5 (Keras weights); export the model to ONNX",
+        "GGUF, weights without a graph; give the config.json of the model, with --framework llama.cpp and a "
+        "--precision",
+        "safetensors, weights without a graph; give the config.json beside it",
+        "a TensorRT engine, compiled for one card; give the ONNX file that it was built from, with --framework "
+        "tensorrt",
+        "UTF-16; save it as UTF-8",
+        "gzip-compressed; unpack it",
+        "an ELF binary",
+        "of no known format; ftax reads ONNX, .pt2, TorchScript, config.json and text graphs"};
     return descriptions[static_cast<std::size_t>(format)];
 }
 
@@ -201,20 +204,14 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
 }
 
 MappedFile::MappedFile(const std::string& path) {
-    // O_NONBLOCK: opening a FIFO must not wait for a writer.
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) fail(path, std::strerror(errno));
+    const Descriptor file = open_file(path);
     struct stat status {};
-    const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-    if (regular && status.st_size > 0) {
+    if (::fstat(file.number(), &status) == 0 && status.st_size > 0) {
         size_ = static_cast<std::size_t>(status.st_size);
-        void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-        if (mapping != MAP_FAILED) data_ = static_cast<const char*>(mapping);
+        void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number(), 0);
+        if (mapping == MAP_FAILED) throw_error(ErrorCode::model, "{}: {}", path, std::strerror(errno));
+        data_ = static_cast<const char*>(mapping);
     }
-    const int map_error = errno;
-    ::close(descriptor);
-    if (!regular) fail(path, "not a regular file");
-    if (size_ > 0 && !data_) fail(path, std::strerror(map_error));
     if (size_ > large_file_bytes) ::madvise(const_cast<char*>(data_), size_, MADV_RANDOM);
 }
 

@@ -10,16 +10,16 @@
 namespace ftax {
 
 /// Detects the format of a model file from its first bytes, regardless of its name.
-enum class FileFormat { empty, zip, pickle, text, json, onnx, hdf5, gguf, safetensors, gzip, elf, unknown };
+enum class FileFormat { empty, zip, pickle, text, json, onnx, hdf5, gguf, weights, engine, utf16, gzip, elf, unknown };
 
 [[nodiscard]] FileFormat format_of(std::string_view bytes) noexcept;
-/// Describes the format for a message: "a ZIP archive".
+/// Describes the format for a message, and what to give instead: "a ZIP archive".
 [[nodiscard]] std::string_view description_of(FileFormat format) noexcept;
 
 /// A regular file mapped read-only, with pages loaded on demand.
 class MappedFile {
   public:
-    /// Throws Error{model} if `path` is not a readable regular file.
+    /// Throws as open_file(), Error{model} if it cannot be mapped.
     explicit MappedFile(const std::string& path);
     ~MappedFile();
     MappedFile(const MappedFile&) = delete;

