@@ -165,6 +165,31 @@ void read_recurrent(const Context& c) {
     if (c.call().find("batch_sizes") != nullptr) c.add("packed", 1);
 }
 
+/// Defaults: the last dimension, the last two of fft2, all of fftn or as many as there are sizes.
+void read_fft(const Context& c) {
+    const auto given = c.call().integers("dim");
+    const auto rank = static_cast<std::int64_t>(c.input_rank());
+    const std::string_view name = c.name();
+    const auto sizes = static_cast<std::int64_t>(c.sizes("s").size());
+    const std::int64_t count = name.ends_with('2') ? 2 : !name.ends_with('n') ? 1 : sizes > 0 ? sizes : rank;
+    Integers axes;
+    for (const std::int64_t axis : given) axes.push_back(c.call().axis(axis, c.input_rank()));
+    for (std::int64_t axis = std::max<std::int64_t>(0, rank - count); given.empty() && axis < rank; ++axis)
+        axes.push_back(axis);
+    c.add("axes", std::move(axes));
+}
+
+void read_stft(const Context& c) {
+    const std::int64_t frame = c.integer("n_fft", 1);
+    require_at_least(c, "n_fft", frame, 1);
+    c.add("frame", frame);
+    const auto is_complex = [](const Tensor& tensor) {
+        return tensor.dtype == DType::c64 || tensor.dtype == DType::c128;
+    };
+    c.add("bins", c.integer("onesided", is_complex(c.first()) ? 0 : 1) != 0 ? frame / 2 + 1 : frame);
+    if (!is_complex(c.output())) c.add("pairs", 1);
+}
+
 /// Rows sorted by expert; how many experts each token has the operator does not say.
 void read_experts(const Context& c) {
     const auto operands = c.tensors();

@@ -34,6 +34,7 @@ ReaderFunction read_normalized;  ///< first dimension of a layer norm
 ReaderFunction read_training;    ///< a batch norm that computes its statistics
 ReaderFunction read_groups, read_reduce, read_permute, read_transpose, read_matrix_transpose, read_causal,
     read_recurrent;
+ReaderFunction read_fft, read_stft;
 ReaderFunction read_experts;  ///< grouped product with weights per group
 
 }  // namespace ftax::aten_attributes

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "src/core/einsum.hpp"
+#include "src/core/quantized_weights.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {
@@ -278,6 +279,29 @@ bool append_einsum(Graph& graph, const AtenCall& call) {
 
 bool append_tensordot(Graph& graph, const AtenCall& call) {
     return Einsum(graph, call).append_tensordot();
+}
+
+bool append_inner_tensor(Graph& graph, const AtenCall& call) {
+    const TensorId whole = call.tensor("src_subclass_tensor");
+    if (whole == no_tensor || call.outputs.size() != 1) return false;
+    TensorRole& role = graph.tensors[whole].role;
+    if (role != TensorRole::weight && role != TensorRole::constant) return false;
+    role = TensorRole::constant;
+    graph.tensors[call.outputs[0]].role = TensorRole::weight;
+    return true;
+}
+
+bool append_packed_linear(Graph& graph, const AtenCall& call) {
+    const TensorId x = call.tensor("self"), packed = call.tensor("mat2");
+    if (x == no_tensor || packed == no_tensor || call.outputs.size() != 1) return false;
+    const std::vector<Expression> rows = graph.tensors[x].shape, results = graph.tensors[call.outputs[0]].shape;
+    if (rows.empty() || results.empty()) return false;
+    const TensorId weight = intermediate(graph, call, DType::u4, {results.back(), rows.back()});
+    graph.tensors[weight].role = TensorRole::weight;
+    graph.tensors[packed].role = TensorRole::constant;
+    append_op(graph, call, OpKind::linear, {x, weight}, {call.outputs[0]},
+              {{std::string(weights_attribute), std::string("w4a16")}});
+    return true;
 }
 
 bool append_native_attention(Graph& graph, const AtenCall& call) {

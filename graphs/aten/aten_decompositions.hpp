@@ -38,6 +38,12 @@ void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<Tens
 /// Source: aten/src/ATen/native/Loss.cpp, triplet_margin_loss (2.5): two distances of three kernels and four more.
 [[nodiscard]] bool append_triplet_loss(Graph& graph, const AtenCall& call);
 
+/// What torch.export writes for a part of a tensor of a subclass: the part is the weight, the whole is not stored.
+[[nodiscard]] bool append_inner_tensor(Graph& graph, const AtenCall& call);
+
+/// A product with weights of four bits in tiles. Source: aten/src/ATen/native/cuda/int4mm.cu.
+[[nodiscard]] bool append_packed_linear(Graph& graph, const AtenCall& call);
+
 /// The fast path of nn.MultiheadAttention without gradients: one product for queries, keys and values, fused attention
 /// on views of it, one product for the result. Source: aten/src/ATen/native/transformers/cuda/attention.cu,
 /// native_multi_head_attention_cuda.

@@ -48,7 +48,8 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
         return OpKind::identity;  // .to() without effect
     }
     // What nn.Linear calls for two dimensions, and what layers call that keep their weight as [k, n].
-    if (name == "addmm" && inputs.size() == 3 && is_weight_matrix(graph, inputs[1]) && is_vector(graph, inputs[2]))
+    if ((name == "addmm" || name.starts_with("_scaled_mm")) && inputs.size() == 3 &&
+        is_weight_matrix(graph, inputs[1]) && is_vector(graph, inputs[2]))
         return OpKind::linear;
     if ((name == "max" || name == "min") && inputs.size() == 2) return OpKind::pointwise;
     // torch.export writes a number of Python that is assigned or computed with as a copy of a tensor without

@@ -24,7 +24,11 @@ const AtenRow grouped_rows[] = {
      OpKind::conv_transpose, conv_transpose, read_conv, "input weight bias"},
     {"linear", OpKind::linear, linear, no_attributes, "input weight bias"},
     {"matmul mm mv dot bmm", OpKind::matmul, matmul},
-    {"_int_mm", OpKind::matmul, integer_matmul},
+    {"_int_mm int_matmul", OpKind::matmul, integer_matmul},
+    {"int_scaled_matmul", OpKind::matmul, unknown, no_attributes, "a b"},
+    {"_scaled_mm _scaled_mm_v2", OpKind::matmul, unknown, no_attributes, "self mat2 bias"},
+    {"_scaled_grouped_mm _scaled_grouped_mm_v2", OpKind::matmul, unknown, read_experts, "self mat2"},
+    {"_weight_int8pack_mm", OpKind::linear, unknown, no_attributes, "self mat2"},
     {"addmm", OpKind::matmul, matmul_added, no_attributes, product_with_sum},
     {"baddbmm", OpKind::matmul, matmul_added, no_attributes, batched_product_with_sum},
     {"_grouped_mm", OpKind::matmul, grouped_matmul, read_experts, "self mat2"},
@@ -83,6 +87,9 @@ const AtenRow grouped_rows[] = {
      OpKind::reduce, reduce, read_reduce},
     {"std_mean var_mean", OpKind::reduce, moments, read_reduce},
     {"bincount _weight_norm_interface=weight_norm", OpKind::reduce},
+    {"choose_qparams choose_qparams_affine choose_qparams_affine_dont_preserve_zero choose_qparams_affine_tinygemm "
+     "choose_qparams_affine_with_min_max choose_qparams_per_token choose_qparams_per_token_asymmetric "
+     "choose_qparams_symmetric choose_scale_float8", OpKind::reduce},
     {"cosine_similarity", OpKind::reduce, reduce, no_attributes, {}, append_cosine_similarity},
     {"histc", OpKind::reduce, histogram},
     {"_weight_norm=weight_norm", OpKind::reduce, same},
@@ -160,6 +167,7 @@ const AtenRow grouped_rows[] = {
     {"resolve_conj resolve_neg alias alpha_dropout detach dropout feature_dropout lift_fresh requires_grad",
      OpKind::identity, same},
     {"native_dropout", OpKind::identity},
+    {"access_subclass_inner_tensor", OpKind::identity, unknown, no_attributes, {}, append_inner_tensor},
     {"arange linspace", OpKind::fill, arange},
     {"bernoulli fill normal uniform zero", OpKind::fill, same},
     {"eye", OpKind::fill, eye},
@@ -168,17 +176,23 @@ const AtenRow grouped_rows[] = {
     {"new_full new_ones new_zeros", OpKind::fill, fill},
     {"scalar_tensor tril_indices triu_indices hann_window", OpKind::fill},
     {"fft_fft fft_fft2 fft_fftn fft_ifft fft_ifft2 fft_ifftn fft_irfft fft_irfft2 fft_rfft fft_rfft2 fft_rfftn",
-     OpKind::fft, fft},
-    {"stft _fft_c2c _fft_c2r _fft_r2c", OpKind::fft},
+     OpKind::fft, fft, read_fft},
+    {"_fft_c2c _fft_c2r _fft_r2c", OpKind::fft, unknown, read_fft},
+    {"stft", OpKind::fft, unknown, read_stft},
     {"fake_quantize_per_channel_affine fake_quantize_per_tensor_affine", OpKind::quantize, same},
-    {"quantize_per_channel quantize_per_tensor", OpKind::quantize},
-    {"dequantize dequantize_per_channel dequantize_per_tensor", OpKind::dequantize},
+    {"quantize_affine quantize_affine_float8 quantize_affine_float8_non_decomposed quantize_affine_no_zero_point "
+     "quantize_affine_tinygemm quantize_per_channel quantize_per_channel_group quantize_per_tensor quantize_per_token",
+     OpKind::quantize},
+    {"dequantize dequantize_affine dequantize_affine_float8 dequantize_affine_float8_non_decomposed "
+     "dequantize_affine_no_zero_point dequantize_affine_tinygemm dequantize_per_channel dequantize_per_channel_group "
+     "dequantize_per_tensor dequantize_per_token", OpKind::dequantize},
     {"nonzero nonzero_numpy unique_consecutive unique_dim _unique2 nms", OpKind::nonzero},
     {"_local_scalar_dense equal item", OpKind::to_host},
     {"empty", OpKind::shape, fill_float},
     {"empty_like", OpKind::shape, same_cast},
     {"empty_permuted empty_strided new_empty_strided", OpKind::shape},
     {"new_empty", OpKind::shape, fill},
+    {"_weight_int4pack_mm", OpKind::custom, unknown, no_attributes, {}, append_packed_linear},
     {"tensordot", OpKind::custom, tensordot, no_attributes, {}, append_tensordot},
     {"einsum", OpKind::custom, einsum, no_attributes, {}, append_einsum},
     {"_native_multi_head_attention", OpKind::custom, same_with_weights, no_attributes, {}, append_native_attention},
@@ -204,8 +218,8 @@ const AtenRow* find_aten_row(std::string_view target) {
 }
 
 bool is_of_known_library(std::string_view target) noexcept {
-    static constexpr std::string_view libraries[] = {"aten", "prims", "quantized_decomposed", "torchvision",
-                                                     "transformers"};
+    static constexpr std::string_view libraries[] = {"aten",    "prims",  "quantized_decomposed", "torchvision",
+                                                     "torchao", "export", "transformers"};
     const std::size_t colons = target.find("::");
     return colons == std::string_view::npos ||
            std::find(std::begin(libraries), std::end(libraries), target.substr(0, colons)) != std::end(libraries);

@@ -84,7 +84,13 @@ const Scalars* Construction::value_of(TensorId tensor) {
     std::string external;
     if (record.external) {
         auto bytes = read_external_data(*record.external, directory, count * bits_of(graph.tensors[tensor].dtype) / 8);
-        if (!bytes) return nullptr;
+        if (!bytes) {
+            std::string missing =
+                fmt::format("the file of external data '{}' is missing: values that shapes need are unknown",
+                            excerpt(record.external->location));
+            if (std::ranges::count(graph.warnings, missing) == 0) warn(std::move(missing));
+            return nullptr;
+        }
         external = std::move(*bytes);
     }
     const auto numbers = read_numbers(record, count, external);

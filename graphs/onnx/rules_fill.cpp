@@ -121,6 +121,8 @@ void dft(Node& n) {
         if (const auto given = n.integers_of(2); given && given->size() == 1) axis_value = given->front();
     }
     const std::size_t axis = n.axis(axis_value, result.size());
+    n.set("axes", std::vector{static_cast<std::int64_t>(axis)});
+    n.set("pairs", std::int64_t{1});
     if (n.has(1)) result[axis] = n.only(1);
     ShapeMath& math = n.math();
     if (n.integer("onesided", 0) != 0) result[axis] = math.add(math.floor_divide(result[axis], 2), 1);
@@ -141,6 +143,11 @@ void stft(Node& n) {
     const Expression frames = math.add(math.floor_divide(math.subtract(signal[1], frame), n.only(1)), 1);
     const bool onesided = n.integer("onesided", 1) != 0;
     n.op_inputs = {n.inputs[0]};
+    if (const auto points = math.constant_value(frame)) {
+        n.set("frame", *points);
+        n.set("bins", onesided ? *points / 2 + 1 : *points);
+    }
+    n.set("pairs", std::int64_t{1});
     n.output(0, n.dtype(0),
              {signal[0], frames, onesided ? math.add(math.floor_divide(frame, 2), 1) : frame, math.constant(2)});
 }

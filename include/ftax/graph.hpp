@@ -61,7 +61,8 @@ enum class OpKind : std::uint8_t {
     copy,  ///< copy: contiguous, clone, repeat, tile, roll, flip
     fill,  ///< new tensor without inputs read: zeros, full, arange, random
     // others
-    fft,
+    fft,  ///< {axes}, or frames of {frame} points with {bins} results; {pairs}: the last dimension is real and
+          ///< imaginary
     quantize,
     dequantize,
     nonzero,     ///< data-dependent output size: the host waits

@@ -124,10 +124,26 @@ std::int64_t pool_flops(const OpView& v) {
     return checked_multiply(window, v.elements(v.output(0)));
 }
 
-std::int64_t fft_flops(const OpView& v) {  // 5 n log2 n, the usual count of the Cooley-Tukey algorithm
+/// 5 n log2 n of each transform of n points, the usual count of the Cooley-Tukey algorithm.
+std::int64_t fft_flops(const OpView& v) {
+    const bool pairs = v.op.integer("pairs", 0) != 0;
+    const auto points = [&](const Tensor* t) {
+        return v.elements(t) / (pairs ? std::max<std::int64_t>(1, v.dim(t, -1)) : 1);
+    };
+    std::int64_t n = v.op.integer("frame", 0), all = std::max(points(v.input(0)), points(v.output(0)));
+    if (n > 0) {
+        all = checked_multiply(points(v.output(0)) / v.op.integer("bins", n), n);
+    } else {
+        const std::array<std::int64_t, 1> last{pairs ? -2 : -1};
+        const std::span<const std::int64_t> axes = v.op.integers("axes");
+        n = 1;
+        for (const std::int64_t axis : axes.empty() ? std::span<const std::int64_t>(last) : axes)
+            n = checked_multiply(
+                n, std::max(v.dim(v.input(0), static_cast<int>(axis)), v.dim(v.output(0), static_cast<int>(axis))));
+    }
     std::int64_t log2 = 0;
-    while ((std::int64_t{1} << log2) < v.dim(v.input(0), -1) && log2 < 62) ++log2;
-    return checked_multiply(5 * log2, v.elements(v.input(0)));
+    while (log2 < 62 && (std::int64_t{1} << log2) < n) ++log2;
+    return checked_multiply(5 * log2, all);
 }
 
 /// Which operands a kernel of the operator touches in memory.
@@ -251,14 +267,19 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
     }
 }
 
-std::vector<bool> guessed_operators(const Graph& graph) {
+namespace {
+
+bool is_of_unknown_shape(const Graph& graph, const Op& op) {
     const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
+    return std::ranges::any_of(op.inputs, shapeless) || std::ranges::any_of(op.outputs, shapeless);
+}
+
+}  // namespace
+
+std::vector<bool> guessed_operators(const Graph& graph) {
     std::vector<bool> guessed;
     guessed.reserve(graph.ops.size());
-    for (const Op& op : graph.ops) {
-        guessed.push_back(op.kind == OpKind::custom || std::ranges::any_of(op.inputs, shapeless) ||
-                          std::ranges::any_of(op.outputs, shapeless));
-    }
+    for (const Op& op : graph.ops) guessed.push_back(op.kind == OpKind::custom || is_of_unknown_shape(graph, op));
     return guessed;
 }
 
@@ -270,7 +291,8 @@ double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::v
         const OpView view{graph, graph.ops[id], bound};
         const auto flops = static_cast<double>(work_of(graph, view.op, bound).flops);
         double multiplied = 0;
-        for (std::size_t i = 0; i < view.op.inputs.size() && (guessed[id] || flops > 0); ++i) {
+        const bool multiplies = guessed[id] ? is_of_unknown_shape(graph, view.op) : flops > 0;
+        for (std::size_t i = 0; i < view.op.inputs.size() && multiplies; ++i) {
             const Tensor* tensor = view.input(i);
             if (tensor && tensor->role == TensorRole::weight && tensor->shape.size() > 1)
                 multiplied += static_cast<double>(view.elements(tensor));
@@ -281,7 +303,9 @@ double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::v
         modelled += flops;
         modelled_weights += multiplied;
     }
-    return std::min(all > 0 ? modelled / all : 1, weights > 0 ? modelled_weights / weights : 1);
+    if (all + weights > 0) return std::min(all > 0 ? modelled / all : 1, weights > 0 ? modelled_weights / weights : 1);
+    return static_cast<double>(std::ranges::count(guessed, false)) /
+           static_cast<double>(std::max<std::size_t>(1, guessed.size()));
 }
 
 std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed) {

@@ -183,8 +183,9 @@ std::string to_table(const ModelReport& report, Style style) {
                             byte_size(static_cast<double>(report.written_bytes)));
     }
     text += "\n";
-    text += fmt::format("coverage: {} of operators, {} of FLOPs", percent(report.modelled_operators),
-                        percent(report.modelled_flops));
+    text +=
+        fmt::format("coverage: {} of operators, {}", percent(report.modelled_operators),
+                    report.total.flops == 0 ? "no FLOPs are counted" : percent(report.modelled_flops) + " of FLOPs");
     if (!report.unknown.empty()) {
         text +=
             fmt::format("; without a rule: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
