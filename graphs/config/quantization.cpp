@@ -170,7 +170,6 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
         if (layer || op.integer(experts_attribute, 0) > 0)
             op.attributes.push_back({std::string(weights_attribute), name});
     }
-    graph.warnings.push_back(fmt::format("the checkpoint's weights are {}; --precision replaces them", name));
 }
 
 }  // namespace ftax::config

@@ -7,6 +7,7 @@
 #include "graphs/onnx/rules.hpp"
 #include "graphs/onnx/window.hpp"
 #include "src/core/einsum.hpp"
+#include "src/core/quantized_weights.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -307,6 +308,7 @@ void matmul_nbits(Node& n) {
     const DType packed = bits == 2 ? DType::u2 : bits == 8 ? DType::u8 : DType::u4;
     const Dims dims{n.math().constant(n.required_integer("N")), n.math().constant(n.required_integer("K"))};
     const TensorId weight = n.construction.add_tensor(n.name + "/weight", packed, TensorRole::weight, dims);
+    if (bits == 4 || bits == 8) n.set(weights_attribute, std::string(bits == 4 ? "w4a16" : "w8a16"));
     n.op_inputs = {n.inputs[0], weight};
     if (n.has(5)) n.op_inputs.push_back(n.inputs[5]);
 }

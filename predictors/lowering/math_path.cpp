@@ -14,16 +14,19 @@ DType storage_type(Precision precision) noexcept {
     return precision_spec(precision).storage;
 }
 
+void require_arithmetic(const DeviceSpec& device, const PrecisionSpec& spec) {
+    if (runs(device, spec)) return;
+    std::vector<std::string_view> others;
+    for (const PrecisionSpec& other : precision_specs()) {
+        if (runs(device, other)) others.push_back(other.name);
+    }
+    throw_error(ErrorCode::usage, "{} has no {} arithmetic; it runs {}", device.name, spec.name,
+                fmt::join(others, ", "));
+}
+
 MathPath math_path(const DeviceSpec& device, Precision precision, bool convolution) {
     const PrecisionSpec& spec = precision_spec(precision);
-    if (!runs(device, spec)) {
-        std::vector<std::string_view> others;
-        for (const PrecisionSpec& other : precision_specs()) {
-            if (runs(device, other)) others.push_back(other.name);
-        }
-        throw_error(ErrorCode::usage, "{} has no {} arithmetic; it runs {}", device.name, spec.name,
-                    fmt::join(others, ", "));
-    }
+    require_arithmetic(device, spec);
     const MathPath path = precision == Precision::fp32 && convolution ? MathPath::tf32 : spec.rest;
     // Without tensor cores, frameworks store fp16 and compute at the fp32 rate (Pascal in framework_tax.csv).
     return device.peak(path) ? path : MathPath::fp32;

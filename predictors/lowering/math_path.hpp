@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ftax/device.hpp"
+#include "ftax/precision.hpp"
 #include "ftax/types.hpp"
 
 /// Implementation of a precision on a device: storage type and execution units.
@@ -8,6 +9,9 @@ namespace ftax {
 
 /// Returns the element type of activations and weights under a precision, outside quantised layers.
 [[nodiscard]] DType storage_type(Precision precision) noexcept;
+
+/// Throws Error{usage} for a device without the units of a precision, naming those that it runs.
+void require_arithmetic(const DeviceSpec& device, const PrecisionSpec& spec);
 
 /// Returns the units for the multiply-adds of a convolution or matrix product. fp32 convolutions use TF32 tensor cores
 /// if available, matrix products do not: PyTorch's defaults `torch.backends.cudnn.allow_tf32 = True`,

@@ -6,6 +6,7 @@
 #include "ftax/work.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
+#include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/quantized_weights.hpp"
@@ -44,6 +45,16 @@ const Graph& checked(const Graph& graph, const FrameworkModel& model, Precision 
     return graph;
 }
 
+/// Returns true for a product of two fp8 operands, as files and engines have them.
+bool multiplies_fp8(const Graph& graph, const Op& op) {
+    const auto is_fp8 = [&](TensorId id) {
+        return id != no_tensor &&
+               (graph.tensors[id].dtype == DType::f8e4m3 || graph.tensors[id].dtype == DType::f8e5m2);
+    };
+    return op.text(rewrites::operands) == "fp8" ||
+           (op.is(OpKind::matmul, OpKind::linear, OpKind::conv) && is_fp8(op.inputs[0]) && is_fp8(op.inputs[1]));
+}
+
 /// Engine builders fall back to f16 on chips without int8 tensor cores. Source: NVIDIA's tables of BERT
 /// (demo/BERT), V100: int8 takes 1.0 to 1.1 times as long as fp16.
 PredictOptions executed(PredictOptions asked, const DeviceSpec& device, const FrameworkModel& model) {
@@ -74,6 +85,11 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       widened(options.precision != asked.precision),
       quantised_by_file(std::any_of(graph.ops.begin(), graph.ops.end(),
                                     [](const Op& op) { return !op.text(rewrites::operands).empty(); })) {
+    if (guesses > 0 && guesses == graph.ops.size())
+        throw_error(ErrorCode::model, "{}: no operator is modelled (the first is {}): there is nothing to predict from",
+                    graph.name, graph.ops.front().source);
+    if (std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return multiplies_fp8(graph, op); }))
+        require_arithmetic(device.device, precision_spec(Precision::fp8));
     if (has_foreign_host())
         costs.scale_relative_stddev = std::hypot(costs.scale_relative_stddev, foreign_host_log_stddev);
 }

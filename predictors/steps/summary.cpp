@@ -36,24 +36,27 @@ double set_extrapolation(Prediction& result) {
     return stddev;
 }
 
-/// Bandwidth between pageable memory and the device, the default of frameworks. Source: edge_models.csv, rows with
-/// copies compared with rows without: an image of 602 kB takes 0.20 ms on a PC, 0.15 on an AGX Orin and 0.23 to 0.34 on
-/// a Xavier.
-constexpr double pageable_bytes_per_s = 3e9, pageable_ratio = 1.4;
+/// A copy between pageable memory, the default of frameworks, and the device: a call, then bytes at a rate. Source of
+/// the rate: edge_models.csv, rows with copies compared with rows without (an image of 602 kB takes 0.20 ms on a PC,
+/// 0.15 on an AGX Orin and 0.23 to 0.34 on a Xavier); of the call and of the ratio: rows of pytorch_gpu_benchmark,
+/// whose machines spread from 1.5 to 6.2 GB/s.
+constexpr double copy_call_s = 7e-6, pageable_bytes_per_s = 3e9, pageable_ratio = 2.2;
 
-/// Returns the time to copy inputs to the device and outputs back; caches stay on the device.
-double copies_s(const Graph& graph, const BoundShapes& bound) {
-    double bytes = 0;
-    const auto add = [&](const std::vector<TensorId>& tensors) {
-        for (const TensorId id : tensors) {
+/// Returns the time to copy inputs to the device and outputs back, in the type that the run stores them in, engines in
+/// that of the file; caches stay on the device.
+double copies_s(const PreparedModel& prepared, const BoundShapes& bound) {
+    const Graph& graph = prepared.graph;
+    double seconds = 0;
+    for (const auto* tensors : {&graph.inputs, &graph.outputs}) {
+        for (const TensorId id : *tensors) {
             const Tensor& tensor = graph.tensors[id];
-            if (tensor.known_shape && !is_cache_name(tensor.name))
-                bytes += static_cast<double>(element_count(tensor, bound)) * bits_of(tensor.dtype) / 8;
+            if (!tensor.known_shape || is_cache_name(tensor.name)) continue;
+            const DType type = prepared.model.traits.engine ? tensor.dtype : prepared.schedule.storage[id];
+            const double bytes = static_cast<double>(element_count(tensor, bound)) * bits_of(type) / 8;
+            seconds += copy_call_s + bytes / pageable_bytes_per_s;
         }
-    };
-    add(graph.inputs);
-    add(graph.outputs);
-    return bytes / pageable_bytes_per_s;
+    }
+    return seconds;
 }
 
 /// Sets the 5 % and 95 % quantiles of the maximum of host and device time, both with log-normal errors.
@@ -76,6 +79,10 @@ void set_coverage(const PreparedModel& prepared, const BoundShapes& bound, const
     result.coverage.nodes = 1 - static_cast<double>(prepared.guesses) / static_cast<double>(prepared.graph.ops.size());
     result.coverage.flops = modelled_flops(prepared.graph, bound, prepared.guessed);
     result.coverage.time = total_s > 0 ? 1 - guessed_s / total_s : 1;
+    constexpr double nothing = 0.001;
+    if (std::min(result.coverage.flops, result.coverage.time) < nothing)
+        result.warnings.emplace_back(
+            "next to nothing of the model's work is modelled: the latency says little about it");
     for (std::string& warning : warnings_of_guesses(prepared.graph, prepared.guessed))
         result.warnings.push_back(std::move(warning));
 }
@@ -181,7 +188,7 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     const double extrapolation = set_extrapolation(result);
     set_interval(result);
     if (prepared.options.copies) {
-        result.copies_s = copies_s(prepared.graph, bound);
+        result.copies_s = copies_s(prepared, bound);
         result.latency_s += result.copies_s;
         result.low_s += result.copies_s / pageable_ratio;
         result.high_s += result.copies_s * pageable_ratio;
