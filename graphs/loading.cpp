@@ -85,9 +85,13 @@ void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
     vary_batch(graph, *wanted, varied);
 }
 
-/// Ranges of symbols that the user renamed go by the new name; a number in place of a symbol is held against its range.
-void replace_in_ranges(Graph& graph, const ExpressionPool& pool,
-                       const std::map<std::string, Expression, std::less<>>& replace) {
+/// What names symbols that the user renamed goes by the new name; a number in place of one is held against its range.
+void replace_names(Graph& graph, const ExpressionPool& pool,
+                   const std::map<std::string, Expression, std::less<>>& replace) {
+    for (auto& [name, symbol] : graph.other_names) {
+        if (const auto found = replace.find(symbol); found != replace.end()) symbol = bare_symbol(pool, found->second);
+    }
+    std::erase_if(graph.other_names, [](const auto& one) { return one.second.empty(); });
     std::vector<SymbolRange> kept;
     for (SymbolRange& range : graph.ranges) {
         const auto found = replace.find(range.symbol);
@@ -199,7 +203,7 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
         for (Expression& dim : tensor.shape) dim = pool.import(graph.expressions, dim, replace);
         for (Expression& stride : tensor.strides) stride = pool.import(graph.expressions, stride, replace);
     }
-    replace_in_ranges(graph, pool, replace);
+    replace_names(graph, pool, replace);
     graph.expressions = std::move(pool);
 }
 

@@ -438,6 +438,7 @@ void Importer::finish_graph(const Scope& scope) {
                                        fmt::join(data_sizes_, "=N --dim "),
                                        count > shown ? fmt::format(" and {} more", count - shown) : ""));
     }
+    graph.other_names = dimension_names_->other_names(graph.expressions);
     // A dimension that only a run can tell makes the whole shape unknown to the Graph.
     for (Tensor& tensor : graph.tensors) {
         if (std::ranges::all_of(tensor.shape, is_known)) continue;

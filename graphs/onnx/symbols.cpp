@@ -113,7 +113,9 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         }
         const std::string first = bare_symbol(file_, shapes_[i]->front());
         if (!first.empty()) leading.push_back(first);
-        if (shapes_[i]->size() == 2 && is_integral(inputs[i].second)) {
+        // A pair of node numbers per edge is no sequence; a batch fixed at 1 may have one.
+        const auto rows = file_.constant_value(shapes_[i]->front());
+        if (shapes_[i]->size() == 2 && rows.value_or(1) == 1 && is_integral(inputs[i].second)) {
             const std::string second = bare_symbol(file_, (*shapes_[i])[1]);
             if (second.empty()) {
                 second_differs = true;
@@ -207,7 +209,7 @@ void DimensionNames::name_numbered(const std::vector<std::pair<std::string_view,
         numbered.add_input(dotted_identifier(inputs[i].first), dims, is_integral(inputs[i].second));
     }
     renamed_.insert(numbered.names().begin(), numbered.names().end());
-    warnings.insert(warnings.end(), numbered.warnings().begin(), numbered.warnings().end());
+    for (std::string& warning : numbered.warnings()) warnings.push_back(std::move(warning));
 }
 
 Expression DimensionNames::convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const {
@@ -217,6 +219,16 @@ Expression DimensionNames::convert(Expression e, const ExpressionPool& from, Exp
         replace.emplace(symbol, pool.parse(found == renamed_.end() ? symbol : found->second));
     }
     return pool.import(from, e, replace);
+}
+
+std::map<std::string, std::string, std::less<>> DimensionNames::other_names(ExpressionPool& pool) const {
+    std::map<std::string, std::string, std::less<>> names = renamed_;
+    for (const auto& [text, symbol] : spelled_)
+        names.emplace(text, renamed_.contains(symbol) ? renamed_.find(symbol)->second : symbol);
+    const std::vector<std::string>& symbols = pool.symbols();
+    const auto is_symbol = [&](const std::string& name) { return std::ranges::find(symbols, name) != symbols.end(); };
+    std::erase_if(names, [&](const auto& one) { return is_symbol(one.first) || !is_symbol(one.second); });
+    return names;
 }
 
 std::optional<Dims> DimensionNames::shape(std::size_t index, ExpressionPool& pool) const {

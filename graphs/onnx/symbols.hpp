@@ -31,6 +31,9 @@ class DimensionNames {
     /// Dimension of an inner tensor as the file declares it; unknown_dim if it uses symbols that no input has.
     [[nodiscard]] Expression declared(const DimRecord& dim, ExpressionPool& pool) const;
 
+    /// Other names of the symbols of `pool`: those of the file.
+    [[nodiscard]] std::map<std::string, std::string, std::less<>> other_names(ExpressionPool& pool) const;
+
   private:
     void name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
                        std::vector<std::string>& warnings);

@@ -174,6 +174,7 @@ class Importer {
             symbols_.add_input(name, dims, !is_float(dtype_of(integer(meta.at("dtype")))));
         }
         graph_.warnings = symbols_.warnings();
+        graph_.other_names = symbols_.names();
     }
 
     /// torch writes 2 for the least size of a dimension that it does not specialise; such a program runs with 1 as

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -172,8 +173,9 @@ struct Graph {
     std::vector<ModuleCall> module_calls;
     std::vector<UndecidedBranch> undecided;
     std::vector<SymbolRange> ranges;
-    std::vector<SizeCheck> size_checks;  ///< collected by load_graph()
-    std::vector<std::string> warnings;   ///< assumptions of the importer
+    std::map<std::string, std::string, std::less<>> other_names;  ///< names of dimensions in the file → their symbols
+    std::vector<SizeCheck> size_checks;                           ///< collected by load_graph()
+    std::vector<std::string> warnings;                            ///< assumptions of the importer
 };
 
 /// Sizes of a graph for one binding of its symbols. Rebinding the same object does not allocate.
@@ -182,6 +184,13 @@ struct BoundShapes {
 
     [[nodiscard]] std::int64_t operator[](Expression e) const { return values[e.id]; }
 };
+
+/// Returns the bindings by symbols of `graph`: a dimension may also be called as in the file (Graph::other_names).
+/// Throws Error{usage} for two values of one symbol.
+[[nodiscard]] ShapeBindings by_symbol(const Graph& graph, const ShapeBindings& bindings);
+
+/// Throws Error{usage} naming each binding of a symbol that `graph` lacks.
+void require_symbols(const Graph& graph, const ShapeBindings& bindings);
 
 /// Binds every symbol of `graph`; checks that no dimension is negative and that operand sizes agree. Throws
 /// Error{usage} naming each unbound symbol with the flag that sets it, and each binding of an unknown symbol;

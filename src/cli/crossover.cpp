@@ -32,9 +32,9 @@ report::PredictionReport curve_around(report::PredictionReport report, Predictor
 
 int run_crossover(const CrossoverArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
-    const ShapeBindings dims = dimension_bindings(arguments.model);
+    const ShapeBindings dims = dimension_bindings(graph, arguments.model);
     // A crossover needs a variable batch; the message explains how to get one.
-    require_batch(graph);
+    require_batch(graph, dims);
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
     report::PredictionReport report = report_on(predictor, arguments.model);

@@ -49,12 +49,10 @@ int run_explore(const ExploreArguments& arguments) {
         throw_error(ErrorCode::limit, "more than {} predictions for one page", most_predictions);
     }
     const Graph graph = load_graph(arguments.model);
-    require_batch(graph);
-    report::ExplorerReport report{.model = arguments.model.model,
-                                  .dims = dimension_bindings(arguments.model),
-                                  .dimension = dimension,
-                                  .values = values,
-                                  .batches = batches};
+    const ShapeBindings given = dimension_bindings(graph, arguments.model);
+    require_batch(graph, given);
+    report::ExplorerReport report{
+        .model = arguments.model.model, .dims = given, .dimension = dimension, .values = values, .batches = batches};
     for (const std::string& device : devices) {
         RunArguments run = arguments.run;
         run.device = device;

@@ -69,8 +69,9 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
 int run_headroom(const HeadroomArguments& arguments) {
     const double budget = parse_budget(arguments.budget);
     const Graph graph = load_graph(arguments.model);
-    const auto batch = one_batch_for(graph, arguments.batch, "headroom starts from");
-    const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
+    const ShapeBindings dims = dimension_bindings(graph, arguments.model);
+    const auto batch = one_batch_for(graph, arguments.batch, dims, "headroom starts from");
+    const ShapeBindings bindings = with_batch(dims, batch);
 
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     report::HeadroomReport report{

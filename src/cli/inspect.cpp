@@ -26,8 +26,9 @@ int run_inspect(const InspectArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     const bool needs_numbers = arguments.stream || arguments.kernels;
     const bool open_batch = !needs_numbers && arguments.batch.empty() && has_batch(graph);
-    const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, "inspect looks at");
-    const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
+    const ShapeBindings dims = dimension_bindings(graph, arguments.model);
+    const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, dims, "inspect looks at");
+    const ShapeBindings bindings = with_batch(dims, batch);
     if (!needs_numbers && !report::is_bound(graph, bindings)) {
         write_result(arguments.output, forms_of(report::open_model_report(graph, bindings)));
         return 0;

@@ -87,10 +87,11 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     }
     const KinetoTrace trace = read_kineto_trace(arguments.trace);
     const Graph graph = load_graph(arguments.model);
-    if (arguments.batch.empty() && has_batch(graph))
+    const ShapeBindings dims = dimension_bindings(graph, arguments.model);
+    if (arguments.batch.empty() && has_batch(graph) && !dims.contains("batch"))
         throw_error(ErrorCode::usage, "the batch of {} is dynamic: give that of the trace (--batch N)", graph.name);
-    const auto batch = one_batch_for(graph, arguments.batch, "a trace is of");
-    const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
+    const auto batch = one_batch_for(graph, arguments.batch, dims, "a trace is of");
+    const ShapeBindings bindings = with_batch(dims, batch);
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     const Explanation explanation = predictor.explain(bindings);
     print_warnings(explanation.prediction.warnings);

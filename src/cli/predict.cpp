@@ -80,8 +80,8 @@ void add_measured(report::PredictionReport& report, const RunArguments& run, con
 
 int run_predict(const PredictArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
-    const ShapeBindings dims = dimension_bindings(arguments.model);
-    const auto batches = batches_for(graph, arguments.batches);
+    const ShapeBindings dims = dimension_bindings(graph, arguments.model);
+    const auto batches = batches_for(graph, arguments.batches, dims);
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
     BranchRange branches(graph, arguments.model, arguments.run);

@@ -34,6 +34,15 @@ void check_sizes(const Graph& graph, const BoundShapes& bound) {
     }
 }
 
+std::vector<std::string_view> unknown_names(const Graph& graph, const ShapeBindings& bindings) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    std::vector<std::string_view> unknown;
+    for (const auto& [name, value] : bindings) {
+        if (std::ranges::find(symbols, name) == symbols.end()) unknown.push_back(name);
+    }
+    return unknown;
+}
+
 /// Few expressions are negative, and few of these are dimensions.
 void check_signs(const Graph& graph, const BoundShapes& bound) {
     for (const Tensor& tensor : graph.tensors) {
@@ -68,7 +77,31 @@ std::string_view Op::text(std::string_view attribute) const {
     return *text;
 }
 
+void require_symbols(const Graph& graph, const ShapeBindings& bindings) {
+    const std::vector<std::string_view> unknown = unknown_names(graph, bindings);
+    if (unknown.empty()) return;
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    throw_error(ErrorCode::usage, "{}: unknown dynamic dimension {} ({})", graph.name, fmt::join(unknown, ", "),
+                symbols.empty() ? "the model has none" : fmt::format("known: {}", fmt::join(symbols, ", ")));
+}
+
+ShapeBindings by_symbol(const Graph& graph, const ShapeBindings& bindings) {
+    ShapeBindings result;
+    for (const auto& [name, value] : bindings) {
+        const auto other = graph.other_names.find(name);
+        const std::string& symbol = other == graph.other_names.end() ? name : other->second;
+        const auto [known, added] = result.emplace(symbol, value);
+        if (!added && known->second != value)
+            throw_error(ErrorCode::usage, "{}: the dimension {} has two names and two values: {} and {}", graph.name,
+                        symbol, known->second, value);
+    }
+    return result;
+}
+
 void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound) {
+    const bool renamed =
+        std::ranges::any_of(bindings, [&](const auto& b) { return graph.other_names.contains(b.first); });
+    if (renamed) return bind(graph, by_symbol(graph, bindings), bound);
     const std::vector<std::string>& symbols = graph.expressions.symbols();
     std::vector<std::int64_t> symbol_values(symbols.size());
     std::string unbound;
@@ -86,21 +119,13 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
         }
         symbol_values[i] = found->second;
     }
-    std::vector<std::string_view> unknown;
-    for (const auto& [name, value] : bindings) {
-        if (std::ranges::find(symbols, name) == symbols.end()) unknown.push_back(name);
-    }
     if (!unbound.empty()) {
+        const std::vector<std::string_view> unknown = unknown_names(graph, bindings);
         throw_error(ErrorCode::usage, "{}: give a value to the dynamic dimension {}{}{}{}", graph.name, unbound,
                     unbound.find(cached_tokens) == std::string::npos ? "" : "; `ftax generate` sets both",
                     unknown.empty() ? "" : "; unknown: ", fmt::join(unknown, ", "));
     }
-    if (!unknown.empty()) {
-        const std::string known =
-            symbols.empty() ? "the model has none" : fmt::format("known: {}", fmt::join(symbols, ", "));
-        throw_error(ErrorCode::usage, "{}: unknown dynamic dimension {} ({})", graph.name, fmt::join(unknown, ", "),
-                    known);
-    }
+    require_symbols(graph, bindings);
     graph.expressions.evaluate(symbol_values, bound.values);
     const bool any_negative = std::ranges::any_of(bound.values, [](auto size) { return size < 0; });
     if (any_negative) check_signs(graph, bound);

@@ -45,26 +45,34 @@ std::string bare_symbol(const ExpressionPool& pool, Expression e) {
     return symbols.size() == 1 && pool.to_string(e) == symbols[0] ? symbols[0] : std::string{};
 }
 
-void SymbolNames::name(const std::string& symbol, const std::string& replacement, const std::string& where) {
+void SymbolNames::name(const std::string& symbol, const std::string& replacement) {
     if (taken_.contains(replacement) || !names_.try_emplace(symbol, replacement).second) return;
     taken_.insert(replacement);
-    warnings_.push_back(fmt::format("symbol {} ({}) is called {}", symbol, where, replacement));
+    called_ += (called_.empty() ? "" : ", ") + replacement;
 }
 
 void SymbolNames::add_input(const std::string& input, const std::vector<std::string>& dims, bool integers) {
+    // Of several rows of integers, node numbers for each edge say, a file may fix their number; of texts it may fix
+    // one.
+    const bool is_of_tokens = integers && dims.size() == 2 && input.find("mask") == std::string::npos &&
+                              (!is_number(dims[0]) || dims[0] == "1");
     for (std::size_t i = 0; i < dims.size(); ++i) {
         const std::string symbol = bare_symbol(dims[i]);
         if (!is_numbered(symbol)) continue;
-        const std::string where = fmt::format("dimension {} of input {}", i, input);
         if (i == 0) {
-            name(symbol, "batch", where);
-        } else if (i == 1 && integers && dims.size() == 2 && input.find("mask") == std::string::npos) {
-            name(symbol, "seq", where);
+            name(symbol, "batch");
+        } else if (is_of_tokens && i == 1) {
+            name(symbol, "seq");
         } else if (i == 2 && dims.size() == 4 && is_cache(input)) {
-            name(symbol, "past", where);
+            name(symbol, "past");
         }
-        name(symbol, fmt::format("{}.{}", input, i), where);
+        name(symbol, fmt::format("{}.{}", input, i));
     }
+}
+
+std::vector<std::string> SymbolNames::warnings() const {
+    if (called_.empty()) return {};
+    return {fmt::format("dimensions that the exporter numbered are called {}", called_)};
 }
 
 std::string SymbolNames::rename(std::string_view expression) const {

@@ -28,14 +28,14 @@ class SymbolNames {
     [[nodiscard]] std::string rename(std::string_view expression) const;
 
     [[nodiscard]] const std::map<std::string, std::string, std::less<>>& names() const noexcept { return names_; }
-    [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+    [[nodiscard]] std::vector<std::string> warnings() const;  ///< the names given, in one line
 
   private:
-    void name(const std::string& symbol, const std::string& replacement, const std::string& where);
+    void name(const std::string& symbol, const std::string& replacement);
 
     std::map<std::string, std::string, std::less<>> names_;
     std::set<std::string> taken_;
-    std::vector<std::string> warnings_;
+    std::string called_;  ///< the names given, in order
 };
 
 }  // namespace ftax

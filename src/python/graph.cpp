@@ -71,6 +71,7 @@ void bind_graph(nb::module_& module) {
         .def_ro("warnings", &Graph::warnings, "What the importer had to assume.")
         .def_prop_ro(
             "symbols", [](const Graph& g) { return g.expressions.symbols(); }, "Dimensions left open.")
+        .def_ro("other_names", &Graph::other_names, "Symbols by the names that the file gives them.")
         .def_prop_ro(
             "inputs", [](const Graph& g) { return tensors(g, g.inputs); }, "(name, element type, shape) each")
         .def_prop_ro("outputs", [](const Graph& g) { return tensors(g, g.outputs); })

@@ -36,7 +36,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
     row.host = predictor->framework().host;
     std::vector<report::ComparisonRow> rows;
     for (const auto batch : batches) {
-        report::PredictionRow predicted = predicted_row(*predictor, dimension_bindings(arguments.model), batch);
+        report::PredictionRow predicted = predicted_row(*predictor, dimension_bindings(graph, arguments.model), batch);
         Prediction& p = row.prediction.emplace(std::move(predicted.prediction));
         p.power_w *= static_cast<double>(one.cards);
         row.batch = batch;
@@ -60,12 +60,13 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
 }  // namespace
 
 report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& arguments) {
-    const auto batches = batches_for(graph, arguments.batches);
+    const ShapeBindings dims = dimension_bindings(graph, arguments.model);
+    const auto batches = batches_for(graph, arguments.batches, dims);
     const ServiceLevel level = parse_level(arguments.choice.level);
     // Without a criterion, rows of different batches are not ranked against each other; a latency limit ranks them.
     const auto without = arguments.choice.level.empty() ? std::nullopt : std::optional(report::Criterion::throughput);
     report::ComparisonReport report{.model = arguments.model.model,
-                                    .dims = dimension_bindings(arguments.model),
+                                    .dims = dims,
                                     .rows = {},
                                     .ranking = ranking_of(arguments.choice, without, "items")};
     Shards shards;

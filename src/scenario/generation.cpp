@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
 #include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/scenario.hpp"
@@ -58,7 +60,7 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
                     most_cards);
     }
     options.tensor_parallel = static_cast<int>(cards);
-    Graph graph = ftax::load_graph(model.model, options);
+    Graph graph = load_graph(model, options);
     constexpr std::int64_t cards_of_machine = 8;
     if (all > cards_of_machine) {
         graph.warnings.push_back(
@@ -97,6 +99,19 @@ void suggest_decoders(const Graph& graph) {
                 graph.name, fmt::join(near, " or "));
 }
 
+/// Rejects a size of a dimension, which the lengths of prompts and answers give, and a model with further dimensions.
+void require_no_dimensions(const Graph& graph, const ModelArguments& model) {
+    if (!model.dims.empty())
+        throw_error(ErrorCode::usage, "--dim {}: --batch, --prompt and --new-tokens give the dimensions of {}",
+                    model.dims.front(), graph.name);
+    constexpr std::array<std::string_view, 4> own{"batch", "seq", cached_tokens, "cache"};
+    for (const std::string& symbol : graph.expressions.symbols()) {
+        if (!is_decoder(graph) || std::ranges::count(own, symbol) > 0) continue;
+        throw_error(ErrorCode::usage, "{} has the dimension {} beside batch, seq and {}: fix it with --shapes",
+                    graph.name, symbol, cached_tokens);
+    }
+}
+
 }  // namespace
 
 std::shared_ptr<const Graph> Shards::load(const ModelArguments& model, std::int64_t cards) {
@@ -113,6 +128,7 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     const ModelArguments model = with_cache_of(arguments, run);
     const Graph& graph = *graphs.emplace_back(shards->load(model, cards));
     suggest_decoders(graph);
+    require_no_dimensions(graph, model);
     print_warnings(graph.warnings);
     run.precision = name_of(precision_of(graph, run));
     Scenario scenario = resolve(graph, model, run);

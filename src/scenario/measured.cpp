@@ -33,7 +33,7 @@ std::string explain_measured(const Graph& graph, const ModelArguments& model, co
                                  .batch = batch.value_or(fixed_batch(graph).value_or(1)),
                                  .latency_s = measured_s};
     const Prediction known =
-        make_predictor(graph, model, anchored).predict(with_batch(dimension_bindings(model), batch));
+        make_predictor(graph, model, anchored).predict(with_batch(dimension_bindings(graph, model), batch));
     const bool inside = measured_s >= predicted.low_s && measured_s <= predicted.high_s;
     std::string text = fmt::format(
         "measured {} is {} times the predicted {}, {} the 90 % interval of {} to {}; as an anchor it makes {} {:.2f} "

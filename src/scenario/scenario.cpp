@@ -30,18 +30,21 @@ void refuse(const std::vector<std::string>& mismatches) {
     if (!mismatches.empty()) throw_error(ErrorCode::profile, "{} (--strict)", fmt::join(mismatches, "; "));
 }
 
-/// Returns the precision of a checkpoint's weights; if the card lacks units for their activations, the one with the
-/// same weights and 16-bit activations. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4 checkpoints
-/// on older cards).
-Precision quantized_precision(const std::string& weights, const DeviceSpec& device) {
-    const PrecisionSpec& wanted = precision_spec(parse_precision(weights));
-    if (runs(device, wanted)) return wanted.precision;
-    const PrecisionSpec& wider = precision_spec(bits_of(wanted.weight) == 4 ? Precision::w4a16 : Precision::w8a16);
-    if (wanted.precision != wider.precision) {
+/// Returns the precision asked for, else that of a checkpoint's weights; if the card lacks units for their activations,
+/// the one with the same weights and 16-bit activations. Source: vLLM, quantization (Marlin kernels of fp8, int8 and
+/// nvfp4 checkpoints on older cards).
+Precision quantized_precision(const std::string& weights, const std::string& asked, const DeviceSpec& device) {
+    const PrecisionSpec& stored = precision_spec(parse_precision(weights));
+    const Precision wider = bits_of(stored.weight) == 4 ? Precision::w4a16 : Precision::w8a16;
+    const Precision own = runs(device, stored) ? stored.precision : wider;
+    const Precision run = asked.empty() ? own : parse_precision(asked);
+    if (run != own) {
+        print_warnings({fmt::format("the model's weights are {}; --precision {} replaces them", weights, asked)});
+    } else if (own != stored.precision) {
         print_warnings({fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name,
-                                    wanted.name, wider.name)});
+                                    stored.name, precision_spec(own).name)});
     }
-    return wider.precision;
+    return run;
 }
 
 /// Returns advice on making a fixed batch variable: an option, or re-exporting if the batch cannot be traced.
@@ -157,17 +160,22 @@ const Graph* GivenGraph::of_this_thread() {
 }
 
 Graph load_graph(const ModelArguments& arguments) {
-    if (given_graph) return print_warnings(given_graph->warnings), *given_graph;
-    const NamesMet names;
-    Graph graph = ftax::load_graph(arguments.model, import_options(arguments));
-    for (const auto& [loop, passes] : parse_dimensions(arguments.trips, "--trip")) names.require_loop(loop);
-    for (const std::string& branch : arguments.branches) names.require_condition(parse_branch(branch).first);
+    Graph graph = given_graph ? *given_graph : load_graph(arguments, import_options(arguments));
     print_warnings(graph.warnings);
     return graph;
 }
 
-ShapeBindings dimension_bindings(const ModelArguments& arguments) {
-    return parse_dimensions(arguments.dims);
+Graph load_graph(const ModelArguments& arguments, const ImportOptions& options) {
+    const NamesMet names;
+    Graph graph = ftax::load_graph(arguments.model, options);
+    for (const auto& [loop, passes] : parse_dimensions(arguments.trips, "--trip")) names.require_loop(loop);
+    for (const std::string& branch : arguments.branches) names.require_condition(parse_branch(branch).first);
+    require_symbols(graph, dimension_bindings(graph, arguments));
+    return graph;
+}
+
+ShapeBindings dimension_bindings(const Graph& graph, const ModelArguments& arguments) {
+    return by_symbol(graph, parse_dimensions(arguments.dims));
 }
 
 bool has_batch(const Graph& graph) {
@@ -180,12 +188,26 @@ std::optional<std::int64_t> fixed_batch(const Graph& graph) {
     return input.shape.empty() ? std::nullopt : graph.expressions.constant_value(input.shape.front());
 }
 
-void require_batch(const Graph& graph) {
-    if (has_batch(graph)) return;
+void require_batch(const Graph& graph, const ShapeBindings& dims) {
+    if (has_batch(graph) && !dims.contains("batch")) return;
+    if (has_batch(graph))
+        throw_error(ErrorCode::usage, "the batch varies here: leave out --dim batch={}", dims.at("batch"));
+    const Tensor* input = graph.inputs.empty() ? nullptr : &graph.tensors[graph.inputs.front()];
+    if (input && !input->shape.empty() && !fixed_batch(graph)) {
+        const auto symbols = graph.expressions.symbols_of(input->shape.front());
+        throw_error(ErrorCode::usage, "the leading dimension of {} is {}, not a batch by itself: give --dim {}=N",
+                    graph.name, graph.expressions.to_string(input->shape.front()), fmt::join(symbols, "=N --dim "));
+    }
     throw_error(ErrorCode::usage, "the batch of {} is fixed; {}", graph.name, how_to_vary(graph));
 }
 
-std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
+std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list,
+                                                     const ShapeBindings& dims) {
+    if (const auto named = dims.find("batch"); named != dims.end() && has_batch(graph)) {
+        if (!list.empty() && parse_batches(list) != std::vector{named->second})
+            throw_error(ErrorCode::usage, "--batch {} and --dim batch={} differ", list, named->second);
+        return {named->second};
+    }
     if (!has_batch(graph)) {
         const auto fixed = fixed_batch(graph);
         if (!list.empty() && (!fixed || parse_batches(list) != std::vector{*fixed})) require_batch(graph);
@@ -195,8 +217,9 @@ std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const s
     return {batches.begin(), batches.end()};
 }
 
-std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list, std::string_view what) {
-    const auto batches = batches_for(graph, list);
+std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list, const ShapeBindings& dims,
+                                          std::string_view what) {
+    const auto batches = batches_for(graph, list, dims);
     if (batches.size() > 1) throw_error(ErrorCode::usage, "{} one batch size: give one --batch", what);
     return batches.front();
 }
@@ -311,11 +334,12 @@ Scenario resolve(const RunArguments& run, Precision precision) {
 }
 
 Precision precision_of(const Graph& graph, const RunArguments& run) {
-    if (!run.precision.empty()) return parse_precision(run.precision);
     const DeviceSpec device = device_profile(run.device, run.device_profile).device;
     const auto marked =
         std::ranges::find_if(graph.ops, [](const Op& op) { return !op.text(weights_attribute).empty(); });
-    if (marked != graph.ops.end()) return quantized_precision(std::string(marked->text(weights_attribute)), device);
+    if (marked != graph.ops.end())
+        return quantized_precision(std::string(marked->text(weights_attribute)), run.precision, device);
+    if (!run.precision.empty()) return parse_precision(run.precision);
     const DType half = half_type_of_weights(graph);
     LibraryVersions ignored;
     const LoweringTraits& traits = framework_model(take_version(run.framework, ignored).name).traits;
@@ -342,7 +366,7 @@ Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArgum
     std::vector<Measurement> rows;
     if (!run.anchor.empty()) rows = usable_rows(read_model_measurements(read_csv(run.anchor)), print_warnings);
     if (run.known) rows.push_back(*run.known);
-    if (!rows.empty() || !run.anchor.empty()) anchor_on(scenario, rows, model.model, run, dimension_bindings(model));
+    if (!rows.empty() || !run.anchor.empty()) anchor_on(scenario, rows, model.model, run, dimension_bindings(graph, model));
     print_warnings(onnx_warnings(graph, run.framework, run.framework_given));
     print_provenance(scenario.device.warnings);
     print_provenance(scenario.framework.warnings);
@@ -359,7 +383,7 @@ report::PredictionReport report_on(const Predictor& predictor, const ModelArgume
             .device = predictor.device(),
             .framework = predictor.framework(),
             .precision = predictor.precision(),
-            .dims = dimension_bindings(model),
+            .dims = dimension_bindings(predictor.graph(), model),
             .rows = {},
             .crossover = {}};
 }

@@ -53,6 +53,10 @@ struct RunArguments {
 /// Converts the arguments to import options. Throws Error{usage} for invalid arguments.
 [[nodiscard]] ImportOptions import_options(const ModelArguments& arguments);
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
+/// The same with other options than import_options(), without printing warnings. Throws Error{usage} for a name of
+/// --dim,
+/// --trip or --branch that the model lacks.
+[[nodiscard]] Graph load_graph(const ModelArguments& arguments, const ImportOptions& options);
 /// Deferred warnings of a worker thread, each with whether it is always printed.
 using HeldWarnings = std::vector<std::pair<std::string, bool>>;
 /// During its lifetime, load_graph() of this thread returns this graph regardless of the model arguments. A worker
@@ -66,18 +70,20 @@ class GivenGraph {
     GivenGraph(const GivenGraph&) = delete;
     GivenGraph& operator=(const GivenGraph&) = delete;
 };
-[[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
+/// Returns the dimensions that the arguments give, by symbols of the graph.
+[[nodiscard]] ShapeBindings dimension_bindings(const Graph& graph, const ModelArguments& arguments);
 [[nodiscard]] bool has_batch(const Graph& graph);
 /// Returns the leading dimension of the first input if it is a number.
 [[nodiscard]] std::optional<std::int64_t> fixed_batch(const Graph& graph);
-/// Throws Error{usage} for a model whose batch is fixed; the message explains how to make it variable.
-void require_batch(const Graph& graph);
-/// Returns the batches to predict: those of the list, or one nullopt for a fixed batch. Throws Error{usage} if a list
-/// is missing or differs from the fixed batch (require_batch).
-[[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
+/// Throws Error{usage} for a model whose batch cannot vary, saying how to make it, or if `dims` fix it.
+void require_batch(const Graph& graph, const ShapeBindings& dims = {});
+/// Returns the batches to predict: those of the list or of `dims`, or one nullopt for a fixed batch. Throws
+/// Error{usage} if a list differs from `dims` or from the fixed batch (require_batch).
+[[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list,
+                                                                   const ShapeBindings& dims);
 /// The same for commands with a single batch. Throws Error{usage} for a list; `what` begins the message.
 [[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
-                                                        std::string_view what);
+                                                        const ShapeBindings& dims, std::string_view what);
 /// Returns `dims` with the batch, if any.
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
 [[nodiscard]] Precision parse_precision(const std::string& name);

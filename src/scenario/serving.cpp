@@ -435,7 +435,7 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
     run.precision = name_of(precision_of(graph, run));
     run.options.synchronized = true;
     const auto predictor = std::make_shared<Predictor>(make_predictor(graph, arguments.model, run));
-    const ShapeBindings dims = dimension_bindings(arguments.model);
+    const ShapeBindings dims = dimension_bindings(graph, arguments.model);
     row.memory = predictor->memory(with_batch(dims, arguments.max_batch));
     const Prediction largest = predictor->predict(with_batch(dims, arguments.max_batch));
     row.warnings = largest.warnings;

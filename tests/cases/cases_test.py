@@ -47,6 +47,22 @@ FIGURES = [
     # Exported at batch 2: four layers with four products of 256 x 256 and attention over 64 tokens
     *((f"inspect static_attn.onnx --batch {batch} --shapes input:batchx64x256", "total.macs",
        batch * 64 * 4 * (4 * 256 * 256 + 2 * 64 * 256), 0.001) for batch in (2, 3, 8)),
+    # Dimensions by their names in the file as by batch and seq: tokens of 64 x 64, pixels of 3 x 3 x 3 x 8, nodes of 64 x 32
+    *((f"inspect batch_size.onnx {dims}", "total.macs", 2 * 16 * 64 * 64, 1e-9)
+      for dims in ("--dim batch_size=2 --dim sequence_length=16", "--batch 2 --dim seq=16", "--dim batch=2 --dim sequence_length=16")),
+    ("inspect text.onnx --batch 2 --dim text_len=16", "total.macs", 2 * 16 * 64 * 64, 1e-9),
+    ("inspect image.onnx --dim N=2 --dim height=64 --dim width=64", "total.macs", 2 * 64 * 64 * 27 * 8, 1e-9),
+    ("predict image.onnx --device t4 --dim N=2 --dim height=64 --dim width=64", "predictions.0.batch", 2, 1e-9),
+    ("inspect graph_network.onnx --dim nodes=2708 --dim edges=10556", "total.macs", 2708 * 64 * 32, 1e-9),
+    # 98 frames of 400 points, 64 lines of 64 points: 5 n log2 n each
+    *((f"inspect {name}.onnx --batch 4 --dim samples=16000", "by_kind.fft.flops", 5 * 4 * 98 * 400 * 9, 1e-9)
+      for name in ("stft_2d", "stft_3d")),
+    ("inspect dft.onnx --batch 4", "by_kind.fft.flops", 5 * 4 * 64 * 64 * 6, 1e-9),
+    # torchao and PyTorch's fp8 product: 2 m n k, and weights of one byte
+    ("inspect scaled_mm.pt2", "by_kind.matmul.flops", 2 * 16 * 64 * 256, 1e-9),
+    ("inspect int4_weights.pt2", "by_kind.linear.macs", 2 * 16 * 64 * 256, 1e-9),
+    ("inspect int8_dynamic.pt2", "by_kind.matmul.macs", 2 * 16 * 64 * 256, 1e-9),
+    *((f"inspect {name}.pt2", "coverage.flops", 1, 1e-9) for name in ("scaled_mm", "int4_weights", "int8_dynamic")),
 ]
 TORCH_FIGURES = [
     # A condition on an enum is decided: a layer of 8 x 8 over 2 x 4 rows
@@ -63,14 +79,40 @@ ORDERS = [
      "predict short_kernels.pt2 --device a100-sxm4-80gb --framework torch-compile --precision fp16", "predictions.0.latency_s")
     for graphs in ("torch-compile-cuda-graph", "torch-compile-max-autotune", "cuda-graph")
 ]
+# Weights of four bits take less time than those of eight, and these less than the run in fp16
+ORDERS += [("predict nbits4.onnx --device t4 --framework onnxruntime-cuda --batch 1",
+            "predict nbits8.onnx --device t4 --framework onnxruntime-cuda --batch 1", "predictions.0.device_s"),
+           ("predict nbits8.onnx --device t4 --framework onnxruntime-cuda --batch 1",
+            "predict nbits8.onnx --device t4 --framework onnxruntime-cuda --batch 1 --precision fp16", "predictions.0.device_s")]
+FP8 = "predict mlp_fp8.onnx --batch 8192 --framework tensorrt@10.0 --device"
+DECODER = "qwen3-14b-w4.json --device rtx-5090 --framework vllm --prompt 128 --new-tokens 8"
 # Exit code and a part of the message; 0 where the file is read.
 ENDINGS = [
+    (f"{FP8} a100-sxm4-80gb", 2, "has no fp8 arithmetic"),
+    (f"{FP8} l40s", 0, ""),
+    ("predict scaled_mm.pt2 --device a100-sxm4-80gb", 2, "has no fp8 arithmetic"),
+    ("predict scaled_mm.pt2 --device h100-sxm5-80gb", 0, ""),
+    ("inspect batch_size.onnx --dim batch_size=2 --dim batch=3", 2, "the dimension batch has two names and two values"),
+    ("predict image.onnx --device t4 --batch 2 --dim N=3 --dim height=8 --dim width=8", 2, "--batch 2 and --dim batch=3 differ"),
+    ("crossover image.onnx --device t4 --dim N=3 --dim height=8 --dim width=8", 2, "leave out --dim batch=3"),
+    ("predict product_batch.onnx --device t4 --batch 2", 2, "columns*rows"),
+    ("inspect missing_external.onnx --batch 2", 0, "'weights.bin' is missing"),
+    ("inspect json_objects_60kB_2GB.pt2", 3, "a field is missing"),
+    ("convert image.onnx --dim depth=3", 2, "unknown dynamic dimension depth"),
+    ("convert image.onnx --trip loop=3", 2, "no loop 'loop'"),
+    *((f"{verb} {DECODER} {option}", 2, message) for verb in ("generate", "serve --concurrency 1 --count 2")
+      for option, message in (("--dim depth=3", "unknown dynamic dimension depth"), ("--trip loop=3", "no loop 'loop'"),
+                              ("--dim seq=3", "--dim seq=3"))),
+    (f"generate {DECODER} --precision fp16", 0, "the model's weights are w4a16; --precision fp16 replaces them"),
     ("inspect qwen3_moe.json --batch 1", 0, ""),
     ("inspect mamba2.json --batch 1", 0, ""),
     ("inspect opfuzz_1013.onnx --batch 2", 0, ""),
     ("predict unnamed.onnx --device t4 --shapes x:(batch-9223372036854775807-1)//(-1)x3x64x64 --batch 2", 4, "integer overflow"),
     ("predict unnamed.onnx --device t4 --shapes x:((-9223372036854775807-1)*batch)//(-batch)x3x64x64 --batch 2", 4, "integer overflow"),
 ]
+# What a message must not say: options that are not given, a symbol's number.
+SILENT = [(f"generate {DECODER}", "--precision"), ("inspect short_kernels.pt2", "symbol s"), ("inspect dft.onnx --batch 4", "warning"),
+          ("inspect graph_network.onnx --dim nodes=8 --dim edges=9", "to be seq")]
 TORCH_ENDINGS = [
     ("inspect nms.pt --input float:100x4,float:100", 0, ""),
     ("inspect unbind_const.pt --input float:batchx4x8 --batch 2", 0, ""),
@@ -113,9 +155,15 @@ def wrong_ending(ftax, command, code, message):
     return "" if right else f"exit {ended.returncode}, not {code}: {ended.stderr.strip()}"
 
 
+def wrong_word(ftax, command, word):
+    ended = run(ftax, command)
+    return f"exit {ended.returncode}: {ended.stderr.strip()}" if ended.returncode or word in ended.stderr else ""
+
+
 def main(ftax, torch):
     results = [(row[0], failure(ftax, *row)) for row in FIGURES + (TORCH_FIGURES if torch else [])]
     results += [(row[0], wrong_order(ftax, *row)) for row in ORDERS]
+    results += [(row[0], wrong_word(ftax, *row)) for row in SILENT]
     results += [(row[0], wrong_ending(ftax, *row)) for row in ENDINGS + (TORCH_ENDINGS if torch else [])]
     for command, what in results:
         if what:

@@ -104,11 +104,12 @@ def _one(argument: str, value: Any) -> str:
 
 
 def _dims(graph: Graph, dims: dict[str, Any]) -> dict[str, int]:
+    symbols = {**graph.other_names, **{name: name for name in graph.symbols}}
     for name in dims:
-        if name not in graph.symbols:
+        if name not in symbols:
             known = ", ".join(graph.symbols) or "none"
             raise UsageError(f"'{name}' is neither an argument nor an open dimension of {graph.name} (those are: {known})")
-    return {name: _whole(name, value) for name, value in dims.items()}
+    return {symbols[name]: _whole(name, value) for name, value in dims.items()}
 
 
 @dataclass(frozen=True)
@@ -247,6 +248,8 @@ class Predictor:
     def sweep(self, batch: int | Iterable[int] | None = None, **dims: int) -> Sweep:
         """Predicts one forward pass per batch size; without a batch, one of a model that fixes its own."""
         sizes = _dims(self._graph, dims)
+        named = sizes.pop("batch", batch)
+        batch = named if batch is None else batch
         if batch is None and "batch" not in self._graph.symbols:
             batches: list[int | None] = [None]
         else:

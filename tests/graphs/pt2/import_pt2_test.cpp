@@ -61,7 +61,7 @@ TEST_CASE("a .pt2 program becomes operators with shapes, strides, modules and we
     // torch numbers its symbols; the first dimension of an input is the batch.
     CHECK(graph.expressions.symbols() == std::vector<std::string>{"batch"});
     REQUIRE(graph.warnings.size() == 1);
-    CHECK(contains(graph.warnings[0], "s77"));
+    CHECK(contains(graph.warnings[0], "called batch"));
     // 2 FLOPs × 4·8·5·5 outputs × 27 weights each, one FLOP per element of the ReLU
     CHECK(total_work(graph, bind(graph, {{"batch", 4}})).flops == 2 * 800 * 27 + 800);
 }
@@ -78,6 +78,15 @@ TEST_CASE("dimensions that torch numbers are called by what they are, or by inpu
     CHECK(names.rename("s7 + 1") == "past + 1");
     CHECK(names.rename("s9*s9") == "pixels.2*pixels.2");
     CHECK(names.rename("s12") == "s12");  // not an input's symbol
+    CHECK(names.warnings() ==
+          std::vector<std::string>{"dimensions that the exporter numbered are called batch, attention_mask.1, "
+                                   "past_key_values_0_key.0, past, pixels.0, pixels.2"});
+    // Two rows of node numbers are no texts; one text may be.
+    SymbolNames edges, text;
+    edges.add_input("edges", {"2", "s5"}, true);
+    CHECK(edges.rename("s5") == "edges.1");
+    text.add_input("tokens", {"1", "s5"}, true);
+    CHECK(text.rename("s5") == "seq");
 }
 
 TEST_CASE("a batch beyond the range that the program was exported for is warned of") {
