@@ -184,7 +184,8 @@ class Record {
         if (serving_.utilisation < 0.5) serving_.bound = ServingBound::load;
         serving_.requests = std::move(requests);
         serving_.timeline.resize(static_cast<std::size_t>(std::ceil((reached_s_ - start_s_) / moment_s_ - 1e-6)));
-        for (double until_s = start_s_; ServingMoment & moment : serving_.timeline) moment.time_s = until_s += moment_s_;
+        for (double until_s = start_s_; ServingMoment & moment : serving_.timeline)
+            moment.time_s = until_s += moment_s_;
         return std::move(serving_);
     }
 

@@ -179,7 +179,9 @@ TEST_CASE("a name of several devices is taken as one of them with a warning that
 }
 
 TEST_CASE("a CPU and an AMD card are refused with what to give instead") {
-    const auto failure = [](const char* name) { return test::failure_of([&] { return device_spec(name).slug; }).message; };
+    const auto failure = [](const char* name) {
+        return test::failure_of([&] { return device_spec(name).slug; }).message;
+    };
     for (const char* name : {"cpu", "Xeon Gold 6226R", "AMD EPYC 7763", "Ryzen 9"})
         CHECK_MESSAGE(failure(name).find("`ftax calibrate --device cpu`") != std::string::npos, name);
     for (const char* name : {"mi300x", "MI250", "amd", "AMD Instinct MI300X", "Radeon RX 7900"})
