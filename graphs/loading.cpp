@@ -125,7 +125,9 @@ FileFormat format_of(std::string_view bytes) noexcept {
         return elf;
     if (is_safetensors(bytes)) return weights;
     if (bytes.starts_with("ptrt") || bytes.starts_with("ftrt")) return engine;
-    if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff")) return utf16;
+    const bool little_endian = bytes.starts_with("\xff\xfe");
+    if (bytes.size() > 3 && (little_endian || bytes.starts_with("\xfe\xff")) && bytes[little_endian ? 3 : 2] == '\0')
+        return utf16;
     // Neither text nor a wire key: a ModelProto begins with a control character.
     if (is_json(bytes.substr(0, looked_at))) return json;
     if (is_text(bytes.substr(0, looked_at))) return text;

@@ -34,7 +34,7 @@ bool has_token_cache(const Graph& graph) {
 const Graph& checked(const Graph& graph, const FrameworkModel& model, Precision precision) {
     check_operands(graph);
     const bool floats = name_of(precision).starts_with("fp8") || precision == Precision::nvfp4;
-    if (floats && model.traits.dot_products_from > 0) {
+    if (floats && model.traits.gemm.dot_products) {
         throw_error(ErrorCode::usage, "{} has no {}: its quantised weights are w8a16 (Q8_0) and w4a16 (Q4_0)",
                     model.name, name_of(precision));
     }
@@ -85,9 +85,6 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       widened(options.precision != asked.precision),
       quantised_by_file(std::any_of(graph.ops.begin(), graph.ops.end(),
                                     [](const Op& op) { return !op.text(rewrites::operands).empty(); })) {
-    if (guesses > 0 && guesses == graph.ops.size())
-        throw_error(ErrorCode::model, "{}: no operator is modelled (the first is {}): there is nothing to predict from",
-                    graph.name, graph.ops.front().source);
     if (std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return multiplies_fp8(graph, op); }))
         require_arithmetic(device.device, precision_spec(Precision::fp8));
     if (has_foreign_host())

@@ -134,7 +134,7 @@ void bind_predictor(nb::module_& module) {
         .def_prop_rw(
             "padding", [](const Run& run) { return run.options.padding; },
             [](Run& run, double value) {
-                if (value < 0 || value > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
+                if (!(value >= 0 && value <= 1)) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
                 run.options.padding = value;
             })
         .def_prop_rw(

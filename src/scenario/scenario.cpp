@@ -392,6 +392,9 @@ report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& d
                                     std::optional<std::int64_t> batch) {
     const ShapeBindings bindings = with_batch(dims, batch);
     report::PredictionRow row{batch, predictor.predict(bindings), {}, {}, predictor.memory(bindings)};
+    if (row.prediction.coverage.nodes == 0)
+        throw_error(ErrorCode::model, "{}: no operator is modelled, the first is {}: there is nothing to predict from",
+                    predictor.graph().name, predictor.graph().ops.front().source);
     warn_of_memory(row.prediction, *row.memory);
     print_warnings(row.prediction.warnings);
     return row;

@@ -355,7 +355,7 @@ TEST_CASE("the first bytes of a format are not that format until they are all th
                                {"\x89HDF\r\n", FileFormat::hdf5},
                                {"GGUF", FileFormat::gguf},
                                {"ftrt", FileFormat::engine},
-                               {"\xff\xfe", FileFormat::utf16},
+                               {std::string("\xff\xfe{\0", 4), FileFormat::utf16},
                                {"\x1f\x8b", FileFormat::gzip},
                                {"\x7f"
                                 "ELF",

@@ -294,11 +294,11 @@ TEST_CASE("the zoo's language models have the parameters that their makers state
 TEST_CASE("quantization_config says which precision the weights have") {
     const auto weights = [](const std::string& quantization) {
         const Graph graph = import(with("quantization_config", quantization));
-        REQUIRE(graph.warnings.size() == 1);
-        for (const Op& op : graph.ops) {
-            if (op.kind == OpKind::linear) return std::string(op.text("weights"));
-        }
-        return std::string("no layer");
+        const auto layer = std::ranges::find(graph.ops, OpKind::linear, &Op::kind);
+        REQUIRE(layer != graph.ops.end());
+        const std::string precision(layer->text("weights"));
+        CHECK(graph.warnings.size() == (precision.empty() ? 1 : 0));  // of formats that ftax does not know
+        return precision;
     };
     CHECK(weights(R"({"quant_method":"awq","bits":4,"group_size":128})") == "w4a16");
     CHECK(weights(R"({"quant_method":"gptq","bits":8,"group_size":-1})") == "w8a16");
