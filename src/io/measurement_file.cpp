@@ -62,17 +62,18 @@ class RowReader {
     }
 
     /// Reads a framework and its version: from a cell "vllm@0.11" or the columns version and framework_version; for
-    /// PyTorch also from the column torch, whose "240" is 2.4.
+    /// PyTorch also from the column torch, and "240" is 2.4.
     void framework(std::string& name, std::string& version) {
         if (const std::string_view cell = text("framework"); !cell.empty()) name = lower_case(cell);
         const std::size_t at = std::min(name.find('@'), name.size());
         if (at < name.size()) version = name.substr(at + 1);
         name.resize(at);
-        std::string torch(name.find("torch") == std::string::npos ? "" : text("torch"));
-        if (const auto digits = parse_integer(torch)) torch = fmt::format("{}.{}", *digits / 100, *digits / 10 % 10);
-        for (const std::string_view named : {std::string_view(torch), text("version"), text("framework_version")}) {
-            if (version.empty()) version = named;
+        const bool of_torch = name.find("torch") != std::string::npos;
+        for (const char* column : {"torch", "version", "framework_version"}) {
+            if (version.empty() && (of_torch || column != std::string_view("torch"))) version = text(column);
         }
+        const auto digits = of_torch ? parse_integer(version) : std::nullopt;
+        if (digits && *digits >= 100) version = fmt::format("{}.{}", *digits / 100, *digits / 10 % 10);
     }
 
     void report(std::string problem) {

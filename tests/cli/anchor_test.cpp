@@ -151,7 +151,7 @@ TEST_CASE("after a row of one framework, the others keep their order on the same
     const double eager_ms = 1e3 * latency(predict("mobilenet_v2", {"--framework", "pytorch-eager@1.12"}), 0);
     for (const double speed : {0.6, 2.5}) {
         const std::string rows = folder.write(
-            "rows.csv", "gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager,fp32,mobilenet_v2,1," +
+            "rows.csv", "gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager@1.12,fp32,mobilenet_v2,1," +
                             std::to_string(speed * eager_ms) + "\n");
         const auto after = compared({"--anchor", rows});
         for (const auto& entry : before) {

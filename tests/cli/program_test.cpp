@@ -116,13 +116,15 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict"}, 2, "MODEL"},
         {{"predict", model}, 2, "--device"},
         {{"predict", model, "--device", "t4", "--batch", "1"}, 2, "seq (--dim seq=N)"},
-        {{"predict", model, "--device", "t4", "--batch", "1", "--dim", "sequence=8"}, 2, "unknown: sequence"},
+        {{"predict", model, "--device", "t4", "--batch", "1", "--dim", "sequence=8"},
+         2,
+         "unknown dynamic dimension sequence (known: batch, seq)"},
         {{"inspect", "zoo:"}, 2, "the zoo holds albert, alexnet"},
         {{"predict", "resnet51", "--device", "t4", "--batch", "1"}, 2, "resnet50"},
         {{"predict", "google/vit-base-patch16", "--device", "t4", "--batch", "1"},
          2,
-         "(`ftax models` lists all); give the config.json of a model on Hugging Face, or export the model "
-         "(docs/exporting.md)"},
+         "(`ftax models` lists all); give the file "
+         "https://huggingface.co/google/vit-base-patch16/raw/main/config.json"},
         {{"predict", "missing.onnx", "--device", "t4", "--batch", "1"},
          2,
          "no zoo model 'missing.onnx' (`ftax models` lists all)\n"},

@@ -390,7 +390,7 @@ TEST_CASE("an engine that TorchScript calls costs its call, one that runs alone 
 }
 
 TEST_CASE("with copies a run takes as much longer as its inputs and outputs take, its cache stays on the device") {
-    // Bytes of x and y over the 3 GB/s of pageable memory, within a factor of 1.4.
+    // Bytes of x and y over the 3 GB/s of pageable memory and a call of 7 µs for each, within a factor of 2.2.
     Graph graph = parse_text_graph(R"(graph step
 input %x f16[64,1024]
 input %past f32[64,65536]
@@ -403,11 +403,11 @@ output %y
     graph.tensors[graph.inputs[1]].name = "past_key_values.0.key";
     const Prediction alone = predict(graph, "pytorch-eager", "t4", {}, {.precision = Precision::fp16});
     const Prediction copied = predict(graph, "pytorch-eager", "t4", {}, {.precision = Precision::fp16, .copies = true});
-    const double seconds = (2.0 * 64 * 1024 + 4 * 64 * 10) / 3e9;
+    const double seconds = (2.0 * 64 * 1024 + 4 * 64 * 10) / 3e9 + 2 * 7e-6;
     CHECK(copied.copies_s == approx(seconds));
     CHECK(copied.latency_s - alone.latency_s == approx(seconds));
-    CHECK(copied.low_s - alone.low_s == approx(seconds / 1.4));
-    CHECK(copied.high_s - alone.high_s == approx(seconds * 1.4));
+    CHECK(copied.low_s - alone.low_s == approx(seconds / 2.2));
+    CHECK(copied.high_s - alone.high_s == approx(seconds * 2.2));
 }
 
 TEST_CASE("a power of any exponent takes at least as long as a product, whatever the card") {
