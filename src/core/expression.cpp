@@ -33,6 +33,12 @@ constexpr std::size_t max_symbols = 1000;
 /// Every node is evaluated for each binding.
 constexpr std::size_t max_expressions = 2'000'000;
 
+/// The entry of a function of two operands in a list in the order of NodeKind.
+template <class Entry>
+Entry of_two(NodeKind kind, const Entry (&entries)[5]) {
+    return entries[static_cast<std::size_t>(kind) - static_cast<std::size_t>(NodeKind::floor_divide)];
+}
+
 [[noreturn]] void fail_too_large() {
     throw_error(ErrorCode::limit, "a shape expression has more than {} terms", max_terms);
 }
@@ -235,11 +241,11 @@ struct ExpressionPool::Storage {
 
     /// Printed expressions in an order that does not depend on which symbol the pool met first: what is read back
     /// prints the same again.
-    [[nodiscard]] std::vector<std::string> print_sorted(const std::vector<std::uint32_t>& atoms, bool factors) const {
+    [[nodiscard]] std::vector<std::string> print_sorted(const std::vector<std::uint32_t>& atoms) const {
         std::vector<std::string> texts;
         for (const std::uint32_t atom : atoms) {
             const NodeKind kind = nodes[atom].kind;
-            const bool parenthesize = factors && (kind == NodeKind::floor_divide || kind == NodeKind::modulo);
+            const bool parenthesize = kind == NodeKind::floor_divide || kind == NodeKind::modulo;
             texts.push_back(parenthesize ? "(" + print(atom) + ")" : print(atom));
         }
         std::ranges::sort(texts);
@@ -247,24 +253,14 @@ struct ExpressionPool::Storage {
     }
 
     [[nodiscard]] std::string print(std::uint32_t id) const {
+        static constexpr const char* formats[] = {"({})//({})", "ceildiv({},{})", "({})%({})", "min({},{})",
+                                                  "max({},{})"};
         const Node& node = nodes[id];
-        switch (node.kind) {
-            case NodeKind::symbol:
-                return symbols[node.a];
-            case NodeKind::floor_divide:
-                return fmt::format("({})//({})", print(node.a), print(node.b));
-            case NodeKind::ceil_divide:
-                return fmt::format("ceildiv({},{})", print(node.a), print(node.b));
-            case NodeKind::modulo:
-                return fmt::format("({})%({})", print(node.a), print(node.b));
-            case NodeKind::minimum:
-                return fmt::format("min({})", fmt::join(print_sorted({node.a, node.b}, false), ","));
-            case NodeKind::maximum:
-                return fmt::format("max({})", fmt::join(print_sorted({node.a, node.b}, false), ","));
-            case NodeKind::polynomial:
-                break;
-        }
-        return print_sum(node.monomials);
+        if (node.kind == NodeKind::symbol) return symbols[node.a];
+        if (node.kind == NodeKind::polynomial) return print_sum(node.monomials);
+        std::vector<std::string> operands{print(node.a), print(node.b)};
+        if (node.kind == NodeKind::minimum || node.kind == NodeKind::maximum) std::ranges::sort(operands);
+        return fmt::format(fmt::runtime(of_two(node.kind, formats)), operands[0], operands[1]);
     }
 
     [[nodiscard]] std::string print_sum(const std::vector<Monomial>& monomials) const {
@@ -276,8 +272,7 @@ struct ExpressionPool::Storage {
         };
         std::vector<Term> terms;
         for (const Monomial& m : monomials) {
-            terms.push_back(
-                {m.atoms.size(), fmt::format("{}", fmt::join(print_sorted(m.atoms, true), "*")), m.coefficient});
+            terms.push_back({m.atoms.size(), fmt::format("{}", fmt::join(print_sorted(m.atoms), "*")), m.coefficient});
         }
         // Highest powers first, the constant last, as people write them.
         std::ranges::sort(terms, [](const Term& x, const Term& y) {
@@ -452,24 +447,16 @@ Expression ExpressionPool::import(const ExpressionPool& other, Expression e,
                                   const std::map<std::string, Expression, std::less<>>& replace) {
     const Node& node = other.storage_->nodes[e.id];
     const auto operand = [&](std::uint32_t id) { return import(other, {id}, replace); };
-    switch (node.kind) {
-        case NodeKind::symbol: {
-            const std::string& name = other.storage_->symbols[node.a];
-            const auto found = replace.find(name);
-            return found == replace.end() ? symbol(name) : found->second;
-        }
-        case NodeKind::floor_divide:
-            return floor_divide(operand(node.a), operand(node.b));
-        case NodeKind::ceil_divide:
-            return ceil_divide(operand(node.a), operand(node.b));
-        case NodeKind::modulo:
-            return modulo(operand(node.a), operand(node.b));
-        case NodeKind::minimum:
-            return minimum(operand(node.a), operand(node.b));
-        case NodeKind::maximum:
-            return maximum(operand(node.a), operand(node.b));
-        case NodeKind::polynomial:
-            break;
+    if (node.kind == NodeKind::symbol) {
+        const std::string& name = other.storage_->symbols[node.a];
+        const auto found = replace.find(name);
+        return found == replace.end() ? symbol(name) : found->second;
+    }
+    if (node.kind != NodeKind::polynomial) {
+        using Pool = ExpressionPool;
+        static constexpr Expression (Pool::*functions[])(Expression, Expression) = {
+            &Pool::floor_divide, &Pool::ceil_divide, &Pool::modulo, &Pool::minimum, &Pool::maximum};
+        return (this->*of_two(node.kind, functions))(operand(node.a), operand(node.b));
     }
     Expression sum = constant(0);
     for (const Monomial& m : node.monomials) {
