@@ -40,7 +40,6 @@ bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     while (x == no_tensor || std::fabs(factor - 0.5) > 1e-3) {
         const TensorId at = r.op(last).outputs[0];
         const OpId next = r.sole_reader(at);
-        if (next == no_op) return false;
         if (r.is(next, "div") && r.scalar(next) && r.op(next).inputs[0] == at) {
             factor /= *r.scalar(next);
         } else if (r.is(next, "mul") && r.scalar(next)) {
@@ -73,13 +72,18 @@ bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     return true;
 }
 
-/// x · g(x) for a function g of its own: sigmoid → silu, hardsigmoid → hardswish.
-bool match_gate(Rewriter& r, OpId anchor, std::string_view result) {
+/// x · g(x) for a function g of its own: sigmoid → silu, hardsigmoid → hardswish; with `then`, x · then(g(x)):
+/// tanh(softplus(x)) → mish.
+void match_gate(Rewriter& r, OpId anchor, std::string_view result, std::string_view then = "") {
     const TensorId x = r.op(anchor).inputs[0];
-    const OpId product = r.sole_reader(r.op(anchor).outputs[0]);
-    if (product == no_op || !r.is(product, "mul") || r.other(product, r.op(anchor).outputs[0]) != x) return false;
-    r.replace(product, {anchor, product}, OpKind::pointwise, {x}, {{"function", std::string(result)}});
-    return true;
+    std::vector<OpId> group{anchor};
+    if (!then.empty()) group.push_back(r.sole_reader(r.op(anchor).outputs[0]));
+    if (!then.empty() && !r.is(group.back(), then)) return;
+    const TensorId gate = r.op(group.back()).outputs[0];
+    const OpId product = r.sole_reader(gate);
+    if (!r.is(product, "mul") || r.other(product, gate) != x) return;
+    group.push_back(product);
+    r.replace(product, group, OpKind::pointwise, {x}, {{"function", std::string(result)}});
 }
 
 /// relu6(x + 3) / 6, alone (hardsigmoid) or times x before or after the division (hardswish).
@@ -114,17 +118,6 @@ bool match_hardswish(Rewriter& r, OpId anchor) {
     return true;
 }
 
-/// x · tanh(softplus(x))
-bool match_mish(Rewriter& r, OpId anchor) {
-    const OpId tanh = r.sole_reader(r.op(anchor).outputs[0]);
-    if (tanh == no_op || !r.is(tanh, "tanh")) return false;
-    const TensorId x = r.op(anchor).inputs[0];
-    const OpId product = r.sole_reader(r.op(tanh).outputs[0]);
-    if (product == no_op || !r.is(product, "mul") || r.other(product, r.op(tanh).outputs[0]) != x) return false;
-    r.replace(product, {anchor, tanh, product}, OpKind::pointwise, {x}, {{"function", std::string("mish")}});
-    return true;
-}
-
 }  // namespace
 
 bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last) {
@@ -150,7 +143,7 @@ void activations(Rewriter& r, SpelledOut spelled_out) {
         } else if (function == "relu6") {
             match_hardswish(r, id);
         } else if (function == "softplus") {
-            match_mish(r, id);
+            match_gate(r, id, "mish", "tanh");
         }
     }
 }

@@ -39,12 +39,10 @@ std::optional<Scaling> scaling_by_root(const Rewriter& r, OpId mean) {
     const OpId plus = r.sole_reader(r.op(mean).outputs[0]);
     if (plus == no_op || !r.is(plus, "add") || !r.scalar(plus)) return std::nullopt;
     const OpId root = r.sole_reader(r.op(plus).outputs[0]);
-    if (root == no_op) return std::nullopt;
     s.group = {square, mean, plus, root};
     OpId inverse = no_op;
     if (r.is(root, "sqrt")) {
         const OpId next = r.sole_reader(r.op(root).outputs[0]);
-        if (next == no_op) return std::nullopt;
         if (r.is(next, "reciprocal") || (r.is(next, "div") && r.scalar(next) == 1.0)) {
             inverse = next;
             s.group.push_back(next);
