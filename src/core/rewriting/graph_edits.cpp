@@ -1,7 +1,5 @@
 #include "src/core/rewriting/graph_edits.hpp"
 
-#include <utility>
-
 namespace ftax {
 
 void assign_producers(Graph& graph) {
@@ -33,13 +31,8 @@ std::vector<std::vector<OpId>> readers_of(const Graph& graph) {
 }
 
 void erase(Graph& graph, const std::vector<bool>& removed) {
-    std::size_t kept = 0;
-    for (std::size_t id = 0; id < graph.ops.size(); ++id) {
-        if (removed[id]) continue;
-        if (kept != id) graph.ops[kept] = std::move(graph.ops[id]);
-        ++kept;
-    }
-    graph.ops.resize(kept);
+    auto is_removed = removed.begin();
+    std::erase_if(graph.ops, [&](const Op&) { return *is_removed++; });
     assign_producers(graph);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/core/rewriting/graph_edits.hpp"
+
 namespace ftax {
 
 Rewriter::Rewriter(Graph& graph)
@@ -116,27 +118,21 @@ void Rewriter::finish() {
     std::vector<TensorId> moved(graph_.tensors.size(), no_tensor);
     TensorId kept = 0;
     for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
-        if (!needed[id]) continue;
-        if (kept != id) graph_.tensors[kept] = std::move(graph_.tensors[id]);
-        graph_.tensors[kept].producer = no_op;
-        moved[id] = kept++;
+        if (needed[id]) moved[id] = kept++;
     }
-    graph_.tensors.resize(kept);
+    auto is_needed = needed.begin();
+    std::erase_if(graph_.tensors, [&](const Tensor&) { return !*is_needed++; });
     const auto renumber = [&](std::vector<TensorId>& ids) {
         for (TensorId& id : ids) id = id == no_tensor ? no_tensor : moved[id];
     };
-    OpId next = 0;
-    for (OpId id = 0; id < graph_.ops.size(); ++id) {
-        if (removed_[id]) continue;
-        if (next != id) graph_.ops[next] = std::move(graph_.ops[id]);
-        renumber(graph_.ops[next].inputs);
-        renumber(graph_.ops[next].outputs);
-        for (const TensorId output : graph_.ops[next].outputs) graph_.tensors[output].producer = next;
-        ++next;
-    }
-    graph_.ops.resize(next);
     renumber(graph_.inputs);
     renumber(graph_.outputs);
+    for (OpId id = 0; id < graph_.ops.size(); ++id) {
+        if (removed_[id]) continue;
+        renumber(graph_.ops[id].inputs);
+        renumber(graph_.ops[id].outputs);
+    }
+    erase(graph_, removed_);
 }
 
 }  // namespace ftax
