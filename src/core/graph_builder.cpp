@@ -27,6 +27,11 @@ constexpr std::array activation_modules{
     ActivationModule{"hardsigmoid", "torch.nn.modules.activation.Hardsigmoid"},
 };
 
+TensorId append(Graph& graph, Tensor tensor) {
+    graph.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+}
+
 /// The layer that is being appended: its name for messages, and the shape rules that need the graph.
 class Layer : public ShapeRules<Layer, true> {
   public:
@@ -62,7 +67,7 @@ class Layer : public ShapeRules<Layer, true> {
         for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = window_count(shape[i], window);
     }
 
-    Tensor output(std::vector<Expression> shape, DType dtype) const {
+    Tensor output(Dims shape, DType dtype) const {
         Tensor result;
         result.name = name_;
         result.dtype = dtype;
@@ -70,26 +75,23 @@ class Layer : public ShapeRules<Layer, true> {
         return result;
     }
 
-    Tensor parameter(std::string_view suffix, std::vector<Expression> shape, DType dtype) const {
+    /// An output of the type of `x`.
+    Tensor like(TensorId x, Dims shape) const { return output(std::move(shape), tensor(x).dtype); }
+
+    /// Appends a weight.
+    TensorId parameter(std::string_view suffix, Dims shape, DType dtype) const {
         Tensor result = output(std::move(shape), dtype);
         result.name = fmt::format("{}.{}", name_, suffix);
         result.role = TensorRole::weight;
-        return result;
+        return append(graph_, std::move(result));
     }
+
+    void record_module(std::string_view type) const { graph_.module_calls.push_back({name_, std::string(type)}); }
 
   private:
     Graph& graph_;
     std::string name_;
 };
-
-TensorId append(Graph& graph, Tensor tensor) {
-    graph.tensors.push_back(std::move(tensor));
-    return static_cast<TensorId>(graph.tensors.size() - 1);
-}
-
-void record_module(Graph& graph, const Layer& layer, std::string_view type) {
-    graph.module_calls.push_back({layer.name(), std::string(type)});
-}
 
 /// Attributes of a window over `dimensions` spatial dimensions.
 std::vector<Attribute> window_attributes(const Window& w, std::size_t dimensions, bool with_kernel) {
@@ -147,9 +149,9 @@ TensorId GraphBuilder::conv(TensorId x, std::int64_t out_channels, Window window
     std::vector<Attribute> attributes = window_attributes(window, dimensions, false);
     attributes.push_back({"dilation", std::vector<std::int64_t>(dimensions, window.dilation)});
     attributes.push_back({"groups", window.groups});
-    std::vector<TensorId> inputs{x, append(graph_, layer.parameter("weight", filter, dtype))};
-    if (bias) inputs.push_back(append(graph_, layer.parameter("bias", {out}, dtype)));
-    record_module(graph_, layer, fmt::format("torch.nn.modules.conv.Conv{}d", dimensions));
+    std::vector<TensorId> inputs{x, layer.parameter("weight", filter, dtype)};
+    if (bias) inputs.push_back(layer.parameter("bias", {out}, dtype));
+    layer.record_module(fmt::format("torch.nn.modules.conv.Conv{}d", dimensions));
     return op(OpKind::conv, fmt::format("aten::conv{}d", dimensions), inputs, std::move(attributes),
               {layer.output(std::move(shape), dtype)})[0];
 }
@@ -160,17 +162,17 @@ TensorId GraphBuilder::linear(TensorId x, std::int64_t out_features, bool bias) 
     const DType dtype = layer.tensor(x).dtype;
     if (out_features < 1) layer.fail(fmt::format("{} output features", out_features));
     const Expression out = graph_.expressions.constant(out_features);
-    std::vector<TensorId> inputs{x, append(graph_, layer.parameter("weight", {out, shape.back()}, dtype))};
-    if (bias) inputs.push_back(append(graph_, layer.parameter("bias", {out}, dtype)));
+    std::vector<TensorId> inputs{x, layer.parameter("weight", {out, shape.back()}, dtype)};
+    if (bias) inputs.push_back(layer.parameter("bias", {out}, dtype));
     shape.back() = out;
-    record_module(graph_, layer, "torch.nn.modules.linear.Linear");
+    layer.record_module("torch.nn.modules.linear.Linear");
     return op(OpKind::linear, "aten::linear", inputs, {}, {layer.output(std::move(shape), dtype)})[0];
 }
 
 TensorId GraphBuilder::matmul(TensorId a, TensorId b) {
     const Layer layer(graph_, "matmul");
-    std::vector<Expression> shape = layer.multiplied(layer.shape_of(a, 2), layer.shape_of(b, 2));
-    return op(OpKind::matmul, "aten::matmul", {a, b}, {}, {layer.output(std::move(shape), layer.tensor(a).dtype)})[0];
+    const Tensor product = layer.like(a, layer.multiplied(layer.shape_of(a, 2), layer.shape_of(b, 2)));
+    return op(OpKind::matmul, "aten::matmul", {a, b}, {}, {product})[0];
 }
 
 TensorId GraphBuilder::batch_norm(TensorId x) {
@@ -179,10 +181,10 @@ TensorId GraphBuilder::batch_norm(TensorId x) {
     const DType dtype = layer.tensor(x).dtype;
     std::vector<TensorId> inputs{x};
     for (const std::string_view parameter : {"weight", "bias", "running_mean", "running_var"}) {
-        inputs.push_back(append(graph_, layer.parameter(parameter, {shape[1]}, dtype)));
+        inputs.push_back(layer.parameter(parameter, {shape[1]}, dtype));
     }
     const std::size_t dimensions = std::max<std::size_t>(shape.size() - 2, 1);
-    record_module(graph_, layer, fmt::format("torch.nn.modules.batchnorm.BatchNorm{}d", dimensions));
+    layer.record_module(fmt::format("torch.nn.modules.batchnorm.BatchNorm{}d", dimensions));
     return op(OpKind::batch_norm, "aten::batch_norm", inputs, {}, {layer.output(shape, dtype)})[0];
 }
 
@@ -192,9 +194,9 @@ TensorId GraphBuilder::layer_norm(TensorId x) {
     const DType dtype = layer.tensor(x).dtype;
     std::vector<TensorId> inputs{x};
     for (const std::string_view parameter : {"weight", "bias"}) {
-        inputs.push_back(append(graph_, layer.parameter(parameter, {shape.back()}, dtype)));
+        inputs.push_back(layer.parameter(parameter, {shape.back()}, dtype));
     }
-    record_module(graph_, layer, "torch.nn.modules.normalization.LayerNorm");
+    layer.record_module("torch.nn.modules.normalization.LayerNorm");
     return op(OpKind::layer_norm, "aten::layer_norm", inputs, {{"axis", static_cast<std::int64_t>(shape.size()) - 1}},
               {layer.output(shape, dtype)})[0];
 }
@@ -203,8 +205,7 @@ TensorId GraphBuilder::softmax(TensorId x, std::int64_t axis) {
     const Layer layer(graph_, "softmax");
     const std::vector<Expression> shape = layer.shape_of(x, 1);
     const auto position = static_cast<std::int64_t>(layer.axis(axis, shape.size()));
-    return op(OpKind::softmax, "aten::softmax", {x}, {{"axis", position}},
-              {layer.output(shape, layer.tensor(x).dtype)})[0];
+    return op(OpKind::softmax, "aten::softmax", {x}, {{"axis", position}}, {layer.like(x, shape)})[0];
 }
 
 TensorId GraphBuilder::embedding(TensorId indices, std::int64_t rows, std::int64_t width) {
@@ -213,10 +214,9 @@ TensorId GraphBuilder::embedding(TensorId indices, std::int64_t rows, std::int64
     if (is_float(layer.tensor(indices).dtype)) layer.fail("indices must be integers");
     std::vector<Expression> shape = layer.shape_of(indices);
     const Expression columns = graph_.expressions.constant(width);
-    const TensorId table =
-        append(graph_, layer.parameter("weight", {graph_.expressions.constant(rows), columns}, DType::f32));
+    const TensorId table = layer.parameter("weight", {graph_.expressions.constant(rows), columns}, DType::f32);
     shape.push_back(columns);
-    record_module(graph_, layer, "torch.nn.modules.sparse.Embedding");
+    layer.record_module("torch.nn.modules.sparse.Embedding");
     return op(OpKind::embedding, "aten::embedding", {table, indices}, {},
               {layer.output(std::move(shape), DType::f32)})[0];
 }
@@ -228,10 +228,9 @@ TensorId GraphBuilder::pool(TensorId x, const Window& window, bool maximum) {
     layer.slide(shape, window);
     std::vector<Attribute> attributes = window_attributes(window, dimensions, true);
     attributes.insert(attributes.begin(), {"function", std::string(maximum ? "max" : "average")});
-    record_module(graph_, layer,
-                  fmt::format("torch.nn.modules.pooling.{}Pool{}d", maximum ? "Max" : "Avg", dimensions));
+    layer.record_module(fmt::format("torch.nn.modules.pooling.{}Pool{}d", maximum ? "Max" : "Avg", dimensions));
     return op(OpKind::pool, fmt::format("aten::{}_pool{}d", maximum ? "max" : "avg", dimensions), {x},
-              std::move(attributes), {layer.output(std::move(shape), layer.tensor(x).dtype)})[0];
+              std::move(attributes), {layer.like(x, std::move(shape))})[0];
 }
 
 TensorId GraphBuilder::max_pool(TensorId x, Window window) {
@@ -246,9 +245,9 @@ TensorId GraphBuilder::global_average_pool(TensorId x) {
     std::vector<Expression> shape = layer.shape_of(x, 3);
     std::fill(shape.begin() + 2, shape.end(), graph_.expressions.constant(1));
     const std::size_t dimensions = shape.size() - 2;
-    record_module(graph_, layer, fmt::format("torch.nn.modules.pooling.AdaptiveAvgPool{}d", dimensions));
+    layer.record_module(fmt::format("torch.nn.modules.pooling.AdaptiveAvgPool{}d", dimensions));
     return op(OpKind::global_pool, fmt::format("aten::adaptive_avg_pool{}d", dimensions), {x},
-              {{"function", std::string("average")}}, {layer.output(std::move(shape), layer.tensor(x).dtype)})[0];
+              {{"function", std::string("average")}}, {layer.like(x, std::move(shape))})[0];
 }
 
 TensorId GraphBuilder::pointwise(std::string_view function, const std::vector<TensorId>& inputs) {
@@ -261,7 +260,7 @@ TensorId GraphBuilder::pointwise(std::string_view function, const std::vector<Te
         if (!is_float(dtype)) dtype = layer.tensor(input).dtype;
     }
     const auto module = std::ranges::find(activation_modules, function, &ActivationModule::function);
-    if (module != activation_modules.end()) record_module(graph_, layer, module->type);
+    if (module != activation_modules.end()) layer.record_module(module->type);
     return op(OpKind::pointwise, fmt::format("aten::{}", function), inputs, {{"function", std::string(function)}},
               {layer.output(std::move(shape), dtype)})[0];
 }
@@ -274,29 +273,28 @@ TensorId GraphBuilder::concat(const std::vector<TensorId>& inputs, std::int64_t 
     for (const TensorId input : inputs) parts.push_back(&layer.tensor(input).shape);
     Dims shape = layer.joined(parts, position);
     return op(OpKind::concat, "aten::cat", inputs, {{"axis", static_cast<std::int64_t>(position)}},
-              {layer.output(std::move(shape), layer.tensor(inputs[0]).dtype)})[0];
+              {layer.like(inputs[0], std::move(shape))})[0];
 }
 
 TensorId GraphBuilder::reshape(TensorId x, const std::vector<std::string>& shape) {
     const Layer layer(graph_, "reshape");
     Dims wanted;
     for (const std::string& dim : shape) wanted.push_back(graph_.expressions.parse(dim));
-    Dims dims = layer.reshaped(layer.shape_of(x), std::move(wanted));
-    return op(OpKind::reshape, "aten::view", {x}, {}, {layer.output(std::move(dims), layer.tensor(x).dtype)})[0];
+    const Tensor result = layer.like(x, layer.reshaped(layer.shape_of(x), std::move(wanted)));
+    return op(OpKind::reshape, "aten::view", {x}, {}, {result})[0];
 }
 
 TensorId GraphBuilder::flatten(TensorId x, std::int64_t first_axis) {
     const Layer layer(graph_, "flatten");
     std::vector<Expression> shape = layer.shape_of(x, 1);
     shape = layer.flattened(shape, layer.axis(first_axis, shape.size()), shape.size());
-    return op(OpKind::reshape, "aten::flatten", {x}, {}, {layer.output(std::move(shape), layer.tensor(x).dtype)})[0];
+    return op(OpKind::reshape, "aten::flatten", {x}, {}, {layer.like(x, std::move(shape))})[0];
 }
 
 TensorId GraphBuilder::transpose(TensorId x, const std::vector<std::int64_t>& perm) {
     const Layer layer(graph_, "transpose");
     Dims permuted = layer.permuted(layer.shape_of(x), perm);
-    return op(OpKind::transpose, "aten::permute", {x}, {{"perm", perm}},
-              {layer.output(std::move(permuted), layer.tensor(x).dtype)})[0];
+    return op(OpKind::transpose, "aten::permute", {x}, {{"perm", perm}}, {layer.like(x, std::move(permuted))})[0];
 }
 
 std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs,
