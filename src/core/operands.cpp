@@ -24,6 +24,11 @@ constexpr std::array exceptions{
     Needs{OpKind::control, 0, 0}, Needs{OpKind::custom, 0, 0},
 };
 
+/// An operand that an operator may lack.
+const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i) {
+    return i < operands.size() && operands[i] != no_tensor ? &graph.tensors[operands[i]] : nullptr;
+}
+
 /// Dimensions of the first input; nullopt where its shape is not known.
 std::optional<std::size_t> rank_of_input(const Graph& graph, const Op& op) {
     const Tensor& input = graph.tensors[op.inputs[0]];
@@ -153,15 +158,6 @@ std::vector<bool> written_weights(const Graph& graph) {
     }
     return written;
 }
-
-namespace {
-
-/// An operand that an operator may lack.
-const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i) {
-    return i < operands.size() && operands[i] != no_tensor ? &graph.tensors[operands[i]] : nullptr;
-}
-
-}  // namespace
 
 AttentionWidths attention_widths(const Graph& graph, const Op& attention, const BoundShapes& bound) {
     const auto last = [&](const std::vector<TensorId>& operands, std::size_t i, std::size_t from_end) -> std::int64_t {

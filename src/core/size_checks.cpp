@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ftax/error.hpp"
+#include "src/core/shape_rules.hpp"
 
 namespace ftax {
 namespace {
@@ -61,13 +62,9 @@ class SizeChecks {
                 before.erase(same);
             }
         }
-        const auto product = [&](const std::vector<Expression>& dims) {
-            Expression result = pool_.constant(1);
-            for (const Expression dim : dims) result = pool_.multiply(result, dim);
-            return result;
-        };
+        const DimensionMath math(pool_);
         try {
-            equal(product(before), product(after), false);
+            equal(math.product(before), math.product(after), false);
         } catch (const Error&) {  // longer than an expression may be: not checked
         }
     }

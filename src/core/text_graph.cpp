@@ -119,6 +119,15 @@ class Parser {
         if (!accept(c)) fail(fmt::format("expected '{}'", c));
     }
 
+    /// Calls `read` for each item of a list that `close` ends.
+    template <class Read>
+    void list(char close, Read read) {
+        if (accept(close)) return;
+        do read();
+        while (accept(','));
+        expect(close);
+    }
+
     std::string_view bare_name() {
         const std::size_t begin = position_;
         while (position_ < text_.size() && is_name_character(text_[position_])) ++position_;
@@ -306,12 +315,7 @@ class Parser {
         if (!kind) fail_at(place, fmt::format("unknown operator {}", excerpt(kind_name)));
         op.kind = *kind;
         expect('(');
-        if (!accept(')')) {
-            do {
-                op.inputs.push_back(argument());
-            } while (accept(','));
-            expect(')');
-        }
+        list(')', [&] { op.inputs.push_back(argument()); });
         skip_spaces();
         if (at('{')) attributes(op.attributes);
         skip_spaces();
@@ -355,11 +359,7 @@ class Parser {
 
     std::vector<std::int64_t> integers() {
         std::vector<std::int64_t> values;
-        if (accept(']')) return values;
-        do {
-            values.push_back(integer());
-        } while (accept(','));
-        expect(']');
+        list(']', [&] { values.push_back(integer()); });
         return values;
     }
 
@@ -459,10 +459,7 @@ class Printer {
 
     [[nodiscard]] std::string expressions(const std::vector<Expression>& list) const {
         std::string text;
-        for (const Expression e : list) {
-            if (!text.empty()) text += ',';
-            text += graph_.expressions.to_string(e);
-        }
+        for (const Expression e : list) text += (text.empty() ? "" : ",") + graph_.expressions.to_string(e);
         return text;
     }
 
