@@ -121,14 +121,11 @@ std::string versioned(const Choice& choice) {
 
 /// "; each of 8 cards does 56 % of what it does in 2"; empty for throughputs that the rate of arrivals sets.
 std::string scaling(const std::vector<const Choice*>& choices, const Choice& best) {
-    const auto fewer = std::min_element(choices.begin(), choices.end(), [&](const Choice* a, const Choice* b) {
-        const auto key = [&](const Choice* c) {
-            const bool comparable = c->runs() && c->items_per_s && !c->is_paced && c->batch == best.batch &&
-                                    c->device == best.device && c->framework == best.framework &&
-                                    c->precision == best.precision;
-            return std::tuple(!comparable, c->cards);
-        };
-        return key(a) < key(b);
+    const auto fewer = std::ranges::min_element(choices, {}, [&](const Choice* c) {
+        const bool comparable = c->runs() && c->items_per_s && !c->is_paced && c->batch == best.batch &&
+                                c->device == best.device && c->framework == best.framework &&
+                                c->precision == best.precision;
+        return std::tuple(!comparable, c->cards);
     });
     if (!best.items_per_s || best.is_paced || (*fewer)->cards >= best.cards || !(*fewer)->items_per_s) return "";
     const double share = *best.items_per_s / best.cards / (*(*fewer)->items_per_s / (*fewer)->cards);

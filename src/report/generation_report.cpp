@@ -13,8 +13,11 @@
 namespace ftax::report {
 namespace {
 
-Json phase_json(const Prediction& p) {
-    return prediction_columns().json(p, "latency_s low_s high_s host_s device_s bound kernels");
+/// The pass of a phase, then what this phase alone has.
+Json phase_json(const Prediction& p, const Json& own) {
+    Json json = prediction_columns().json(p, "latency_s low_s high_s host_s device_s bound kernels");
+    json.update(own);
+    return json;
 }
 
 const char* side_of(bool gpu_waits_above) {
@@ -42,19 +45,6 @@ Json crossover_json(const DecodeCrossover& crossover) {
             {{"context", at.tokens}, {"context_gpu_waits", side_of(at.gpu_waits_above)}});
     if (crossover.batches.empty()) json["batch_bound"] = name_of(crossover.batch_bound);
     if (crossover.contexts.empty()) json["context_bound"] = name_of(crossover.context_bound);
-    return json;
-}
-
-Json prefill_json(const Generation& g) {
-    Json json = phase_json(g.prefill);
-    json["passes"] = g.prefill_passes;
-    return json;
-}
-
-Json decode_json(const Generation& g) {
-    Json json = phase_json(g.decode);
-    json["mean_host_s"] = g.decode_host_s;
-    json["mean_device_s"] = g.decode_device_s;
     return json;
 }
 
@@ -110,8 +100,14 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"interval", "90 % interval", Unit::plain,
          [](const G& g) { return range_value(g.low_s, g.high_s, significant); }},
         {"tokens_per_s", "tokens/s", Unit::significant, &G::tokens_per_s},
-        {"prefill", "", Unit::text, prefill_json},
-        {"decode", "", Unit::text, decode_json},
+        {"prefill", "", Unit::text,
+         [](const G& g) {
+             return phase_json(g.prefill, {{"passes", g.prefill_passes}});
+         }},
+        {"decode", "", Unit::text,
+         [](const G& g) {
+             return phase_json(g.decode, {{"mean_host_s", g.decode_host_s}, {"mean_device_s", g.decode_device_s}});
+         }},
         {"prefill_bound", "prompt bound by", Unit::text, [](const G& g) { return g.prefill.bound; }},
         {"decode_bound", "decoding bound by", Unit::text, [](const G& g) { return g.decode.bound; }},
         {"bound", "bound", Unit::text,

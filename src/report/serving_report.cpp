@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -18,16 +17,18 @@ namespace {
 
 using Row = ServingRow;
 
-void add_percentiles(Columns<Row>& columns, const std::string& key, const std::string& title,
-                     Percentiles Serving::*of) {
-    const std::pair<std::string_view, double Percentiles::*> figures[] = {{"mean", &Percentiles::mean},
-                                                                          {"p50", &Percentiles::p50},
-                                                                          {"p90", &Percentiles::p90},
-                                                                          {"p99", &Percentiles::p99}};
-    for (const auto& figure : figures) {
-        columns.add({fmt::format("{}_{}_s", key, figure.first), fmt::format("{} {}", title, figure.first),
-                     Unit::milliseconds, [of, value = figure.second](const Row& row) {
-                         const double seconds = row.serving.*of.*value;
+/// Adds a figure of each time: "ttft_p50_s", "first token p50".
+void add_times(Columns<Row>& columns, std::string_view figure,
+               std::function<double(const Percentiles&, const Row&)> of) {
+    constexpr std::tuple<const char*, const char*, Percentiles Serving::*> times[] = {
+        {"ttft", "first token", &Serving::ttft_s},
+        {"tpot", "per token", &Serving::tpot_s},
+        {"itl", "between tokens", &Serving::itl_s},
+        {"latency", "latency", &Serving::latency_s}};
+    for (const auto& [key, title, time] : times) {
+        columns.add({fmt::format("{}_{}_s", key, figure), fmt::format("{} {}", title, figure), Unit::milliseconds,
+                     [of, time = time](const Row& row) {
+                         const double seconds = of(row.serving.*time, row);
                          return row.runs() && seconds > 0 ? Value(seconds) : Value();
                      }});
     }
@@ -138,22 +139,12 @@ Columns<Row> serving_columns(const ServingReport& report) {
                   return row.runs() ? &row.serving : nullptr;
               }).including(memory_columns(), [](const Row& row) { return row.runs() ? &row.memory : nullptr; });
     // Of the time that steps take; queues move by more.
-    for (const auto& [bound, share] : {std::pair("low", &Row::low), {"high", &Row::high}}) {
-        const auto add = [&columns, bound = bound, share = share](std::string_view key, std::string_view title,
-                                                                  Percentiles Serving::*of) {
-            columns.add({fmt::format("{}_{}_s", key, bound), fmt::format("{} {}", title, bound), Unit::milliseconds,
-                         [=](const Row& row) {
-                             const double mean_s = (row.serving.*of).mean;
-                             return row.runs() && mean_s > 0 ? Value(mean_s * row.*share) : Value();
-                         }});
-        };
-        add("tpot", "per token", &Serving::tpot_s);
-        add("latency", "latency", &Serving::latency_s);
-    }
-    add_percentiles(columns, "ttft", "first token", &Serving::ttft_s);
-    add_percentiles(columns, "tpot", "per token", &Serving::tpot_s);
-    add_percentiles(columns, "itl", "between tokens", &Serving::itl_s);
-    add_percentiles(columns, "latency", "latency", &Serving::latency_s);
+    add_times(columns, "low", [](const Percentiles& time, const Row& row) { return time.mean * row.low; });
+    add_times(columns, "high", [](const Percentiles& time, const Row& row) { return time.mean * row.high; });
+    add_times(columns, "mean", [](const Percentiles& time, const Row&) { return time.mean; });
+    add_times(columns, "p50", [](const Percentiles& time, const Row&) { return time.p50; });
+    add_times(columns, "p90", [](const Percentiles& time, const Row&) { return time.p90; });
+    add_times(columns, "p99", [](const Percentiles& time, const Row&) { return time.p99; });
     return columns;
 }
 
