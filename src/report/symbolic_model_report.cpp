@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "src/core/throw_error.hpp"
-#include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/columns.hpp"
@@ -40,11 +38,10 @@ std::string polynomial_text(const std::vector<std::string>& symbols, const std::
     return texts.empty() ? "0" : fmt::format("{}", fmt::join(texts, ""));
 }
 
-nlohmann::ordered_json polynomial_json(const std::vector<std::string>& symbols,
-                                       const std::vector<PolynomialTerm>& terms) {
-    auto list = nlohmann::ordered_json::array();
+Json polynomial_json(const std::vector<std::string>& symbols, const std::vector<PolynomialTerm>& terms) {
+    Json list = Json::array();
     for (const PolynomialTerm& term : terms) {
-        auto powers = nlohmann::ordered_json::object();
+        Json powers = Json::object();
         for (std::size_t i = 0; i < symbols.size(); ++i) {
             if (term.powers[i] > 0) powers[symbols[i]] = term.powers[i];
         }
@@ -138,31 +135,29 @@ std::string to_table(const OpenModelReport& report, Style style) {
 }
 
 std::string to_json(const OpenModelReport& report) {
-    nlohmann::ordered_json work;
+    Json work;
     if (report.work) {
         work = {{"flops", polynomial_json(report.work->symbols, report.work->flops)},
                 {"bytes", polynomial_json(report.work->symbols, report.work->bytes)},
                 {"multiples_of", report.work->everywhere ? 1 : report.work->step}};
     }
-    return to_text(nlohmann::ordered_json{{"schema_version", 1},
-                                          {"model", report.model},
-                                          {"format", report.format},
-                                          {"verdict", verdict_of(report)},
-                                          {"open", dimension_columns().select(report.dimensions).json()},
-                                          {"inputs", report.inputs},
-                                          {"outputs", report.outputs},
-                                          {"operators", report.operators},
-                                          {"work", std::move(work)},
-                                          {"warnings", report.warnings}});
+    return to_text(Json{{"schema_version", 1},
+                        {"model", report.model},
+                        {"format", report.format},
+                        {"verdict", verdict_of(report)},
+                        {"open", dimension_columns().select(report.dimensions).json()},
+                        {"inputs", report.inputs},
+                        {"outputs", report.outputs},
+                        {"operators", report.operators},
+                        {"work", std::move(work)},
+                        {"warnings", report.warnings}});
 }
 
 std::string to_csv(const OpenModelReport& report) {
-    std::string text;
-    append_csv_row(text, std::vector<std::string>{"symbol", "axis", "flag"});
-    for (const OpenDimension& d : report.dimensions) {
-        for (const std::string& axis : d.axes) append_csv_row(text, std::vector<std::string>{d.symbol, axis, d.flag});
-    }
-    return text;
+    std::vector<OpenDimension> rows;
+    for (const OpenDimension& dimension : report.dimensions)
+        for (const std::string& axis : dimension.axes) rows.push_back({dimension.symbol, {axis}, dimension.flag});
+    return dimension_columns().select(rows, "symbol axis=axes flag").csv();
 }
 
 }  // namespace ftax::report

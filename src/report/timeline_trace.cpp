@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,8 +10,6 @@
 
 namespace ftax::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int process = 1;
 constexpr int host_row = 1;

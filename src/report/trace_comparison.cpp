@@ -1,7 +1,6 @@
 #include "src/report/trace_comparison.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdint>
 #include <limits>
@@ -198,19 +197,17 @@ void measure_device_latencies(const KinetoTrace& trace, TraceComparison& compari
 }
 
 std::vector<HostKindTimes> by_host_kind(const std::vector<ComparedOperator>& operators) {
-    std::array<HostKindTimes, host_kind_count> kinds{};
+    std::map<HostKind, HostKindTimes> kinds;
     for (const ComparedOperator& op : operators) {
         if (!op.measured) continue;
-        HostKindTimes& kind = kinds[static_cast<std::size_t>(op.host_kind)];
+        HostKindTimes& kind = kinds[op.host_kind];
+        kind.kind = op.host_kind;
         ++kind.operators;
         kind.predicted_s += op.predicted.host_s;
         kind.measured_s += op.measured->host_s;
     }
     std::vector<HostKindTimes> result;
-    for (int i = 0; i < host_kind_count; ++i) {
-        HostKindTimes& kind = kinds[i];
-        if (kind.operators == 0) continue;
-        kind.kind = static_cast<HostKind>(i);
+    for (auto& [key, kind] : kinds) {
         kind.predicted_s /= static_cast<double>(kind.operators);
         kind.measured_s /= static_cast<double>(kind.operators);
         result.push_back(kind);
