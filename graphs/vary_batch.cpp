@@ -67,9 +67,8 @@ class BatchFollower {
                     graph_.name, held_, op.name, op.source);
     }
 
-    [[noreturn]] void stuck() const { throw NotFollowed{at_}; }
     void require(bool condition) const {
-        if (!condition) stuck();
+        if (!condition) throw NotFollowed{at_};
     }
 
     /// Undoes everything since the last choice and takes its next candidate. Returns the operator to go on with.
@@ -103,12 +102,15 @@ class BatchFollower {
         return input < op.inputs.size() && op.inputs[input] != no_tensor ? places_[op.inputs[input]] : std::nullopt;
     }
 
+    /// The first operand with a place.
+    [[nodiscard]] auto first_placed(const Op& op) const {
+        return std::ranges::find_if(op.inputs, [&](TensorId id) { return id != no_tensor && places_[id]; });
+    }
+
     void follow(std::size_t index, std::size_t candidate) {
         at_ = index;
         const Op& op = graph_.ops[index];
-        const bool depends =
-            std::ranges::any_of(op.inputs, [&](TensorId id) { return id != no_tensor && places_[id]; });
-        if (!depends) return;
+        if (first_placed(op) == op.inputs.end()) return;
         for (const TensorId output : op.outputs) {
             if (!tensor(output).known_shape) continue;
             const Place found = op.kind == OpKind::reshape ? reshaped(op, output, candidate) : place_in(op, output);
@@ -135,13 +137,13 @@ class BatchFollower {
         if (op.is(reduce)) return reduced(op, output);
         if (op.is(recurrent)) return stepped(op, output);
         if (op.is(fill, shape)) return std::nullopt;
-        if (op.is(control, nonzero)) stuck();
+        require(!op.is(control, nonzero));
         return kept(op, output);
     }
 
     /// Place in the first operand that has one, which the operator must not work along.
     Place kept(const Op& op, TensorId output) {
-        const auto found = std::ranges::find_if(op.inputs, [&](TensorId id) { return id != no_tensor && places_[id]; });
+        const auto found = first_placed(op);
         const TensorId from = *found;
         const Carrier carrier = *places_[from];
         const auto axis = static_cast<std::int64_t>(carrier.axis);
@@ -182,7 +184,7 @@ class BatchFollower {
         using enum OpKind;
         if (op.is(fill, expand, gather, embedding)) return;
         if (op.is(linear, layer_norm, identity)) return carry_aligned(op.inputs[0], wanted, rank(id));
-        if (!op.is(pointwise, cast, copy)) stuck();
+        require(op.is(pointwise, cast, copy));
         for (const TensorId input : op.inputs) carry_aligned(input, wanted, rank(id));
     }
 
@@ -259,10 +261,7 @@ class BatchFollower {
     }
 
     Place joined(const Op& op) {
-        Place result;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor && places_[input] && !result) result = places_[input];
-        }
+        const Place result = places_[*first_placed(op)];
         for (const TensorId input : op.inputs) carry(input, *result);
         const auto axis = static_cast<std::size_t>(op.integer("axis", 0));
         if (axis != result->axis || op.inputs.size() < 2) return result;
@@ -398,15 +397,12 @@ class BatchFollower {
 std::vector<TensorId> inputs_with_batch(const Graph& graph) {
     std::optional<std::int64_t> held;
     std::vector<TensorId> inputs;
-    const auto leading = [&](TensorId id) {
-        const auto& shape = graph.tensors[id].shape;
-        return shape.empty() ? std::nullopt : graph.expressions.constant_value(shape[0]);
-    };
     // Scalars and lists such as time steps or sizes need not be of the batch.
     for (const std::size_t least_rank : {std::size_t{2}, std::size_t{1}}) {
         for (const TensorId id : graph.inputs) {
-            if (graph.tensors[id].shape.size() < least_rank) continue;
-            const auto size = leading(id);
+            const auto& shape = graph.tensors[id].shape;
+            if (shape.size() < least_rank) continue;
+            const auto size = graph.expressions.constant_value(shape[0]);
             if (size && *size > 0 && (!held || *size == *held)) {
                 held = size;
                 if (std::ranges::find(inputs, id) == inputs.end()) inputs.push_back(id);

@@ -5,7 +5,6 @@
 #include "graphs/aten/aten_shape_rules.hpp"
 #include "graphs/aten/aten_table.hpp"
 #include "graphs/aten/scalar_types.hpp"
-#include "src/core/excerpt.hpp"
 
 namespace ftax {
 namespace aten_shapes {

@@ -18,30 +18,29 @@ std::size_t spatial_begin(const Call& c, const Shape& input, std::size_t dimensi
     return input.size() - dimensions;
 }
 
-}  // namespace
-
-Outputs conv(const Call& c) {
+Outputs convolved(const Call& c, bool transposed) {
     const Tensor& input = c.tensor("input");
-    const Tensor& weight = c.tensor("weight");
+    const Shape& weight = c.tensor("weight").shape;
     const auto windows = c.conv_windows();
     const std::size_t begin = spatial_begin(c, input.shape, windows.size());
+    const Shape extra = transposed ? c.per_dimension("output_padding", windows.size(), {c.constant(0)}) : Shape{};
     Shape shape = input.shape;
-    shape[begin - 1] = weight.shape[0];
-    for (std::size_t i = 0; i < windows.size(); ++i) shape[begin + i] = c.window_count(shape[begin + i], windows[i]);
+    shape[begin - 1] = transposed ? c.math().multiply(weight[1], c.integer("groups", 1)) : weight[0];
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+        Expression& dim = shape[begin + i];
+        dim = transposed ? c.math().add(c.window_input(dim, windows[i]), extra[i]) : c.window_count(dim, windows[i]);
+    }
     return {{input.dtype, std::move(shape)}};
 }
 
+}  // namespace
+
+Outputs conv(const Call& c) {
+    return convolved(c, false);
+}
+
 Outputs conv_transpose(const Call& c) {
-    const Tensor& input = c.tensor("input");
-    const Tensor& weight = c.tensor("weight");
-    const auto windows = c.conv_windows();
-    const std::size_t begin = spatial_begin(c, input.shape, windows.size());
-    const Shape extra = c.per_dimension("output_padding", windows.size(), {c.constant(0)});
-    Shape shape = input.shape;
-    shape[begin - 1] = c.math().multiply(weight.shape[1], c.integer("groups", 1));
-    for (std::size_t i = 0; i < windows.size(); ++i)
-        shape[begin + i] = c.math().add(c.window_input(shape[begin + i], windows[i]), extra[i]);
-    return {{input.dtype, std::move(shape)}};
+    return convolved(c, true);
 }
 
 Outputs linear(const Call& c) {

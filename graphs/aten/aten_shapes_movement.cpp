@@ -213,12 +213,10 @@ Outputs parts_of(const Call& c, std::size_t axis, const Shape& lengths) {
 /// Parts of `size` along an axis, the last one with the remainder. Their number must be known.
 Outputs parts_of(const Call& c, std::size_t axis, std::int64_t count, Expression size) {
     if (count < 1 || count > most_parts) c.fail("splits into no or too many parts");
-    ExpressionPool& pool = c.pool();
-    Outputs result(static_cast<std::size_t>(count), {c.first().dtype, c.first().shape});
-    const Expression whole = c.first().shape[axis];
-    for (AtenOutput& part : result) part.shape[axis] = size;
-    result.back().shape[axis] = pool.subtract(whole, pool.multiply(size, c.constant(count - 1)));
-    return result;
+    Shape lengths(static_cast<std::size_t>(count), size);
+    const Expression others = c.pool().multiply(size, c.constant(count - 1));
+    lengths.back() = c.pool().subtract(c.first().shape[axis], others);
+    return parts_of(c, axis, lengths);
 }
 
 }  // namespace

@@ -115,12 +115,9 @@ std::string title_of(std::string_view model_type) {
     std::string title;
     bool upper = true;
     for (const char c : model_type) {
-        if (c == '_' || c == '-') {
-            upper = true;
-        } else {
-            title += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-            upper = false;
-        }
+        const bool separates = c == '_' || c == '-';
+        if (!separates) title += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+        upper = separates;
     }
     return title;
 }

@@ -4,16 +4,14 @@
 
 #include <utility>
 
+#include "src/core/shape_rules.hpp"
+
 namespace ftax::config {
 
 Network::Module::Module(Network& network, std::string_view name, std::string_view type)
     : network_(network), outer_(network.path_.size()) {
     network_.path_ = network_.path_to(name);
     network_.builder_.graph().module_calls.push_back({network_.path_, std::string(type)});
-}
-
-Network::Module::~Module() {
-    network_.path_.resize(outer_);
 }
 
 Network::Network(std::string name, DType dtype) : builder_(std::move(name)), dtype_(dtype) {
@@ -60,10 +58,6 @@ TensorId Network::map_scalar(std::string_view function, TensorId operand, double
 
 TensorId Network::cast(TensorId x, DType dtype) {
     return apply(OpKind::cast, "aten::to", {x}, shape(x), {}, dtype);
-}
-
-TensorId Network::view(TensorId x, Shape shape) {
-    return apply(OpKind::reshape, "aten::view", {x}, std::move(shape));
 }
 
 TensorId Network::swap(TensorId x, std::size_t first, std::size_t second) {
@@ -143,8 +137,7 @@ TensorId Network::linear(std::string_view name, TensorId x, std::int64_t width, 
 TensorId Network::addmm(std::string_view name, TensorId x, std::int64_t width, bool bias) {
     const Module module(*this, name, "transformers.pytorch_utils.Conv1D");
     Shape result = shape(x);
-    Expression rows = number(1);
-    for (std::size_t i = 0; i + 1 < result.size(); ++i) rows = pool().multiply(rows, result[i]);
+    const Expression rows = DimensionMath(pool()).product(result, 0, result.size() - 1);
     std::vector<TensorId> inputs{view(x, {rows, result.back()}), parameter("weight", {result.back(), number(width)})};
     if (bias) inputs.push_back(parameter("bias", {number(width)}));
     const TensorId flat =
@@ -179,10 +172,6 @@ TensorId Network::lookup(TensorId table, TensorId indices) {
     Shape result = shape(indices);
     result.push_back(shape(table).back());
     return apply(OpKind::embedding, "aten::embedding", {table, indices}, std::move(result));
-}
-
-Graph Network::finish(const std::vector<TensorId>& outputs) {
-    return builder_.finish(outputs);
 }
 
 }  // namespace ftax::config

@@ -23,7 +23,7 @@ class Network {
     class [[nodiscard]] Module {
       public:
         Module(Network& network, std::string_view name, std::string_view type);
-        ~Module();
+        ~Module() { network_.path_.resize(outer_); }
         Module(const Module&) = delete;
         Module& operator=(const Module&) = delete;
 
@@ -50,7 +50,7 @@ class Network {
                  DType dtype = DType::unknown);
     TensorId map_scalar(std::string_view function, TensorId operand, double scalar);
     TensorId cast(TensorId x, DType dtype);
-    TensorId view(TensorId x, Shape shape);
+    TensorId view(TensorId x, Shape shape) { return apply(OpKind::reshape, "aten::view", {x}, std::move(shape)); }
     /// A view with two axes exchanged.
     TensorId swap(TensorId x, std::size_t first, std::size_t second);
     /// A view of `length` entries along an axis.
@@ -80,7 +80,7 @@ class Network {
     TensorId lookup(TensorId table, TensorId indices);
 
     [[nodiscard]] DType dtype() const { return dtype_; }
-    [[nodiscard]] Graph finish(const std::vector<TensorId>& outputs);
+    [[nodiscard]] Graph finish(const std::vector<TensorId>& outputs) { return builder_.finish(outputs); }
 
   private:
     [[nodiscard]] std::string path_to(std::string_view name) const;

@@ -32,7 +32,8 @@ constexpr std::string_view vocabulary_names[]{"vocab_size", "padded_vocab_size"}
 constexpr std::string_view expert_names[]{"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"};
 constexpr std::string_view per_token_names[]{"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k",
                                              "moe_top_k"};
-constexpr std::string_view layer_type_names[]{"layer_types", "layers_block_type", "attention_layers"};
+constexpr std::string_view pattern_name = "hybrid_override_pattern";
+constexpr std::string_view layer_type_names[]{"layer_types", "layers_block_type", "attention_layers", pattern_name};
 
 /// Sizes of the mixers with a state.
 constexpr std::string_view state_head_names[]{"mamba_n_heads",          "mamba_num_heads",  "n_mamba_heads",
@@ -103,19 +104,15 @@ std::int64_t read_rotary_width(const JsonField& document, const Family& family, 
 
 /// The types of layers that the file lists; Nemotron-H writes a character for each.
 std::optional<std::vector<std::string>> find_layer_types(const JsonField& document) {
-    if (const auto listed = document.find(name_in(document, layer_type_names))) return listed->texts();
-    const auto pattern = document.find("hybrid_override_pattern");
-    if (!pattern) return std::nullopt;
+    const std::string_view name = name_in(document, layer_type_names);
+    const auto listed = document.find(name);
+    if (!listed) return std::nullopt;
+    if (name != pattern_name) return listed->texts();
     std::vector<std::string> types;
-    for (const char c : pattern->text()) {
+    for (const char c : listed->text()) {
         types.emplace_back(c == '*' ? "attention" : c == '-' ? "mlp" : c == 'E' ? "moe" : "mamba");
     }
     return types;
-}
-
-std::string_view type_field(const JsonField& document) {
-    const std::string_view name = name_in(document, layer_type_names);
-    return document.find(name) ? name : "hybrid_override_pattern";
 }
 
 /// Throws Error{model} where a list has not one entry for each layer.
@@ -126,7 +123,7 @@ void check_length(const JsonField& document, std::string_view field, std::size_t
 /// What each layer mixes its tokens with: by the file's list, else by the family's rule.
 void read_mixers(const JsonField& document, const Family& family, std::vector<Layer>& layers) {
     const auto types = find_layer_types(document);
-    if (types) check_length(document, type_field(document), types->size(), layers.size());
+    if (types) check_length(document, name_in(document, layer_type_names), types->size(), layers.size());
     const bool windowed =
         !family.window.empty() && document.find(family.window) && read_flag(document, family.window_switch);
     const std::int64_t window = windowed ? config::read_count(document, family.window) : 0;
@@ -158,7 +155,7 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
         } else if (family.state_mixer != Mixer::none && type != "moe") {
             layers[i].mixer = family.state_mixer;
         } else {
-            document[type_field(document)].fail(
+            document[name_in(document, layer_type_names)].fail(
                 fmt::format("'{}' is not a layer type of {}", excerpt(type), family.model_type));
         }
     }

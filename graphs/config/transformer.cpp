@@ -33,13 +33,11 @@ TensorId Transformer::position_embedding(Expression rows) {
 
 TensorId Transformer::embed(TensorId ids) {
     const Structure& s = config_.structure;
-    TensorId hidden = no_tensor;
-    {
-        const Network::Module module(net_, "embed_tokens", "torch.nn.modules.sparse.Embedding");
+    TensorId hidden = net_.within("embed_tokens", "torch.nn.modules.sparse.Embedding", [&] {
         table_ = net_.parameter("weight", {net_.number(config_.vocabulary), net_.number(config_.embedding_width)});
-        hidden = sum_over_cards(net_.lookup(table_, ids));
-        if (s.scaled_embedding) hidden = net_.map_scalar("mul", hidden, 1);
-    }
+        const TensorId rows = sum_over_cards(net_.lookup(table_, ids));
+        return s.scaled_embedding ? net_.map_scalar("mul", rows, 1) : rows;
+    });
     if (config_.token_types > 0) {
         const TensorId types = net_.fill("aten::zeros", {batch_, length_}, DType::i64);
         const Network::Module module(net_, "token_type_embeddings", "torch.nn.modules.sparse.Embedding");

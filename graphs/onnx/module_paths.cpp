@@ -69,13 +69,14 @@ class Restoration {
   public:
     Restoration(Graph& graph, const ModuleTypes& types) : graph_(graph), types_(types) {}
 
-    void run() {
+    /// Returns how many batch norms were put back.
+    std::size_t run() {
         const auto folded = [&](const Op& op) { return op.kind == OpKind::conv && is_folded(op); };
         for (Op& op : graph_.ops) {
             if (op.kind == OpKind::linear) restore_weight(op);
             if (!folded(op) && is_bias_added(op)) op.inputs.resize(2);
         }
-        if (std::ranges::none_of(graph_.ops, folded)) return;
+        if (std::ranges::none_of(graph_.ops, folded)) return 0;
         std::vector<Op> ops;
         ops.reserve(graph_.ops.size());
         for (Op& op : graph_.ops) {
@@ -85,9 +86,8 @@ class Restoration {
         }
         graph_.ops = std::move(ops);
         assign_producers(graph_);
+        return restored_;
     }
-
-    [[nodiscard]] std::size_t restored() const noexcept { return restored_; }
 
   private:
     [[nodiscard]] bool is_folded(const Op& op) const {
@@ -108,11 +108,6 @@ class Restoration {
     [[nodiscard]] bool is_batch_norm(const std::string& module) const {
         const auto type = types_.find(module);
         return type != types_.end() && type->second.find("BatchNorm") != std::string::npos;
-    }
-
-    TensorId add_parameter(const std::string& name, DType dtype, Expression channels) {
-        graph_.tensors.push_back({.name = name, .dtype = dtype, .role = TensorRole::weight, .shape = {channels}});
-        return static_cast<TensorId>(graph_.tensors.size() - 1);
     }
 
     /// Splits the last operator into the convolution without bias and a batch norm that keeps its output.
@@ -138,7 +133,9 @@ class Restoration {
         conv.outputs = {middle};
         norm.inputs = {middle};
         for (const std::string_view part : {"weight", "bias", "running_mean", "running_var"}) {
-            norm.inputs.push_back(add_parameter(fmt::format("{}.{}", norm.name, part), dtype, channels));
+            const std::string name = fmt::format("{}.{}", norm.name, part);
+            norm.inputs.push_back(static_cast<TensorId>(graph_.tensors.size()));
+            graph_.tensors.push_back({.name = name, .dtype = dtype, .role = TensorRole::weight, .shape = {channels}});
         }
         norm.outputs = {result};
         norm.attributes = {{"axis", std::int64_t{1}}};
@@ -169,10 +166,9 @@ class Matrix {
     Matrix(const TensorRecord& record, const std::string& directory)
         : record_(record), directory_(directory), value_bytes_(bits_of(dtype_from_onnx(record.data_type)) / 8) {
         if (record.external || record.message.size() != 1) return;
-        WireReader reader(record.message[0]);
-        for (Field field; reader.next(field);) {
+        for_each_field(record.message[0], [&](const Field& field) {
             if (field.number == raw_data && field.type == WireType::length_delimited) raw_ = field.bytes.data;
-        }
+        });
     }
 
     /// The bytes of one number; nullopt where they cannot be read.
@@ -199,16 +195,12 @@ class Matrix {
     std::string_view raw_;
 };
 
-bool at_one_place(const TensorRecord& a, const TensorRecord& b) {
-    return a.external && b.external && a.external->location == b.external->location &&
-           a.external->offset == b.external->offset;
-}
-
 bool equal_values(const TensorRecord& embedding, const TensorRecord& head, const std::string& directory) {
     const bool same = embedding.dims == head.dims;
     const bool transposed = embedding.dims[0] == head.dims[1] && embedding.dims[1] == head.dims[0];
     if (embedding.data_type != head.data_type || (!same && !transposed)) return false;
-    if (same && at_one_place(embedding, head)) return true;
+    const auto &here = embedding.external, &there = head.external;
+    if (same && here && there && here->location == there->location && here->offset == there->offset) return true;
     const Matrix a(embedding, directory), b(head, directory);
     constexpr std::int64_t samples = 64;
     std::optional<std::string> first;
@@ -279,12 +271,10 @@ bool taken_apart(const Op& last, OpKind kind, const ModuleTypes& types) {
 }
 
 void restore_folded_layers(Graph& graph, const ModuleTypes& types) {
-    Restoration restoration(graph, types);
-    restoration.run();
-    if (restoration.restored() > 0) {
-        graph.warnings.push_back(fmt::format(
-            "{} batch normalisations that the exporter folded into convolutions are put back", restoration.restored()));
-    }
+    const std::size_t restored = Restoration(graph, types).run();
+    if (restored == 0) return;
+    graph.warnings.push_back(
+        fmt::format("{} batch normalisations that the exporter folded into convolutions are put back", restored));
 }
 
 void share_embedding(Graph& graph, const GraphRecord& records, const std::string& directory) {

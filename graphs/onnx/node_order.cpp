@@ -18,11 +18,7 @@ constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max();
 
 /// Names that the bodies of a node read, its own inner names included: those resolve to nothing outside.
 void append_captures(const NodeRecord& node, std::vector<std::string_view>& names) {
-    struct Body {
-        std::vector<Bytes> parts;
-        int depth;
-    };
-    std::vector<Body> open;
+    std::vector<std::pair<std::vector<Bytes>, int>> open;  // parts and depth of bodies
     const auto open_bodies = [&](const NodeRecord& owner, int depth) {
         if (!has_body(owner)) return;
         if (depth > max_body_depth) {
@@ -30,17 +26,17 @@ void append_captures(const NodeRecord& node, std::vector<std::string_view>& name
                         max_body_depth);
         }
         for (AttributeRecord& attribute : attributes_of(owner)) {
-            if (!attribute.graph.empty()) open.push_back({std::move(attribute.graph), depth});
+            if (!attribute.graph.empty()) open.emplace_back(std::move(attribute.graph), depth);
         }
     };
     open_bodies(node, 1);
     while (!open.empty()) {
-        const Body body = std::move(open.back());
+        const auto [parts, depth] = std::move(open.back());
         open.pop_back();
-        const GraphRecord graph = read_graph(body.parts, std::numeric_limits<std::uint64_t>::max());
+        const GraphRecord graph = read_graph(parts, std::numeric_limits<std::uint64_t>::max());
         for (const NodeRecord& inner : graph.nodes) {
             names.insert(names.end(), inner.inputs.begin(), inner.inputs.end());
-            open_bodies(inner, body.depth + 1);
+            open_bodies(inner, depth + 1);
         }
         for (const ValueRecord& output : graph.outputs) names.push_back(output.name);
     }

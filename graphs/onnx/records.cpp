@@ -12,14 +12,6 @@ namespace {
 constexpr int max_type_depth = 64;
 constexpr std::size_t release_interval_bytes = 16u << 20;
 
-/// Calls `visit` with every field; it skips those that it does not know.
-template <class Visit>
-void for_each_field(const Bytes& message, Visit visit) {
-    WireReader reader(message);
-    Field field;
-    while (reader.next(field)) visit(field);
-}
-
 /// The record that `set` fills field by field.
 template <class Record, class Set>
 Record read(const Bytes& message, Set set) {

@@ -83,7 +83,8 @@ void resize(Node& n) {
     Dims result = input;
     ShapeMath& math = n.math();
     const bool empty_scales = !n.has(scales_at) || (n.ranked(scales_at) && math.static_count(n.dims(scales_at)) == 0);
-    if (n.has(3) && empty_scales) {
+    if (empty_scales && !n.has(3)) n.fail("neither scales nor sizes is given");
+    if (empty_scales) {
         const auto sizes = n.expressions(3);
         const std::string_view policy = n.text("keep_aspect_ratio_policy", "stretch");
         if (sizes && sizes->size() != axes.size()) n.fail("sizes does not have one value per axis");
@@ -105,14 +106,12 @@ void resize(Node& n) {
                 dim = ShapeMath::expression(math.from(std::floor(static_cast<double>(*in) * *ratio + 0.5)));
             }
         }
-    } else if (!empty_scales) {
+    } else {
         const Scalars* scales = n.value(scales_at);
         if (scales && scales->size() != axes.size()) n.fail("scales does not have one value per axis");
         for (std::size_t i = 0; i < axes.size(); ++i) {
             result[axes[i]] = scales ? scaled(n, result[axes[i]], (*scales)[i]) : unknown_dim;
         }
-    } else {
-        n.fail("neither scales nor sizes is given");
     }
     n.output(0, n.dtype(0), std::move(result));
 }

@@ -1,6 +1,7 @@
 #include "graphs/onnx/scalar.hpp"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace ftax::onnx_import {
@@ -10,17 +11,19 @@ namespace {
 constexpr std::int64_t largest_denominator = 1 << 20;
 
 std::optional<double> real_function(std::string_view name, double x) {
-    if (name == "sqrt") return std::sqrt(x);
-    if (name == "exp") return std::exp(x);
-    if (name == "log") return std::log(x);
-    if (name == "reciprocal") return 1 / x;
-    if (name == "floor") return std::floor(x);
-    if (name == "ceil") return std::ceil(x);
-    if (name == "round") return std::nearbyint(x);
-    if (name == "neg") return -x;
-    if (name == "abs") return std::fabs(x);
-    if (name == "relu") return std::fmax(x, 0.0);
-    return std::nullopt;
+    static const std::map<std::string_view, double (*)(double)> functions = {
+        {"sqrt", std::sqrt},
+        {"exp", std::exp},
+        {"log", std::log},
+        {"abs", std::fabs},
+        {"floor", std::floor},
+        {"ceil", std::ceil},
+        {"round", std::nearbyint},
+        {"neg", [](double v) { return -v; }},
+        {"reciprocal", [](double v) { return 1 / v; }},
+        {"relu", [](double v) { return std::fmax(v, 0.0); }}};
+    const auto found = functions.find(name);
+    return found == functions.end() ? std::nullopt : std::optional(found->second(x));
 }
 
 std::optional<double> real_function(std::string_view name, double a, double b) {

@@ -52,9 +52,7 @@ std::vector<std::uint64_t> words_of(std::string_view raw, std::size_t width) {
 std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string_view& raw) {
     std::vector<std::uint64_t> words;
     for (const Bytes& part : tensor.message) {
-        WireReader reader(part);
-        Field field;
-        while (reader.next(field)) {
+        for_each_field(part, [&](const Field& field) {
             const std::uint32_t number = field.number;
             if (number == 4) {
                 std::vector<float> floats;
@@ -71,7 +69,7 @@ std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string
             if (number == 10 && field.type != WireType::fixed64) {
                 for (const std::uint64_t word : words_of(field.text(), 8)) words.push_back(word);
             }
-        }
+        });
     }
     return words;
 }

@@ -45,8 +45,7 @@ float Field::real() const {
 }
 
 std::string_view Field::text() const {
-    expect(*this, WireType::length_delimited);
-    return bytes.data;
+    return message().data;
 }
 
 const Bytes& Field::message() const {
@@ -84,28 +83,21 @@ bool WireReader::read(Field& field, std::uint32_t& group) {
     field.bytes = {{}, begin};
     group = static_cast<std::uint32_t>(key & 7);
     field.type = static_cast<WireType>(group);
-    switch (group) {
-        case 0:
-            field.value = varint();
-            return true;
-        case 1:
-            field.value = little_endian<std::uint64_t>(take(8));
-            return true;
-        case 5:
-            field.value = little_endian<std::uint32_t>(take(4));
-            return true;
-        case 2: {
-            const std::uint64_t length = varint();
-            const std::size_t content = offset();
-            field.bytes = {take(length), content};
-            return true;
-        }
-        case group_start:
-        case group_end:
-            return false;
-        default:
-            fail(begin, fmt::format("wire type {} does not exist", group));
+    if (group == group_start || group == group_end) return false;
+    if (group == 0) {
+        field.value = varint();
+    } else if (group == 1) {
+        field.value = little_endian<std::uint64_t>(take(8));
+    } else if (group == 5) {
+        field.value = little_endian<std::uint32_t>(take(4));
+    } else if (group == 2) {
+        const std::uint64_t length = varint();
+        const std::size_t content = offset();
+        field.bytes = {take(length), content};
+    } else {
+        fail(begin, fmt::format("wire type {} does not exist", group));
     }
+    return true;
 }
 
 bool WireReader::next(Field& field) {

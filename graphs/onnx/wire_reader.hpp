@@ -47,6 +47,13 @@ class WireReader {
     std::size_t position_ = 0;
 };
 
+/// Calls `visit` with every field; it skips those that it does not know.
+template <class Visit>
+void for_each_field(const Bytes& message, Visit visit) {
+    WireReader reader(message);
+    for (Field field; reader.next(field);) visit(field);
+}
+
 /// Appends the integers of a repeated int field, packed or not.
 void append_integers(const Field& field, std::vector<std::int64_t>& values);
 /// Appends the numbers of a repeated float field, packed or not.

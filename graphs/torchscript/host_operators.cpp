@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/scalar_types.hpp"
+#include "src/core/shape_rules.hpp"
 
 namespace ftax::script {
 namespace {
@@ -102,24 +103,19 @@ class HostOperators {
         if (kind == "aten::is_floating_point") return is_float(tensor.dtype);
         if (kind == "aten::is_complex") return tensor.dtype == DType::c64 || tensor.dtype == DType::c128;
         if (kind == "prim::data" || is_cast(kind)) return a_[0];
-        const bool query = kind == "aten::size" || kind == "prim::shape" || kind == "aten::dim" ||
-                           kind == "aten::len" || kind == "aten::numel" || kind == "aten::sym_size" ||
-                           kind == "aten::ndimension";
-        if (!query) return std::nullopt;
+        constexpr std::array queries{"aten::size"sv,  "prim::shape"sv,    "aten::dim"sv,       "aten::len"sv,
+                                     "aten::numel"sv, "aten::sym_size"sv, "aten::ndimension"sv};
+        if (std::ranges::find(queries, kind) == queries.end()) return std::nullopt;
         if (!tensor.known_shape) return Unknown{};
         if (kind == "aten::dim" || kind == "aten::ndimension")
             return integer(static_cast<std::int64_t>(tensor.shape.size()));
-        if (kind == "aten::numel") {
-            Expression count = pool_.constant(1);
-            for (const Expression dim : tensor.shape) count = pool_.multiply(count, dim);
-            return count;
-        }
+        if (kind == "aten::numel") return DimensionMath(pool_).product(tensor.shape);
         if (kind == "aten::len") return dimension(tensor, 0);
         if (a_.size() > 1 && !a_[1].is_none()) {
             const auto axis = number_of(pool_, a_[1]);
             return axis ? dimension(tensor, static_cast<std::int64_t>(*axis)) : Value(Unknown{});
         }
-        return list_of({tensor.shape.begin(), tensor.shape.end()});
+        return make_list({tensor.shape.begin(), tensor.shape.end()});
     }
 
     static Value dimension(const ftax::Tensor& tensor, std::int64_t axis) {
@@ -203,11 +199,11 @@ class HostOperators {
         if (kind == "aten::add" && more) {
             std::vector<Value> joined = items;
             append(joined, *more->items);
-            return list_of(std::move(joined));
+            return make_list(std::move(joined));
         }
         if (kind == "aten::mul" && a_.size() > 1) return repeated(items);
         if (kind == "aten::slice") return sliced(items);
-        if (kind == "aten::list" || kind == "aten::copy") return list_of(items);
+        if (kind == "aten::list" || kind == "aten::copy") return make_list(items);
         if (kind == "aten::reverse") return std::ranges::reverse(items), a_[0];
         if (kind == "aten::__contains__") return contains(items);
         if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
@@ -218,14 +214,14 @@ class HostOperators {
     }
 
     std::optional<Value> on_dictionary(std::string_view kind, std::vector<Value>& items, std::vector<Value>& keys) {
-        if (kind == "aten::keys") return list_of(keys);
-        if (kind == "aten::values") return list_of(items);
+        if (kind == "aten::keys") return make_list(keys);
+        if (kind == "aten::values") return make_list(items);
         if (kind == "aten::items") {
             std::vector<Value> pairs;
-            for (std::size_t i = 0; i < keys.size(); ++i) pairs.push_back(list_of({keys[i], items[i]}));
-            return list_of(std::move(pairs));
+            for (std::size_t i = 0; i < keys.size(); ++i) pairs.push_back(make_list({keys[i], items[i]}));
+            return make_list(std::move(pairs));
         }
-        if (kind == "aten::copy" || kind == "aten::dict") return dictionary_of(keys, items);
+        if (kind == "aten::copy" || kind == "aten::dict") return make_dictionary(keys, items);
         if (a_.size() < 2) return std::nullopt;
         const auto at = place_of(a_[1], keys);
         const bool there = at && *at < keys.size();
@@ -274,12 +270,12 @@ class HostOperators {
     Value repeated(const std::vector<Value>& items) {
         const auto times = number_of(pool_, a_[1]);
         if (!times) return Unknown{};
-        if (items.empty()) return list_of({});
+        if (items.empty()) return make_list({});
         check_length(*times * static_cast<double>(items.size()));
         std::vector<Value> result;
         for (std::int64_t i = 0; i < static_cast<std::int64_t>(*times); ++i)
             result.insert(result.end(), items.begin(), items.end());
-        return list_of(std::move(result));
+        return make_list(std::move(result));
     }
 
     Value sliced(const std::vector<Value>& items) {
@@ -294,7 +290,7 @@ class HostOperators {
         std::vector<Value> result;
         for (std::int64_t i = begin; i < end; i += static_cast<std::int64_t>(std::min(step, double{longest_list})))
             result.push_back(items[static_cast<std::size_t>(i)]);
-        return list_of(std::move(result));
+        return make_list(std::move(result));
     }
 
     Value contains(const std::vector<Value>& items) {

@@ -113,7 +113,7 @@ class Interpreter {
         }
         Value tensor = declare_input(name, given);
         if (type != ValueType::tensors) return tensor;
-        return list_of({std::move(tensor)});
+        return make_list({std::move(tensor)});
     }
 
     /// The value that the user gives for a number: of the type that the program declares, else of the type given.
@@ -317,14 +317,14 @@ class Interpreter {
     bool run_structure(const Node& node, Frame& frame, std::vector<Value>& arguments) {
         const std::string& kind = node.kind;
         if (kind == "prim::ListConstruct" || kind == "prim::TupleConstruct") {
-            set(node, frame, list_of(std::move(arguments)));
+            set(node, frame, make_list(std::move(arguments)));
         } else if (kind == "prim::DictConstruct") {
             std::vector<Value> keys, items;
             for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
                 keys.push_back(arguments[i]);
                 items.push_back(arguments[i + 1]);
             }
-            set(node, frame, dictionary_of(std::move(keys), std::move(items)));
+            set(node, frame, make_dictionary(std::move(keys), std::move(items)));
         } else if (kind == "prim::ListUnpack" || kind == "prim::TupleUnpack") {
             const auto* sequence = arguments.at(0).as<Sequence>();
             sequence ? set_all(node, frame, *sequence->items) : set_unknown(node, frame);
@@ -581,9 +581,14 @@ class Interpreter {
                 if (done == passes) break;
             }
             if (body.inputs.size() != carried.size() + 1 || body.outputs.size() != body.inputs.size()) malformed(node);
-            const Pass pass{body, frame, carried, graph_.expressions.constant(done)};
+            const Expression index = graph_.expressions.constant(done);
+            const auto run_pass = [&] {
+                frame.at(body.inputs[0]) = index;
+                for (std::size_t k = 0; k < carried.size(); ++k) frame.at(body.inputs[k + 1]) = carried[k];
+                return run_block(body, frame);
+            };
             bool idle = false;
-            std::vector<Value> results = done == 0 ? first_pass(pass, idle) : run_pass(pass);
+            std::vector<Value> results = done == 0 ? first_pass(run_pass, carried, idle) : run_pass();
             condition = std::move(results.front());
             results.erase(results.begin());
             carried = std::move(results);
@@ -599,35 +604,23 @@ class Interpreter {
         set_all(node, frame, std::move(carried));
     }
 
-    struct Pass {
-        const Block& body;
-        Frame& frame;
-        const std::vector<Value>& carried;
-        Expression index;
-    };
-
-    std::vector<Value> run_pass(const Pass& pass) {
-        pass.frame.at(pass.body.inputs[0]) = pass.index;
-        for (std::size_t k = 0; k < pass.carried.size(); ++k) pass.frame.at(pass.body.inputs[k + 1]) = pass.carried[k];
-        return run_block(pass.body, pass.frame);
-    }
-
     /// The first pass of a loop. Where it ends the loop because of how conditions on data were decided (`break` and
     /// `return` are such conditions), these are decided the other way, from the last one on, and the pass runs again.
     /// `idle`: such a condition alone can end the loop, since the pass changed no number.
-    std::vector<Value> first_pass(const Pass& pass, bool& idle) {
+    template <class Run>
+    std::vector<Value> first_pass(const Run& run_pass, const std::vector<Value>& carried, bool& idle) {
         const Tentative tentative(*this);
         const Mark begin = mark();
         const std::size_t first_decision = decided_.size();
         const std::uint64_t loops = loops_;
-        std::vector<Value> results = run_pass(pass);
+        std::vector<Value> results = run_pass();
         const auto ends = [&] { return truth_of(graph_, results.front()) == false; };
         const auto again = [&] {
             take_back(begin.changes);
             remove(begin, mark());
             decided_.resize(first_decision);
             loops_ = loops;
-            results = run_pass(pass);
+            results = run_pass();
         };
         const auto flip = [&](const std::string& name) {
             Choice& choice = choices_.at(name);
@@ -650,8 +643,8 @@ class Interpreter {
             again();
         }
         idle = decided_.size() > first_decision && changes_.size() == begin.changes;
-        for (std::size_t i = 0; i < pass.carried.size(); ++i)
-            idle = idle && is_same(pass.carried[i], results[i + 1]).value_or(true);
+        for (std::size_t i = 0; i < carried.size(); ++i)
+            idle = idle && is_same(carried[i], results[i + 1]).value_or(true);
         return results;
     }
 
@@ -751,7 +744,7 @@ class Interpreter {
             for (const AtenOutput& type : types.value_or(unpacked))
                 items.push_back(add(type, types && types->size() == 1));
             if (!types && node.list_items == 0) return set(node, frame, Unknown{});
-            return set(node, frame, list_of(std::move(items)));
+            return set(node, frame, make_list(std::move(items)));
         }
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
             const bool known = types && i < types->size();

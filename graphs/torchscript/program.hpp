@@ -50,11 +50,11 @@ struct Value : std::variant<std::monostate, Unknown, bool, Expression, double, s
 };
 
 /// A list or tuple of its own.
-[[nodiscard]] inline Value list_of(std::vector<Value> items) {
+[[nodiscard]] inline Value make_list(std::vector<Value> items) {
     return Sequence{std::make_shared<std::vector<Value>>(std::move(items)), nullptr};
 }
 
-[[nodiscard]] inline Value dictionary_of(std::vector<Value> keys, std::vector<Value> items) {
+[[nodiscard]] inline Value make_dictionary(std::vector<Value> keys, std::vector<Value> items) {
     return Sequence{std::make_shared<std::vector<Value>>(std::move(items)),
                     std::make_shared<std::vector<Value>>(std::move(keys))};
 }
