@@ -149,26 +149,22 @@ Chart latency_chart(const PredictionReport& report) {
                                      report.framework.framework, name_of(report.precision)),
                 .y_label = "latency, ms",
                 .series = {}};
-    Series host{.label = "host", .look = SeriesLook::host, .points = {}};
-    Series device{.label = "device", .look = SeriesLook::device, .points = {}};
-    Series prediction{.label = "prediction, 90 % interval", .look = SeriesLook::prediction, .points = {}};
-    Series measured{.label = "measured", .look = SeriesLook::measured, .points = {}};
-    const auto add = [](std::vector<ChartPoint>& points, double batch, double seconds) {
-        if (seconds > 0) points.push_back({batch, seconds * 1e3});
-    };
+    chart.series = {{.label = "host", .look = SeriesLook::host, .points = {}},
+                    {.label = "device", .look = SeriesLook::device, .points = {}},
+                    {.label = "prediction, 90 % interval", .look = SeriesLook::prediction, .points = {}},
+                    {.label = "measured", .look = SeriesLook::measured, .points = {}}};
     std::vector<double> batches;
     for (const PredictionRow& row : report.rows) {
         const double batch = static_cast<double>(row.batch.value_or(1));
         if (row.batch) batches.push_back(batch);
-        add(host.points, batch, row.prediction.host_s);
-        add(device.points, batch, row.prediction.device_s);
-        add(prediction.points, batch, row.prediction.latency_s);
-        prediction.points.back().low = row.prediction.low_s * 1e3;
-        prediction.points.back().high = row.prediction.high_s * 1e3;
-        if (row.measured) add(measured.points, batch, row.measured->latency_s);
+        const Prediction& p = row.prediction;
+        const double times_s[] = {p.host_s, p.device_s, p.latency_s, row.measured ? row.measured->latency_s : 0};
+        for (std::size_t i = 0; i < std::size(times_s); ++i)
+            if (times_s[i] > 0) chart.series[i].points.push_back({batch, times_s[i] * 1e3});
+        chart.series[2].points.back().low = p.low_s * 1e3;
+        chart.series[2].points.back().high = p.high_s * 1e3;
     }
-    chart.series = {std::move(host), std::move(device), std::move(prediction)};
-    if (!measured.points.empty()) chart.series.push_back(std::move(measured));
+    if (chart.series.back().points.empty()) chart.series.pop_back();
     label_batches(chart, std::move(batches));
     if (report.crossover) mark_crossovers(chart, report.crossover->crossovers, "crossover");
     return chart;

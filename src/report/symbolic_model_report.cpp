@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
@@ -56,9 +57,7 @@ Columns<OpenDimension> dimension_columns() {
     const auto axes = [](const OpenDimension& dimension) {
         const std::vector<std::string>& all = dimension.axes;
         std::string text = all.empty() ? "of none: it lies inside" : "";
-        text += fmt::format(
-            "{}",
-            fmt::join(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most_listed, all.size())), ", "));
+        text += fmt::format("{}", fmt::join(std::span(all).first(std::min(most_listed, all.size())), ", "));
         if (all.size() > most_listed) text += fmt::format(" and {} more", all.size() - most_listed);
         return Value(all, text);
     };

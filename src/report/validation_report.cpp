@@ -30,9 +30,8 @@ Value tenths(double fraction, Tone tone = Tone::plain) {
 /// The first few lines of a list that may be long.
 std::string some_lines(const std::vector<std::size_t>& lines) {
     constexpr std::size_t shown = 5;
-    std::string text = fmt::format(
-        "{}",
-        fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(std::min(shown, lines.size())), ", "));
+    const auto first = std::span(lines).first(std::min(shown, lines.size()));
+    const std::string text = fmt::format("{}", fmt::join(first, ", "));
     return lines.size() > shown ? text + ", …" : text;
 }
 
@@ -201,14 +200,11 @@ std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow>
     };
     append(table.header(), {"predicted_ms", "low_ms", "high_ms", "bound", "coverage", "skipped"});
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const auto& prediction = rows[i].prediction;
-        if (!prediction) {
-            append(table.row(i), {"", "", "", "", "", rows[i].skipped});
-            continue;
-        }
-        append(table.row(i), {format_number(prediction->latency_s * 1e3), format_number(prediction->low_s * 1e3),
-                              format_number(prediction->high_s * 1e3), std::string(name_of(prediction->bound)),
-                              format_number(prediction->coverage), ""});
+        std::vector<std::string> added{"", "", "", "", "", rows[i].skipped};
+        if (const auto& p = rows[i].prediction)
+            added = {format_number(p->latency_s * 1e3), format_number(p->low_s * 1e3), format_number(p->high_s * 1e3),
+                     std::string(name_of(p->bound)),    format_number(p->coverage),    ""};
+        append(table.row(i), added);
     }
     return text;
 }
