@@ -14,10 +14,7 @@ struct CompareArguments : ComparisonArguments {
 int run_compare(const CompareArguments& arguments) {
     static_cast<void>(combinations(arguments.run, arguments.choice));  // reports misspelt names before reading a model
     const report::ComparisonReport report = compare(load_graph(arguments.model), arguments);
-    Forms forms = forms_of(report);
-    forms.html = [&] { return comparison_page(report); };
-    write_result(arguments.output, forms);
-    return 0;
+    return write_result(arguments.output, forms_of(report, [&] { return comparison_page(report); }));
 }
 
 }  // namespace

@@ -46,10 +46,9 @@ int run_crossover(const CrossoverArguments& arguments) {
     if (sides.empty()) sides = {1, 2};
     for (const std::int64_t side : sides) report.rows.push_back(predicted_row(predictor, dims, side));
     add_warnings(report);
-    Forms forms = forms_of(report);
-    forms.html = [&] { return crossover_page(report, curve_around(report, predictor, dims), predictor.graph()); };
-    write_result(arguments.output, forms);
-    return 0;
+    return write_result(arguments.output, forms_of(report, [&] {
+                            return crossover_page(report, curve_around(report, predictor, dims), predictor.graph());
+                        }));
 }
 
 }  // namespace

@@ -25,11 +25,10 @@ DeviceSpec find_device(const std::string& device) {
 }
 
 int list_devices(const DevicesOptions& options) {
-    write_result(options.output,
-                 {.table = [] { return report::device_list_table(device_specs(), report::standard_output_style()); },
-                  .json = [] { return report::device_list_json(device_specs()); },
-                  .csv = {}});
-    return 0;
+    return write_result(
+        options.output,
+        {.table = [] { return report::device_list_table(device_specs(), report::standard_output_style()); },
+         .json = [] { return report::device_list_json(device_specs()); }});
 }
 
 /// Shows the datasheet; the JSON form is the file itself, with sources and notes.
@@ -37,20 +36,17 @@ int show_device(const DevicesOptions& options) {
     const std::string& device = options.devices.front();
     const DeviceSpec checked = find_device(device);
     std::string text = is_file(device) ? read_file(device) : std::string(device_text(checked.slug));
-    write_result(options.output, {.table = [&] { return report::device_table(text, report::standard_output_style()); },
-                                  .json = [&] { return text; },
-                                  .csv = {}});
-    return 0;
+    return write_result(options.output,
+                        {.table = [&] { return report::device_table(text, report::standard_output_style()); },
+                         .json = [&] { return text; }});
 }
 
 int diff_devices(const DevicesOptions& options) {
     std::vector<DeviceSpec> devices;
     for (const std::string& device : options.devices) devices.push_back(find_device(device));
-    write_result(options.output,
-                 {.table = [&] { return report::device_diff_table(devices, report::standard_output_style()); },
-                  .json = [&] { return report::device_diff_json(devices); },
-                  .csv = {}});
-    return 0;
+    return write_result(options.output,
+                        {.table = [&] { return report::device_diff_table(devices, report::standard_output_style()); },
+                         .json = [&] { return report::device_diff_json(devices); }});
 }
 
 }  // namespace

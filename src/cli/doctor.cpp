@@ -72,10 +72,8 @@ int run_doctor(const OutputArguments& output) {
         {"detail", "found", Unit::text, &Finding::detail},
         {"advice", "", Unit::text, [](const Finding& finding) { return Value(finding.advice, Tone::quiet); }}};
     const report::Grid findings = columns.select(examine_machine());
-    write_result(
-        output,
-        {.table = [&] { return doctor_table(findings); }, .json = [&] { return doctor_json(findings); }, .csv = {}});
-    return 0;
+    return write_result(
+        output, {.table = [&] { return doctor_table(findings); }, .json = [&] { return doctor_json(findings); }});
 }
 
 }  // namespace

@@ -64,8 +64,7 @@ int run_frameworks(const OutputArguments& output) {
         return framework_columns().select(framework_models(), "name version description").print(style) + "\n" +
                calibrated.select(calibrated_hosts()).print(style);
     };
-    write_result(output, forms);
-    return 0;
+    return write_result(output, forms);
 }
 
 }  // namespace

@@ -25,10 +25,7 @@ int run_generate(const GenerateArguments& arguments) {
             result.report, explain(generator.predictor(), g.prompts_per_pass, g.prompt_tokens_per_pass, 0),
             explain(generator.decoder(), g.request.batch, 1, g.request.prompt + g.request.new_tokens / 2));
     };
-    Forms forms = forms_of(result.report);
-    forms.html = page;
-    write_result(arguments.output, forms);
-    return 0;
+    return write_result(arguments.output, forms_of(result.report, page));
 }
 
 }  // namespace

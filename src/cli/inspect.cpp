@@ -30,20 +30,17 @@ int run_inspect(const InspectArguments& arguments) {
     const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, dims, "inspect looks at");
     const ShapeBindings bindings = with_batch(dims, batch);
     if (!needs_numbers && !report::is_bound(graph, bindings)) {
-        write_result(arguments.output, forms_of(report::open_model_report(graph, bindings)));
-        return 0;
+        return write_result(arguments.output, forms_of(report::open_model_report(graph, bindings)));
     }
     if (arguments.stream) {
         const report::Grid stream = report::stream_columns().select(report::op_stream(graph, bindings));
-        write_result(arguments.output, forms_of(stream, "stream", ""));
-        return 0;
+        return write_result(arguments.output, forms_of(stream, "stream", ""));
     }
     if (!arguments.kernels) {
         const report::ModelReport report = report::model_report(graph, bindings, arguments.depth);
         const auto guesses = report.warnings.begin() + static_cast<std::ptrdiff_t>(graph.warnings.size());
         print_warnings({guesses, report.warnings.end()});
-        write_result(arguments.output, forms_of(report));
-        return 0;
+        return write_result(arguments.output, forms_of(report));
     }
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "inspect --kernels needs a --device");
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
@@ -61,8 +58,7 @@ int run_inspect(const InspectArguments& arguments) {
     };
     forms.json = [&] { return report::launches_json(predictor.graph(), explanation, verdict, warnings_besides({})); };
     forms.csv = [&] { return report::launches_csv(predictor.graph(), explanation); };
-    write_result(arguments.output, forms);
-    return 0;
+    return write_result(arguments.output, forms);
 }
 
 }  // namespace

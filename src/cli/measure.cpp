@@ -36,7 +36,8 @@ int list_operators(const BenchArguments& arguments, bench::Mode mode) {
     return 0;
 }
 
-int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
+template <bench::Mode mode>
+int measure_kernels(const MeasureArguments& arguments) {
     if (arguments.list) return list_operators(arguments.bench, mode);
     BenchArguments bench = arguments.bench;
     if (bench.quick) bench.dispatch_processes = bench.device == "cpu" ? 1 : 3;  // a CPU: a dry run
@@ -63,27 +64,22 @@ void setup_measure(CLI::App& app, Action& action) {
     verb.require_subcommand(1);
     const auto arguments = std::make_shared<MeasureArguments>();
 
-    CLI::App& kernels = *verb.add_subcommand("kernels", "device time of a designed set of operators");
-    CLI::App& dispatch = *verb.add_subcommand("dispatch", "host time of asynchronous calls, by operator");
+    CLI::App& kernels = add_part(verb, action, arguments, "kernels", "device time of a designed set of operators",
+                                 measure_kernels<bench::Mode::device_hot>);
+    CLI::App& dispatch = add_part(verb, action, arguments, "dispatch", "host time of asynchronous calls, by operator",
+                                  measure_kernels<bench::Mode::host_dispatch>);
     add_bench_options(kernels, arguments->bench);
     for (CLI::App* operators : {&kernels, &dispatch})
         operators->add_flag("--list", arguments->list, "print the operators as JSON lines instead of measuring them");
-    kernels.callback([arguments, &action] {
-        action = [arguments] { return measure_kernels(*arguments, bench::Mode::device_hot); };
-    });
-
     add_bench_options(dispatch, arguments->bench);
-    dispatch.callback([arguments, &action] {
-        action = [arguments] { return measure_kernels(*arguments, bench::Mode::host_dispatch); };
-    });
 
-    CLI::App& model = *verb.add_subcommand("model", "whole networks, end to end; on a GPU also host and device time");
+    CLI::App& model = add_part(verb, action, arguments, "model",
+                               "whole networks, end to end; on a GPU also host and device time", measure_models);
     model.add_option("MODEL", arguments->models, "zoo names or files (.onnx .pt2 .txt)")->required();
     model.add_option("--batch", arguments->batches, "batch sizes: 1,2,4:128:x2")->capture_default_str();
     model.add_option("--dim", arguments->dims, "value of a dynamic dimension, e.g. seq=128");
     model.add_flag("--channels-last", arguments->bench.channels_last, "run convolutions on NHWC activations");
     add_bench_options(model, arguments->bench);
-    model.callback([arguments, &action] { action = [arguments] { return measure_models(*arguments); }; });
 }
 
 }  // namespace ftax::cli

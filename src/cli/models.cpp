@@ -33,8 +33,7 @@ int run_models(const OutputArguments& output) {
     for (const ZooModel& model : zoo_models()) models.push_back(sized(model));
     const report::Grid grid = columns.select(models);
     const std::string below = "\nFLOPs: of one item, of 128 tokens where there are tokens\n";
-    write_result(output, forms_of(grid, "models", below));
-    return 0;
+    return write_result(output, forms_of(grid, "models", below));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const s
     return add_option(verb, "--html", "FILE", arguments.html, "write a page " + what);
 }
 
-void write_result(const OutputArguments& arguments, const Forms& forms) {
+int write_result(const OutputArguments& arguments, const Forms& forms) {
     const std::array all{
         Form{"--json", arguments.json, forms.json},    Form{"--csv", arguments.csv, forms.csv},
         Form{"--trace", arguments.trace, forms.trace}, Form{"--html", arguments.html, forms.html},
@@ -83,6 +83,7 @@ void write_result(const OutputArguments& arguments, const Forms& forms) {
         table = table && form.path != standard_output;
     }
     if (table) write_standard_output(forms.table());
+    return 0;
 }
 
 Forms forms_of(const report::Grid& list, const char* name, const std::string& below) {

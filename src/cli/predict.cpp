@@ -108,8 +108,7 @@ int run_predict(const PredictArguments& arguments) {
     forms.trace = [&] { return timeline_trace(report, predictor.graph(), explain_last()); };
     forms.html = [&] { return prediction_page(report, predictor.graph(), explain_last()); };
     forms.svg = [&] { return to_svg(latency_chart(report)); };
-    write_result(arguments.output, forms);
-    return 0;
+    return write_result(arguments.output, forms);
 }
 
 }  // namespace

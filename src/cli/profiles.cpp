@@ -82,8 +82,7 @@ int run_list(const ProfilesArguments& arguments) {
         {"parameters", "parameters", Unit::plain, [](const ProfileView& view) {
              return view.parameters.size();
          }}}.select(views);
-    write_result(arguments.output, forms_of(list, "profiles", ""));
-    return 0;
+    return write_result(arguments.output, forms_of(list, "profiles", ""));
 }
 
 int run_show(const ProfilesArguments& arguments) {
@@ -92,14 +91,13 @@ int run_show(const ProfilesArguments& arguments) {
     const report::Grid list = report::parameter_columns(digits).select(view.parameters);
     const report::Json json{
         {"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", list.json()}};
-    write_result(arguments.output, {.table =
-                                        [&] {
-                                            return fmt::format("{}, version {}\n\n{}", view.title,
-                                                               view.version.empty() ? "none" : view.version,
-                                                               list.print(report::standard_output_style()));
-                                        },
-                                    .json = [&] { return to_text(json); }});
-    return 0;
+    return write_result(arguments.output, {.table =
+                                               [&] {
+                                                   return fmt::format("{}, version {}\n\n{}", view.title,
+                                                                      view.version.empty() ? "none" : view.version,
+                                                                      list.print(report::standard_output_style()));
+                                               },
+                                           .json = [&] { return to_text(json); }});
 }
 
 }  // namespace

@@ -83,10 +83,7 @@ void setup_serve(CLI::App& app, Action& action) {
         action = [arguments] {
             arguments->rates = !arguments->output.html.empty();
             const report::ServingReport report = serve(*arguments);
-            Forms forms = forms_of(report);
-            forms.html = [&] { return serving_page(report); };
-            write_result(arguments->output, forms);
-            return 0;
+            return write_result(arguments->output, forms_of(report, [&] { return serving_page(report); }));
         };
     });
 }

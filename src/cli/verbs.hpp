@@ -87,11 +87,12 @@ struct Forms {
     std::function<std::string()> table, json, csv{}, trace{}, html{}, svg{}, predictions{};
 };
 
-/// Returns the forms that the report supports; they keep a reference to it.
+/// Returns the forms that the report supports and its page; they keep a reference to it.
 template <class Report>
-[[nodiscard]] Forms forms_of(const Report& report) {
+[[nodiscard]] Forms forms_of(const Report& report, std::function<std::string()> page = nullptr) {
     Forms forms{.table = [&] { return to_table(report, report::standard_output_style()); },
-                .json = [&] { return to_json(report); }};
+                .json = [&] { return to_json(report); },
+                .html = std::move(page)};
     if constexpr (requires { to_csv(report); }) forms.csv = [&] { return to_csv(report); };
     return forms;
 }
@@ -99,9 +100,9 @@ template <class Report>
 /// Returns the forms of a list, called `name` in JSON; `below` follows the table. They keep references to both.
 [[nodiscard]] Forms forms_of(const report::Grid& list, const char* name, const std::string& below);
 
-/// Writes the requested forms; the table goes to standard output unless another form does. Throws Error{usage} if a
-/// file cannot be written or two forms have the same destination.
-void write_result(const OutputArguments& arguments, const Forms& forms);
+/// Writes the requested forms; the table goes to standard output unless another form does. Returns the exit code 0.
+/// Throws Error{usage} if a file cannot be written or two forms have the same destination.
+int write_result(const OutputArguments& arguments, const Forms& forms);
 
 struct Result;  // src/cli/in_process.hpp
 /// During its lifetime, write_result() of this thread captures the forms of a result instead of writing them.
