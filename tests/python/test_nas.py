@@ -85,5 +85,5 @@ def test_a_space_written_in_python_is_timed_like_its_graph(widths):
     cost = ftax.nas.CostFunction(widths, "t4", batches=[1, 128])
     for arch in ("0-0-0", "2-1-0", "2-2-2"):
         assert cost([arch])[0] == pytest.approx(
-            ftax.Predictor(cost.build_graph(arch), "t4", host=ftax.nas.measured_host, cudnn=7).latency_s([1, 128]), rel=1e-3)
+            ftax.Predictor(cost.build_graph(arch), "t4").latency_s([1, 128]), rel=1e-3)
     assert cost(["2-2-2"])[0, 1] > cost(["0-0-0"])[0, 1]

@@ -109,7 +109,7 @@ def test_a_predictor_keeps_its_graph():
 
 
 def test_validate_reports_errors_and_writes_rows(tmp_path):
-    latency_ms = 1e3 * ftax.predict("resnet18", "t4", "pytorch-eager@1.12", batch=1)[0].latency_s  # of rows without a version
+    latency_ms = 1e3 * ftax.predict("resnet18", "t4", "pytorch-eager", batch=1)[0].latency_s
     rows = tmp_path / "rows.csv"
     rows.write_text(f"gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager,fp32,resnet18,1,{2 * latency_ms}\n"
                     "t4,pytorch-eager,fp32,no_such_model,1,5\n")
