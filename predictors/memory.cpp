@@ -8,7 +8,6 @@
 
 #include "ftax/precision.hpp"
 #include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax {
 namespace {
@@ -83,7 +82,8 @@ class Liveness {
   private:
     void visit(OpId id) {
         const Op& op = graph_.ops[id];
-        for (const TensorId input : present(op.inputs)) last_[root_[input]] = id;
+        for (const TensorId input : op.inputs)
+            if (input != no_tensor) last_[root_[input]] = id;
         if (shares_storage(op)) {
             for (const TensorId output : op.outputs) root_[output] = root_[op.inputs[0]];
         } else if (op.kind == OpKind::scatter && !scattered(graph_, op).empty()) {
