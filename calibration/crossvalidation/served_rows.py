@@ -47,7 +47,7 @@ def precision_of(row, model, *keys):
     """That of the configuration where it quantises itself; InferenceX's recipes ask for keys and values in fp8."""
     if row["precision"] == "fp8" and model in BLOCK_SCALED:
         return ("--precision", "fp8_block", *keys)
-    return () if model.startswith("gpt-oss") else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
+    return () if model.startswith("gpt-oss") or not row["precision"] else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
 
 
 def log_normal(draw, median, sigma, most):

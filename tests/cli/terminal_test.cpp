@@ -56,7 +56,8 @@ TEST_CASE("every example of the help runs") {
 TEST_CASE("--quiet keeps away what a profile rests on, and not what changes the answer") {
     const TemporaryFolder folder;
     const std::string odd = folder.write("odd.txt",
-                                         "graph odd\ninput %x f32[batch,8]\n%1 f32[batch,8] = relu(%x)\n"
+                                         "graph odd\ninput %x f32[batch,8]\n"
+                                         "%1 f32[batch,8] = pointwise(%x) {function=\"relu\"} \"aten::relu\"\n"
                                          "%2 f32[batch,8] = custom(%1) \"mine::op\"\noutput %2\n");
     const std::string command = "predict '" + odd + "' --device l4 --batch 1";
     const ProgramRun loud = run_program(command), quiet = run_program(command + " --quiet");
