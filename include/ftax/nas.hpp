@@ -68,6 +68,8 @@ class Space {
 /// Framework and host of the measurements of the built-in spaces: PyTorch 1.8 (nas_*.csv).
 inline constexpr std::string_view measured_framework = "pytorch-eager";
 inline constexpr std::string_view measured_host = "help-pytorch-1.8";
+/// Returns the options with the libraries of that host: its PyTorch 1.8 for CUDA 10.2 ships cuDNN 7.6.
+[[nodiscard]] PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options);
 
 /// Returns the names of the built-in spaces.
 [[nodiscard]] std::vector<std::string> space_names();

@@ -5,6 +5,7 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -37,8 +38,9 @@ constexpr double left_for_other_batches = 0.5;
 /// Upper limit of the spread between models for anchors: profiles include outliers, which the robust loss handles.
 constexpr double widest_noise = 0.15;
 
-/// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
-/// cuBLAS calls take 2–10 µs on four of five hosts, 58–108 µs on the others. Engine calls: host_costs.cpp.
+/// Priors of the scalars, around the profile's. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other
+/// CPUs spread further); cuBLAS calls take 2–10 µs on four of five hosts, 58–108 µs on the others. Engine calls:
+/// host_costs.cpp.
 constexpr double scale_log_stddev = 0.5;
 /// Share of the scale that is specific to one framework on one machine. Source: scales of eager PyTorch and TorchScript
 /// on 22 machines of framework_tax.csv, and of torch.compile on 6 of kernelbench.csv; the rest belongs to the CPU.
@@ -46,11 +48,14 @@ constexpr double framework_log_stddev = 0.18;
 struct CallMode {
     double weight, median_s, log_stddev;
 };
-constexpr CallMode blas_modes[] = {{0.8, 5e-6, 0.7}, {0.2, 80e-6, 0.35}};
-constexpr CallMode engine_modes[] = {{1, 400e-6, 0.7}};
-std::span<const CallMode> modes_of(std::string_view call) {
-    if (call == "host.engine_call") return engine_modes;
-    return blas_modes;
+std::vector<CallMode> modes_of(const AnchorRow& row) {
+    std::vector<CallMode> modes{{1, row.call_s, 0.7}};
+    constexpr double least_query_s = 1e-6;  // profiles below it charge no heuristic query
+    if (row.call == "host.blas_call" && row.call_s > least_query_s) {
+        modes.front().weight = 0.8;
+        modes.push_back({0.2, 80e-6, 0.35});
+    }
+    return modes;
 }
 
 constexpr double square(double x) {
@@ -85,7 +90,7 @@ class AnchorRows {
         for (const AnchorRow& row : rows) {
             ++per_model[row.model];
             ++per_host[{row.model, row.host}];
-            hosts_.try_emplace(row.host, HostUnknowns{static_cast<Index>(2 * hosts_.size()), 0});
+            hosts_.try_emplace(row.host, HostUnknowns{static_cast<Index>(2 * hosts_.size()), 0, std::log(row.scale)});
         }
         factors_ = 2 * static_cast<Index>(hosts_.size());
         for (const AnchorRow& row : rows) {
@@ -110,6 +115,7 @@ class AnchorRows {
     struct HostUnknowns {
         Index scale;  ///< scale of the framework; the call is next
         Index cpu;    ///< CPU speed of the machine
+        double log_scale;  ///< of the profile
     };
     [[nodiscard]] const std::map<std::string_view, HostUnknowns>& hosts() const { return hosts_; }
     [[nodiscard]] const std::map<std::string_view, Index>& cpus() const { return cpus_; }
@@ -119,10 +125,11 @@ class AnchorRows {
     [[nodiscard]] bool of_model() const { return of_model_; }
 
     /// Returns the prior of the unknowns, for one mode of each host's call.
-    [[nodiscard]] NormalBelief prior(const std::map<std::string_view, const CallMode*>& modes) const {
+    [[nodiscard]] NormalBelief prior(const std::map<std::string_view, CallMode>& modes) const {
         NormalBelief belief{VectorXd::Zero(unknowns()), MatrixXd::Zero(unknowns(), unknowns())};
         for (const auto& [host, at] : hosts_) {
-            const CallMode& mode = *modes.at(host);
+            const CallMode& mode = modes.at(host);
+            belief.mean[at.scale] = at.log_scale;
             belief.covariance(at.scale, at.scale) = square(framework_log_stddev);
             belief.covariance(at.cpu, at.cpu) = square(scale_log_stddev) - square(framework_log_stddev);
             belief.mean[at.scale + 1] = std::log(mode.median_s);
@@ -248,23 +255,23 @@ class AnchorRows {
 /// Finds the mode of the second scalar that explains the rows of one host better, with the predicted device times, and
 /// the corresponding unknowns of the host.
 struct HostStart {
-    const CallMode* mode = nullptr;
+    CallMode mode{};
     double log_scale = 0, log_call_s = 0;
 };
 HostStart start_of(std::span<const AnchorRow> rows) {
     const DeviceFactors certain;
     const AnchorRows only(rows, certain, {});
     HostStart best;
-    double best_cost = 0;
-    for (const CallMode& mode : modes_of(rows.front().call)) {
-        const NormalBelief prior = only.prior({{rows.front().host, &mode}});
+    double best_cost = std::numeric_limits<double>::infinity();
+    for (const CallMode& mode : modes_of(rows.front())) {
+        const NormalBelief prior = only.prior({{rows.front().host, mode}});
         const PosteriorMaximum found = maximise_posterior(prior, only, only.log_stddev(prior.mean), prior.mean);
         const double cost = found.cost - std::log(mode.weight / mode.log_stddev);
-        if (best.mode && cost >= best_cost) continue;
+        if (cost >= best_cost) continue;
         best_cost = cost;
         const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
         const VectorXd& mean = found.belief.mean;
-        best = {&mode, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]};
+        best = {mode, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]};
     }
     return best;
 }
@@ -285,8 +292,7 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, HostScalar
     std::vector<AnchorRow> kept;
     for (const AnchorRow& row : rows) {
         if (is_host_bound(row)) {
-            const double calls_s = row.calls * modes_of(row.call).front().median_s;
-            scaled_rows.push_back({row.measured_s / (row.host_s + calls_s), &row});
+            scaled_rows.push_back({row.measured_s / (row.host_s + row.calls * row.call_s), &row});
         } else {
             kept.push_back(row);
         }
@@ -342,7 +348,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     std::map<std::string_view, std::vector<AnchorRow>> by_host;
     for (const AnchorRow& row : rows) by_host[row.host].push_back(row);
     std::vector<AnchorRow> kept;
-    std::map<std::string_view, const CallMode*> modes;
+    std::map<std::string_view, CallMode> modes;
     std::map<std::string_view, HostStart> starts;
     for (const auto& [name, own] : by_host) {
         HostScalars& host = result.hosts[std::string(name)];
@@ -357,7 +363,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     const AnchorRows anchors(kept, device, model);
     const NormalBelief prior = anchors.prior(modes);
     VectorXd start = prior.mean;
-    for (const auto& [name, at] : anchors.hosts()) start[at.cpu] = starts.at(name).log_scale;
+    for (const auto& [name, at] : anchors.hosts()) start[at.cpu] = starts.at(name).log_scale - at.log_scale;
     for (const auto& [name, at] : anchors.hosts()) {
         start[at.scale] = starts.at(name).log_scale - start[at.cpu];
         start[at.scale + 1] = starts.at(name).log_call_s;
@@ -384,7 +390,8 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         const MatrixXd spread = sums * covariance * sums.transpose();
         host.scale = std::exp(log_scalars[0]);
         host.call_s = std::exp(log_scalars[1]);
-        host.scale_relative_stddev = std::sqrt(spread(0, 0));
+        // Rows that the device explains leave the profile's belief, which may be narrower than the prior of all hosts.
+        host.scale_relative_stddev = std::min(std::sqrt(spread(0, 0)), by_host.at(name).front().scale_log_stddev);
         host.call_relative_stddev = std::sqrt(spread(1, 1));
         host.correlation = spread(0, 1) / std::sqrt(spread(0, 0) * spread(1, 1));
     }
@@ -427,7 +434,7 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
 }
 
 FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu) {
-    set(profile, "host.scale", cpu.scale, cpu.relative_stddev);
+    set(profile, "host.scale", cpu.scale * host_parameter(profile, "host.scale"), cpu.relative_stddev);
     profile.host = profile.host == "reference" ? "anchored" : profile.host + ", anchored";
     return profile;
 }
@@ -467,12 +474,14 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
         result.calls += pays_second_scalar(op) ? 1 : 0;
         result.class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
     }
-    const double call_s = host_parameter(predictor.framework(), result.call);
-    const double scale = host_parameter(predictor.framework(), "host.scale");
+    result.call_s = host_parameter(predictor.framework(), result.call);
+    result.scale = host_parameter(predictor.framework(), "host.scale");
+    const Parameter* known = find_parameter(predictor.framework().parameters, "host.scale");
+    if (known && known->relative_stddev > 0) result.scale_log_stddev = known->relative_stddev;
     const LaunchCosts& first = launches.front();
-    result.host_s = (prediction.host_s - result.calls * call_s) / scale;
+    result.host_s = (prediction.host_s - result.calls * result.call_s) / result.scale;
     const double forward_s = predictor.synchronized() && !pays_second_scalar(first) ? first.host_s : 0;
-    result.forward_s = forward_s / scale;
+    result.forward_s = forward_s / result.scale;
     if (predictor.synchronized())  // the timeline includes mutual waits of the clocks
         result.waiting = result.predicted_s / std::max(prediction.host_s, forward_s + prediction.device_s);
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
@@ -512,11 +521,9 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
         sum.forward_s += pass.count * one.forward_s;
         for (std::size_t f = 0; f < factor_count; ++f) sum.class_s[f] += pass.count * one.class_s[f];
     }
-    const FrameworkProfile& framework = generator.predictor().framework();
-    const double scale = host_parameter(framework, "host.scale");
-    const double host_s = scale * sum.host_s + sum.calls * host_parameter(framework, sum.call);
+    const double host_s = sum.scale * sum.host_s + sum.calls * sum.call_s;
     sum.predicted_s = generation.total_s;
-    sum.waiting = generation.total_s / std::max(host_s, scale * sum.forward_s + sum.device_s);
+    sum.waiting = generation.total_s / std::max(host_s, sum.scale * sum.forward_s + sum.device_s);
     sum.label = fmt::format("line {}: {}, batch {}, {} + {} tokens", row.line, row.model, row.batch, row.prompt,
                             row.new_tokens);
     return sum;
@@ -536,8 +543,8 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
     }
     const AnchorRows anchors(rows, predictor.device().factors, model);
     const AnchorRows::HostUnknowns host = anchors.hosts().begin()->second;
-    const CallMode& mode = modes_of(rows.front().call).front();
-    NormalBelief belief = anchors.prior({{rows.front().host, &mode}});
+    const CallMode mode = modes_of(rows.front()).front();
+    NormalBelief belief = anchors.prior({{rows.front().host, mode}});
     const auto believed = [&](Index unknown, std::string_view name, double prior_stddev) {
         const Parameter* known = find_parameter(predictor.framework().parameters, name);
         belief.mean[unknown] = std::log(host_parameter(predictor.framework(), name));

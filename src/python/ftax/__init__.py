@@ -229,12 +229,11 @@ class Predictor:
                  channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False,
                  copies: bool = False) -> None:
         self.graph = self._graph = _graph(model, example_inputs)
-        self._predictor = _ftax.Predictor(
-            self.graph, _one("device", device), _one("framework", framework or assumed_framework),
-            _one("precision", precision or ""),
-            host=host, anchor=os.fspath(anchor), device_profile=os.fspath(device_profile),
-            framework_profile=os.fspath(framework_profile), channels_last=channels_last, cudnn=cudnn, padding=padding,
-            synchronized=synchronized, copies=copies, framework_given=framework is not None)
+        self._predictor = _ftax.Predictor(self.graph, nas.run_of(
+            device=_one("device", device), framework=_one("framework", framework or assumed_framework),
+            framework_given=framework is not None, precision=_one("precision", precision or ""), host=host, anchor=os.fspath(anchor),
+            device_profile=os.fspath(device_profile), framework_profile=os.fspath(framework_profile),
+            channels_last=channels_last, cudnn=cudnn, padding=padding, synchronized=synchronized, copies=copies))
         own = self._predictor
         self.device, self.framework, self.host, self.precision = own.device, own.framework, own.host, own.precision
         self.warnings: list[str] = own.warnings
