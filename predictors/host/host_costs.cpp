@@ -75,7 +75,7 @@ constexpr double unknown_scale_stddev = 0.5;
 
 /// Returns true if the profile was fitted to a machine: neither the reference host nor that host scaled by anchor rows.
 bool is_measured_host(const FrameworkProfile& profile) {
-    return profile.host != "reference" && profile.host != "anchored";
+    return !profile.host.starts_with("reference") && profile.host != "anchored";
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
         return name == predictor.framework().framework ||
                (framework_model(name).traits.serves_sequences && !is_decoder(graph));
     });
-    ComparisonArguments compared{.model = arguments.model, .run = arguments.run, .choice = {}, .batches = arguments.batch};
+    ComparisonArguments compared{
+        .model = arguments.model, .run = arguments.run, .choice = {}, .batches = arguments.batch};
     compared.model.strict = false;  // of the run itself, not of what it could be
     compared.run.framework = fmt::format("{}", fmt::join(others, ","));
     compared.run.precision = name_of(predictor.precision());

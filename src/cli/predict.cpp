@@ -57,8 +57,8 @@ void add_measured(report::PredictionReport& report, const RunArguments& run, con
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         const Measurement& row = file.rows[i];
         if (!file.problems[i].empty() || row.model != report.model ||
-            framework_name(row.framework) != report.framework.framework ||
-            row.precision != report.precision || device_spec(row.gpu).slug != report.device.device.slug ||
+            framework_name(row.framework) != report.framework.framework || row.precision != report.precision ||
+            device_spec(row.gpu).slug != report.device.device.slug ||
             (row.input && seq != report.dims.end() && *row.input != seq->second)) {
             continue;
         }

@@ -42,9 +42,10 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
 ModelArguments with_cache_of(ModelArguments model, const RunArguments& run) {
     if (!model.cache_type.empty() || !quantizes_cache(run)) return model;
     model.cache_type = "fp8";
-    print_warnings({fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
-                                "(--kv-precision bf16: those of others)",
-                                run.precision, run.framework)});
+    print_warnings(
+        {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
+                     "(--kv-precision bf16: those of others)",
+                     run.precision, run.framework)});
     return model;
 }
 

@@ -88,14 +88,14 @@ class RowPredictor {
     std::map<std::pair<Card, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };
 
-/// Returns the run of a row with these cells: `run` with its device profile, and its host and host costs for rows of its
-/// framework.
+/// Returns the run of a row with these cells: `run` with its device profile, and its host and host costs for rows of
+/// its framework.
 [[nodiscard]] RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const std::string& framework,
                                       const std::string& version);
 
-/// Calibrates the card and the host of a scenario with the rows measured on the card, assuming one machine regardless of
-/// their run. Rows of `model` estimate the predictor's error on it. Adds doubts, and the absence of rows on the card, to
-/// the warnings of the framework profile. Throws Error{usage} if none of the card's rows can be predicted.
+/// Calibrates the card and the host of a scenario with the rows measured on the card, assuming one machine regardless
+/// of their run. Rows of `model` estimate the predictor's error on it. Adds doubts, and the absence of rows on the
+/// card, to the warnings of the framework profile. Throws Error{usage} if none of the card's rows can be predicted.
 void anchor_on(Scenario& scenario, std::span<const Measurement> rows, const std::string& model, const RunArguments& run,
                const ShapeBindings& dims);
 

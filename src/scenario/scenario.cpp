@@ -19,6 +19,7 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/quantities.hpp"
+#include "src/scenario/cpu.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -294,8 +295,7 @@ FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libra
 
 FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& libraries) {
     const FrameworkChoice choice = chosen_framework(run, libraries);
-    FrameworkProfile profile =
-        run.costs ? *run.costs : framework_profile(choice.name, run.host, run.framework_profile);
+    FrameworkProfile profile = run.costs ? *run.costs : framework_profile(choice.name, run.host, run.framework_profile);
     const auto fitted = version_number(profile.version);
     if ((run.costs || !run.framework_profile.empty()) && !choice.version && fitted && !builds_engines(choice.name))
         note_version({choice.name, fitted}, libraries);
@@ -306,6 +306,7 @@ Scenario resolve(const RunArguments& run, Precision precision) {
     Scenario scenario{device_profile(run.device, run.device_profile), {}, run.options};
     scenario.options.precision = precision;
     scenario.framework = resolve_framework(run, scenario.options.libraries);
+    place_host(scenario.framework, run);
     scenario.options = nas::libraries_of(scenario.framework, scenario.options);
     return scenario;
 }
@@ -325,12 +326,12 @@ Precision precision_of(const Graph& graph, const RunArguments& run) {
 
 std::vector<std::string> nas_assumptions(const RunArguments& run, const FrameworkProfile& framework) {
     const bool assumed = run.host.empty() && run.framework_profile.empty() && run.anchor.empty() &&
-                         run.framework.find('@') == std::string::npos &&
-                         framework.framework == nas::measured_framework;
+                         run.framework.find('@') == std::string::npos && framework.framework == nas::measured_framework;
     if (!assumed) return {};
-    return {fmt::format("predicted under {} {}, the newest measured; the built-in search spaces were measured on the host "
-                        "{} (--host {})",
-                        framework.framework, framework.version, nas::measured_host, nas::measured_host)};
+    return {
+        fmt::format("predicted under {} {}, the newest measured; the built-in search spaces were measured on the host "
+                    "{} (--host {})",
+                    framework.framework, framework.version, nas::measured_host, nas::measured_host)};
 }
 
 Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArguments& run) {

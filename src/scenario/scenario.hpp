@@ -37,9 +37,11 @@ struct ModelArguments {
 struct RunArguments {
     std::string device;
     std::string framework = "pytorch-eager";  ///< "vllm@0.11" names a version
-    bool framework_given = false;  ///< false: assumed; warns for ONNX files
-    std::string precision;         ///< empty: precision of the model's weights, see precision_of()
+    bool framework_given = false;             ///< false: assumed; warns for ONNX files
+    std::string precision;                    ///< empty: precision of the model's weights, see precision_of()
     std::string host;
+    std::string cpu;                    ///< name of the host's CPU, or "local"; empty: unknown
+    std::string host_load = "unknown";  ///< dedicated, shared or unknown
     std::string anchor;                ///< file of measured rows
     std::optional<Measurement> known;  ///< an additional measured row
     std::string models;                ///< folder with the model files of these rows
