@@ -39,6 +39,29 @@ double cache_bytes(int level, double fallback) {
     return fallback;
 }
 
+/// What a CPU's name does not say of the host: its stepping and clock, the hypervisor above it, and how much of it this
+/// process may use. Source: proc(5); the kernel's documentation of cgroup-v2 and PSI.
+Environment host_environment() {
+    Environment environment;
+    const auto add = [&](const char* key, std::optional<std::string> value) {
+        environment.emplace_back(key, value && !value->empty() ? *value : "not readable");
+    };
+    for (const auto& [key, of_kernel] : {std::pair("cpu_family", "cpu family"),
+                                         {"cpu_model", "model\t"},
+                                         {"cpu_stepping", "stepping"},
+                                         {"cpu_microcode", "microcode"},
+                                         {"cpu_mhz", "cpu MHz"}})
+        add(key, value_in("/proc/cpuinfo", of_kernel));
+    add("cpu_max_khz", value_in("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", ""));
+    const std::string flags = " " + value_in("/proc/cpuinfo", "flags").value_or("") + " ";
+    const bool virtual_machine = flags.find(" hypervisor ") != std::string::npos;
+    add("hypervisor", !virtual_machine ? "none" : value_in("/sys/hypervisor/type", "").value_or("unnamed"));
+    add("cgroup_quota", value_in("/sys/fs/cgroup/cpu.max", ""));
+    add("cpu_pressure", value_in("/proc/pressure/cpu", "some"));
+    add("cpu_ticks", value_in("/proc/stat", "cpu"));  // user nice system idle iowait irq softirq steal …
+    return environment;
+}
+
 }  // namespace
 
 DeviceSpec query_cpu(int threads) {
@@ -82,7 +105,7 @@ Environment machine_environment(const std::string& command_line) {
     std::array<char, 32> now{};
     const std::time_t seconds = std::time(nullptr);
     std::strftime(now.data(), now.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&seconds));
-    return {
+    Environment environment{
         {"date", now.data()},
         {"cpu", cpu_name()},
         {"logical_cores", fmt::format("{}", std::thread::hardware_concurrency())},
@@ -90,6 +113,8 @@ Environment machine_environment(const std::string& command_line) {
         {"kernel", fmt::format("{} {}", system.sysname, system.release)},
         {"load_at_start", fmt::format("{:.2f}", load_average())},
         {"command_line", command_line}};
+    for (auto& entry : host_environment()) environment.push_back(std::move(entry));
+    return environment;
 }
 
 std::string find_beside_program(const char* file) {

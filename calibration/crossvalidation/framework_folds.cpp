@@ -154,7 +154,7 @@ class Folds {
             FrameworkProfile profile{.framework = framework};
             if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
             copy_noise(framework_profile(framework), profile);
-            predictor_.set_host(std::move(profile));
+            predictor_.set_costs(std::move(profile));
             static_cast<void>(predictor_.anchor(anchors));
             for (const std::size_t i : of_fold) {
                 const Measurement& row = rows_[i];

@@ -48,8 +48,7 @@ LanguageMeasurement as_run(LanguageMeasurement row) {
 
 std::vector<Run> runs_of(const std::string& framework, const std::vector<LanguageMeasurement>& rows) {
     const auto generator = [&](double pass_s, double sequence_s) {
-        return scenario::LanguagePredictor(
-            {}, [=](const std::string& name) { return with_costs(framework_name(name), pass_s, sequence_s); });
+        return scenario::LanguagePredictor({.costs = with_costs(framework, pass_s, sequence_s)});
     };
     constexpr double almost_none = 1e-12;
     auto device = generator(almost_none, almost_none);
@@ -81,7 +80,8 @@ FrameworkProfile fit_without(const std::string& framework, const std::vector<Run
     for (const Run& run : runs) {
         if (!run.waits && (!left_out || run.row->model != *left_out)) rows.push_back(run.times);
     }
-    return fit::fit_serving(framework, rows, fmt::format("{}, {} rows", source, rows.size()));
+    return fit::fit_serving(framework, runs.front().row->version, rows,
+                            fmt::format("{}, {} rows", source, rows.size()));
 }
 
 /// A fitted profile, with the spread between hosts and the residuals of held-out rows.
@@ -104,7 +104,7 @@ const Run& cheapest(const std::vector<Run>& runs, const std::string& model) {
 /// Appends the runs of a model, predicted with its fold's profile, with one of them known where there is an `anchor`.
 void append_runs(const std::vector<Run>& runs, const std::string& model, const FrameworkProfile& profile,
                  const LanguageMeasurement* anchor, std::string& text) {
-    scenario::LanguagePredictor predictor({}, [&](const std::string&) { return profile; });
+    scenario::LanguagePredictor predictor({.costs = profile});
     if (anchor) predictor.anchor({*anchor});
     for (const Run& run : runs) {
         const LanguageMeasurement& row = *run.row;

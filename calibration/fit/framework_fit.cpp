@@ -170,7 +170,7 @@ double serving_s(const ServingRow& row, const FrameworkProfile& profile) {
     return seconds(row, host_parameter(profile, per_pass), host_parameter(profile, per_sequence));
 }
 
-FrameworkProfile fit_serving(const std::string& framework, std::span<const ServingRow> rows,
+FrameworkProfile fit_serving(const std::string& framework, const std::string& version, std::span<const ServingRow> rows,
                              const std::string& source) {
     const FrameworkModel& model = framework_model(framework);
     LogFit fit({});
@@ -181,7 +181,7 @@ FrameworkProfile fit_serving(const std::string& framework, std::span<const Servi
                     row.measured_s, {host});
     }
     (void)fit.solve();
-    FrameworkProfile profile{.framework = framework, .version = "2024", .host = "reference"};
+    FrameworkProfile profile{.framework = framework, .version = version, .host = "reference"};
     for (const Unknown& u : fit.block(host))
         profile.parameters.push_back({u.name, u.value, u.relative_stddev, "fitted: " + source});
     return profile;

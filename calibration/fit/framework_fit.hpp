@@ -83,8 +83,8 @@ struct ServingRow {
 
 /// Estimates host.forward and host.sequence of a framework, around their priors: rows of one card cannot tell a step's
 /// host time from bandwidth that its kernels lose. `source` names the rows. The profile has no noise yet.
-[[nodiscard]] FrameworkProfile fit_serving(const std::string& framework, std::span<const ServingRow> rows,
-                                           const std::string& source);
+[[nodiscard]] FrameworkProfile fit_serving(const std::string& framework, const std::string& version,
+                                           std::span<const ServingRow> rows, const std::string& source);
 
 [[nodiscard]] double serving_s(const ServingRow& row, const FrameworkProfile& profile);
 

@@ -26,6 +26,10 @@ struct AnchorRow {
     /// Part of host_s that never overlaps device work: the forward call, if runs are synchronised.
     double forward_s = 0;
     std::string_view call = "host.blas_call";  ///< parameter of the second scalar; the same for all rows of a host
+    double call_s = 5e-6;                      ///< second scalar of the profile
+    double scale = 1;                          ///< host.scale of the profile
+    double scale_log_stddev = 0.5;             ///< standard deviation of its logarithm
+    std::vector<HostGroup> groups;             ///< of the profile
     std::string host;                          ///< framework and machine; rows of one host share its scalars
     std::string machine;                       ///< rows of one machine share the speed of its CPU
     std::array<double, factor_count>
@@ -54,7 +58,7 @@ struct HostScalars {
 
 /// Host speed of a machine, for frameworks without anchor rows on it.
 struct CpuSpeed {
-    double scale = 1;  ///< host time of every operation relative to the profile's own host
+    double scale = 1;  ///< factor on the host time of every operation, whatever the framework
     double relative_stddev = 0.5;
 };
 

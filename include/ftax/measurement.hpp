@@ -13,6 +13,7 @@ namespace ftax {
 struct Measurement {
     std::string gpu;  ///< spelling of the file
     std::string framework = "pytorch-eager";
+    std::string version;  ///< framework version, "8.6.1"; empty if not recorded
     Precision precision = Precision::fp32;
     std::string model;
     std::int64_t batch = 1;
@@ -22,9 +23,8 @@ struct Measurement {
     std::string mode;     ///< "inf" or "train"
     std::string option;   ///< "fusion" = torch.compile
     std::string layout;   ///< "nchw" or "nhwc"
-    std::string version;  ///< framework version, "8.6.1"; empty if not recorded
-    std::string torch;    ///< PyTorch version, "2.4" or "240"; empty if not recorded
     bool copies = false;  ///< column `kind` is with_copies, see PredictOptions
+    std::string cpu;      ///< name of the host's CPU; empty if not recorded
     std::string era;      ///< distinguishes networks that share a model name; empty if there is one
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages
@@ -52,6 +52,7 @@ struct OperatorMeasurement {
 struct LanguageMeasurement {
     std::string gpu;
     std::string framework;
+    std::string version;  ///< framework version, "0.11"; empty if not recorded
     Precision precision = Precision::fp16;
     std::string model;
     std::int64_t prompt = 1;      ///< column isl

@@ -51,6 +51,8 @@ class Space {
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// Number of options of each choice.
     [[nodiscard]] virtual std::vector<int> options() const = 0;
+    /// Returns the options of a choice that the space's authors search, which random architectures draw from; empty: all.
+    virtual std::vector<int> usual_options(std::size_t) const { return {}; }
     /// Parses an architecture. Throws Error{usage} naming the expected token and its position.
     virtual void parse(std::string_view text, std::vector<int>& choices) const = 0;
     /// Appends the blocks of an architecture in execution order.
@@ -68,6 +70,8 @@ class Space {
 /// Framework and host of the measurements of the built-in spaces: PyTorch 1.8 (nas_*.csv).
 inline constexpr std::string_view measured_framework = "pytorch-eager";
 inline constexpr std::string_view measured_host = "help-pytorch-1.8";
+/// Returns the options with the libraries of that host: its PyTorch 1.8 for CUDA 10.2 ships cuDNN 7.6.
+[[nodiscard]] PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options);
 
 /// Returns the names of the built-in spaces.
 [[nodiscard]] std::vector<std::string> space_names();

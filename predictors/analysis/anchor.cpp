@@ -35,26 +35,52 @@ constexpr double row_log_stddev = 0.04;
 constexpr double left_for_other_batches = 0.5;
 
 /// Upper limit of the spread between models for anchors: profiles include outliers, which the robust loss handles.
-constexpr double widest_noise = 0.15;
+constexpr double widest_noise = 0.2;
 
-/// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
-/// cuBLAS calls take 2–10 µs on four of five hosts, 58–108 µs on the others. Engine calls: host_costs.cpp.
+/// Priors of the scalars, around the profile's. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other
+/// CPUs spread further); cuBLAS calls take 2–10 µs on four of five hosts, 58–108 µs on the others. Engine calls:
+/// host_costs.cpp.
 constexpr double scale_log_stddev = 0.5;
 /// Share of the scale that is specific to one framework on one machine. Source: scales of eager PyTorch and TorchScript
 /// on 22 machines of framework_tax.csv, and of torch.compile on 6 of kernelbench.csv; the rest belongs to the CPU.
 constexpr double framework_log_stddev = 0.18;
+/// The same within a group of machines. Source: kernelbench.csv, eager and compiled code on seven machines.
+constexpr double framework_in_group_log_stddev = 0.1;
 struct CallMode {
     double weight, median_s, log_stddev;
 };
-constexpr CallMode blas_modes[] = {{0.8, 5e-6, 0.7}, {0.2, 80e-6, 0.35}};
-constexpr CallMode engine_modes[] = {{1, 400e-6, 0.7}};
-std::span<const CallMode> modes_of(std::string_view call) {
-    if (call == "host.engine_call") return engine_modes;
-    return blas_modes;
+/// Prior of a host: one group of machines, one mode of the call.
+struct GroupPrior {
+    double weight, log_scale;
+    double cpu_log_stddev, framework_log_stddev;
+    CallMode call;
+};
+std::vector<CallMode> modes_of(const AnchorRow& row) {
+    std::vector<CallMode> modes{{1, row.call_s, 0.7}};
+    constexpr double least_query_s = 1e-6;  // profiles below it charge no heuristic query
+    if (row.call == "host.blas_call" && row.call_s > least_query_s) {
+        modes.front().weight = 0.8;
+        modes.push_back({0.2, 80e-6, 0.35});
+    }
+    return modes;
 }
 
 constexpr double square(double x) {
     return x * x;
+}
+
+std::vector<GroupPrior> priors_of(const AnchorRow& row) {
+    std::vector<GroupPrior> priors;
+    for (const CallMode& call : modes_of(row)) {
+        if (row.groups.empty()) {
+            const double cpu = std::sqrt(square(scale_log_stddev) - square(framework_log_stddev));
+            priors.push_back({call.weight, std::log(row.scale), cpu, framework_log_stddev, call});
+        }
+        for (const HostGroup& group : row.groups)
+            priors.push_back({group.weight * call.weight, std::log(group.scale), group.log_stddev,
+                              framework_in_group_log_stddev, call});
+    }
+    return priors;
 }
 
 /// Deviations of the errors of served runs, in logarithms: of an engine on a card; of a model in a precision, and of
@@ -118,15 +144,16 @@ class AnchorRows {
     [[nodiscard]] Index offsets() const { return offsets_; }
     [[nodiscard]] bool of_model() const { return of_model_; }
 
-    /// Returns the prior of the unknowns, for one mode of each host's call.
-    [[nodiscard]] NormalBelief prior(const std::map<std::string_view, const CallMode*>& modes) const {
+    /// Returns the prior of the unknowns from that of each host.
+    [[nodiscard]] NormalBelief prior(const std::map<std::string_view, GroupPrior>& priors) const {
         NormalBelief belief{VectorXd::Zero(unknowns()), MatrixXd::Zero(unknowns(), unknowns())};
         for (const auto& [host, at] : hosts_) {
-            const CallMode& mode = *modes.at(host);
-            belief.covariance(at.scale, at.scale) = square(framework_log_stddev);
-            belief.covariance(at.cpu, at.cpu) = square(scale_log_stddev) - square(framework_log_stddev);
-            belief.mean[at.scale + 1] = std::log(mode.median_s);
-            belief.covariance(at.scale + 1, at.scale + 1) = square(mode.log_stddev);
+            const GroupPrior& own = priors.at(host);
+            belief.mean[at.scale] = own.log_scale;
+            belief.covariance(at.scale, at.scale) = square(own.framework_log_stddev);
+            belief.covariance(at.cpu, at.cpu) = std::max(belief.covariance(at.cpu, at.cpu), square(own.cpu_log_stddev));
+            belief.mean[at.scale + 1] = std::log(own.call.median_s);
+            belief.covariance(at.scale + 1, at.scale + 1) = square(own.call.log_stddev);
         }
         for (std::size_t i = 0; i < uncertain_.size(); ++i) {
             const Index at = factors_ + static_cast<Index>(i);
@@ -245,27 +272,36 @@ class AnchorRows {
     std::vector<Copies> copies_;  ///< rows that share the error of this one
 };
 
-/// Finds the mode of the second scalar that explains the rows of one host better, with the predicted device times, and
-/// the corresponding unknowns of the host.
+/// Finds the group of machines and the mode of the second scalar that explain the rows of one host best, with the
+/// predicted device times, and the corresponding unknowns of the host.
 struct HostStart {
-    const CallMode* mode = nullptr;
+    GroupPrior prior{};
     double log_scale = 0, log_call_s = 0;
+    double group_variance = 0;  ///< of log(scale): what other groups, weighted by their evidence, add
 };
 HostStart start_of(std::span<const AnchorRow> rows) {
     const DeviceFactors certain;
     const AnchorRows only(rows, certain, {});
-    HostStart best;
-    double best_cost = 0;
-    for (const CallMode& mode : modes_of(rows.front().call)) {
-        const NormalBelief prior = only.prior({{rows.front().host, &mode}});
+    const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
+    std::vector<HostStart> starts;
+    std::vector<double> log_evidence;  // Laplace's approximation
+    for (const GroupPrior& own : priors_of(rows.front())) {
+        const NormalBelief prior = only.prior({{rows.front().host, own}});
         const PosteriorMaximum found = maximise_posterior(prior, only, only.log_stddev(prior.mean), prior.mean);
-        const double cost = found.cost - std::log(mode.weight / mode.log_stddev);
-        if (best.mode && cost >= best_cost) continue;
-        best_cost = cost;
-        const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
         const VectorXd& mean = found.belief.mean;
-        best = {&mode, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]};
+        starts.push_back({own, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]});
+        log_evidence.push_back(std::log(own.weight) - found.cost +
+                               std::log(found.belief.covariance.determinant() / prior.covariance.determinant()) / 2);
     }
+    const auto most = std::ranges::max_element(log_evidence);
+    HostStart best = starts[static_cast<std::size_t>(most - log_evidence.begin())];
+    double sum = 0;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+        const double evidence = std::exp(log_evidence[i] - *most);
+        sum += evidence;
+        best.group_variance += evidence * square(starts[i].log_scale - best.log_scale);
+    }
+    best.group_variance /= sum;
     return best;
 }
 
@@ -285,8 +321,7 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, HostScalar
     std::vector<AnchorRow> kept;
     for (const AnchorRow& row : rows) {
         if (is_host_bound(row)) {
-            const double calls_s = row.calls * modes_of(row.call).front().median_s;
-            scaled_rows.push_back({row.measured_s / (row.host_s + calls_s), &row});
+            scaled_rows.push_back({row.measured_s / (row.host_s + row.calls * row.call_s), &row});
         } else {
             kept.push_back(row);
         }
@@ -342,7 +377,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     std::map<std::string_view, std::vector<AnchorRow>> by_host;
     for (const AnchorRow& row : rows) by_host[row.host].push_back(row);
     std::vector<AnchorRow> kept;
-    std::map<std::string_view, const CallMode*> modes;
+    std::map<std::string_view, GroupPrior> priors;
     std::map<std::string_view, HostStart> starts;
     for (const auto& [name, own] : by_host) {
         HostScalars& host = result.hosts[std::string(name)];
@@ -350,14 +385,15 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         warn_of_outlandish(own, host);
         const std::vector<AnchorRow> agreeing = agreeing_rows(own, host);
         starts[name] = start_of(agreeing);
-        modes[name] = starts[name].mode;
+        priors[name] = starts[name].prior;
         kept.insert(kept.end(), agreeing.begin(), agreeing.end());
     }
 
     const AnchorRows anchors(kept, device, model);
-    const NormalBelief prior = anchors.prior(modes);
+    const NormalBelief prior = anchors.prior(priors);
     VectorXd start = prior.mean;
-    for (const auto& [name, at] : anchors.hosts()) start[at.cpu] = starts.at(name).log_scale;
+    for (const auto& [name, at] : anchors.hosts())
+        start[at.cpu] = starts.at(name).log_scale - priors.at(name).log_scale;
     for (const auto& [name, at] : anchors.hosts()) {
         start[at.scale] = starts.at(name).log_scale - start[at.cpu];
         start[at.scale + 1] = starts.at(name).log_call_s;
@@ -367,10 +403,13 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     const MatrixXd& covariance = found.belief.covariance;
 
     const Index offsets = anchors.offsets();
-    std::map<Index, std::size_t> host_bound_rows;  // by CPU
+    struct Machine {
+        std::size_t hosts = 0;
+        double log_scale = 0, variance = 0;  ///< sums over its hosts, relative to their profiles
+    };
+    std::map<Index, Machine> machines;  // by CPU
     for (const auto& [name, at] : anchors.hosts()) {
         HostScalars& host = result.hosts[std::string(name)];
-        host_bound_rows[at.cpu] += host.host_bound_rows;
         // The error of the predicted model multiplies both scalars.
         MatrixXd sums = MatrixXd::Zero(2, anchors.unknowns());
         sums(0, at.scale) = sums(0, at.cpu) = sums(1, at.scale + 1) = 1;
@@ -384,14 +423,25 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         const MatrixXd spread = sums * covariance * sums.transpose();
         host.scale = std::exp(log_scalars[0]);
         host.call_s = std::exp(log_scalars[1]);
-        host.scale_relative_stddev = std::sqrt(spread(0, 0));
+        // Rows that the device explains leave the profile's belief, which may be narrower than the prior of all hosts.
+        const AnchorRow& own = by_host.at(name).front();
+        host.scale_relative_stddev =
+            std::min(std::sqrt(spread(0, 0) + starts.at(name).group_variance), own.scale_log_stddev);
+        if (host.host_bound_rows > 0) {
+            Machine& machine = machines[at.cpu];
+            ++machine.hosts;
+            machine.log_scale += log_scalars[0] - std::log(own.scale);
+            machine.variance += square(host.scale_relative_stddev);
+        }
         host.call_relative_stddev = std::sqrt(spread(1, 1));
         host.correlation = spread(0, 1) / std::sqrt(spread(0, 0) * spread(1, 1));
     }
-    for (const auto& [machine, at] : anchors.cpus()) {
-        if (host_bound_rows[at] == 0) continue;
-        result.cpus[std::string(machine)] = {std::exp(mean[at]),
-                                             std::sqrt(covariance(at, at) + square(framework_log_stddev))};
+    for (const auto& [name, at] : anchors.cpus()) {
+        const auto machine = machines.find(at);
+        if (machine == machines.end()) continue;
+        const auto hosts = static_cast<double>(machine->second.hosts);
+        result.cpus[std::string(name)] = {std::exp(machine->second.log_scale / hosts),
+                                          std::sqrt(machine->second.variance / hosts + square(framework_log_stddev))};
     }
     const auto& uncertain = anchors.uncertain();
     for (std::size_t i = 0; i < uncertain.size(); ++i) {
@@ -427,7 +477,7 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
 }
 
 FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu) {
-    set(profile, "host.scale", cpu.scale, cpu.relative_stddev);
+    set(profile, "host.scale", cpu.scale * host_parameter(profile, "host.scale"), cpu.relative_stddev);
     profile.host = profile.host == "reference" ? "anchored" : profile.host + ", anchored";
     return profile;
 }
@@ -467,12 +517,15 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
         result.calls += pays_second_scalar(op) ? 1 : 0;
         result.class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
     }
-    const double call_s = host_parameter(predictor.framework(), result.call);
-    const double scale = host_parameter(predictor.framework(), "host.scale");
+    result.call_s = host_parameter(predictor.framework(), result.call);
+    result.scale = host_parameter(predictor.framework(), "host.scale");
+    result.groups = predictor.framework().groups;
+    const Parameter* known = find_parameter(predictor.framework().parameters, "host.scale");
+    if (known && known->relative_stddev > 0) result.scale_log_stddev = known->relative_stddev;
     const LaunchCosts& first = launches.front();
-    result.host_s = (prediction.host_s - result.calls * call_s) / scale;
+    result.host_s = (prediction.host_s - result.calls * result.call_s) / result.scale;
     const double forward_s = predictor.synchronized() && !pays_second_scalar(first) ? first.host_s : 0;
-    result.forward_s = forward_s / scale;
+    result.forward_s = forward_s / result.scale;
     if (predictor.synchronized())  // the timeline includes mutual waits of the clocks
         result.waiting = result.predicted_s / std::max(prediction.host_s, forward_s + prediction.device_s);
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
@@ -512,11 +565,9 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
         sum.forward_s += pass.count * one.forward_s;
         for (std::size_t f = 0; f < factor_count; ++f) sum.class_s[f] += pass.count * one.class_s[f];
     }
-    const FrameworkProfile& framework = generator.predictor().framework();
-    const double scale = host_parameter(framework, "host.scale");
-    const double host_s = scale * sum.host_s + sum.calls * host_parameter(framework, sum.call);
+    const double host_s = sum.scale * sum.host_s + sum.calls * sum.call_s;
     sum.predicted_s = generation.total_s;
-    sum.waiting = generation.total_s / std::max(host_s, scale * sum.forward_s + sum.device_s);
+    sum.waiting = generation.total_s / std::max(host_s, sum.scale * sum.forward_s + sum.device_s);
     sum.label = fmt::format("line {}: {}, batch {}, {} + {} tokens", row.line, row.model, row.batch, row.prompt,
                             row.new_tokens);
     return sum;
@@ -536,8 +587,8 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
     }
     const AnchorRows anchors(rows, predictor.device().factors, model);
     const AnchorRows::HostUnknowns host = anchors.hosts().begin()->second;
-    const CallMode& mode = modes_of(rows.front().call).front();
-    NormalBelief belief = anchors.prior({{rows.front().host, &mode}});
+    const GroupPrior prior = priors_of(rows.front()).front();
+    NormalBelief belief = anchors.prior({{rows.front().host, prior}});
     const auto believed = [&](Index unknown, std::string_view name, double prior_stddev) {
         const Parameter* known = find_parameter(predictor.framework().parameters, name);
         belief.mean[unknown] = std::log(host_parameter(predictor.framework(), name));
@@ -545,7 +596,7 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
         belief.covariance(unknown, unknown) = square(stddev);
     };
     believed(host.scale, "host.scale", scale_log_stddev);
-    believed(host.scale + 1, rows.front().call, mode.log_stddev);
+    believed(host.scale + 1, rows.front().call, prior.call.log_stddev);
     belief.covariance(host.cpu, host.cpu) = 0;  // included in the scale
 
     // Secants over the width of the interval: if host and device times are close, a slope reflects only one of them.

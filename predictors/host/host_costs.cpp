@@ -75,7 +75,7 @@ constexpr double unknown_scale_stddev = 0.5;
 
 /// Returns true if the profile was fitted to a machine: neither the reference host nor that host scaled by anchor rows.
 bool is_measured_host(const FrameworkProfile& profile) {
-    return profile.host != "reference" && profile.host != "anchored";
+    return !profile.host.starts_with("reference") && profile.host != "anchored";
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ bool is_measured_host(const FrameworkProfile& profile) {
 double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
     if (is_cpu(device)) return 0;
     const LoweringTraits& traits = model_of(profile).traits;
-    const bool fitted = profile.host != "reference" || traits.engine || traits.serves_sequences;
+    const bool fitted = is_measured_host(profile) || traits.engine || traits.serves_sequences;
     const bool captured = traits.host_kind == HostKind::graph_node;
     if (device.kernel_gap_s && !captured && !is_measured_host(profile)) return *device.kernel_gap_s;
     const auto measured_s = fitted ? std::nullopt : captured ? device.chip().graph_gap_s : device.chip().stream_gap_s;

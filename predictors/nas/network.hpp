@@ -20,9 +20,6 @@ struct BuiltNetwork {
 [[nodiscard]] BuiltNetwork build_network(const Space& space, std::span<const int> choices,
                                          std::span<const Block> chain);
 
-/// Libraries of the networks: the measured campaign's PyTorch 1.8 for CUDA 10.2 ships cuDNN 7.6.
-[[nodiscard]] PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options);
-
 /// One scheduled operation of a network before a campaign scales it.
 struct TimedOperation {
     double host_s = 0;

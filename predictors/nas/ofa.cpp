@@ -44,6 +44,9 @@ class OfaMobileNetV3 final : public Space {
         result.push_back(largest_side - smallest_side + 1);
         return result;
     }
+    std::vector<int> usual_options(std::size_t site) const override {
+        return site == resolution ? searched_sides() : std::vector<int>();
+    }
 
     /// {"ks":[20 of 3|5|7],"e":[20 of 3|4|6],"d":[5 of 2|3|4],"r":side}
     void parse(std::string_view text, std::vector<int>& choices) const override {

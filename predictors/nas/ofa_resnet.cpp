@@ -47,6 +47,9 @@ class OfaResNet final : public Space {
         result.push_back(largest_side - smallest_side + 1);
         return result;
     }
+    std::vector<int> usual_options(std::size_t site) const override {
+        return site == resolution ? searched_sides() : std::vector<int>();
+    }
 
     /// {"d":[5 of 0|1|2],"e":[18 of 0.2|0.25|0.35],"w":[6 of 0|1|2],"r":side}
     void parse(std::string_view text, std::vector<int>& choices) const override {

@@ -65,6 +65,12 @@ void read_side(std::string_view space, std::string_view text, std::vector<int>& 
     choices.push_back(side - smallest_side);
 }
 
+std::vector<int> searched_sides() {
+    std::vector<int> choices;
+    for (int side = 128; side <= 224; side += 4) choices.push_back(side - smallest_side);
+    return choices;
+}
+
 std::int64_t round_channels(double channels) {
     const auto rounded = std::max<std::int64_t>(8, static_cast<std::int64_t>(channels + 4) / 8 * 8);
     return static_cast<double>(rounded) < 0.9 * channels ? rounded + 8 : rounded;

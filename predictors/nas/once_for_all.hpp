@@ -19,6 +19,10 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
 /// Reads "r", the side of the image in pixels, and appends it less the smallest. Throws Error{usage}.
 void read_side(std::string_view space, std::string_view text, std::vector<int>& choices);
 
+/// Returns the choices of the image sides that once-for-all searches. Source: Cai et al., ICLR 2020, arXiv 1908.09791,
+/// section 4.1: 128 to 224 pixels with a stride of 4.
+[[nodiscard]] std::vector<int> searched_sides();
+
 /// Rounds channels to a multiple of 8 without losing more than 10 %. Source: MobileNet reference code.
 [[nodiscard]] std::int64_t round_channels(double channels);
 

@@ -61,11 +61,6 @@ std::vector<fit::CpuRow> cpu_rows(const std::string& path, const DeviceSpec& dev
     return rows;
 }
 
-struct Profiles {
-    DeviceProfile device;
-    FrameworkProfile framework;
-};
-
 struct Proof {
     std::string table;
     double mape = 0, blind_mape = 0;
@@ -73,7 +68,7 @@ struct Proof {
 };
 
 /// Predicts each measured network from its graph, also with the `blind` profiles if given, and tabulates the results.
-Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOptions& options, const std::string& path) {
+Proof prove(const Scenario& calibrated, const Scenario* blind, const std::string& path) {
     using report::Align;
     const auto percent = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
     std::vector<report::Table::Column> columns{{"model", Align::left}, {"batch"}, {"measured"}};
@@ -85,9 +80,9 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
     const std::vector<Measurement> measured = usable_rows(read_model_measurements(read_csv(path)), print_warnings);
     for (const std::string& model : proof_models) {
         const Graph graph = ftax::load_graph(model);
-        Predictor predictor(graph, profiles.device, profiles.framework, options);
+        Predictor predictor(graph, calibrated.device, calibrated.framework, calibrated.options);
         std::optional<Predictor> blind_predictor;
-        if (blind) blind_predictor.emplace(graph, blind->device, blind->framework, options);
+        if (blind) blind_predictor.emplace(graph, blind->device, blind->framework, blind->options);
         for (const std::int64_t batch : proof_batches) {
             ShapeBindings bindings{{"batch", batch}};
             std::vector<double> repetitions;
@@ -177,7 +172,7 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
     write_profiles(session, fit);
     const auto& batches = arguments.bench.quick ? quick_batches : proof_batches;
     if (!session.measure_models(proof_models, batches, proof_dims, proof_modes)) return interrupted;
-    const Proof proof = prove({fit.device, fit.framework}, nullptr, {}, session.path("models.csv"));
+    const Proof proof = prove({fit.device, fit.framework, {}}, nullptr, session.path("models.csv"));
     write_standard_output(
         fmt::format("{} under {}, {} thread{}; {}\n\n{}{}\n{}\nMAPE over networks not used in the fit: {:.1f} %\n\n"
                     "ftax predict MODEL --device {} --profile {} --framework {} --framework-profile {} --batch 1\n",
@@ -208,14 +203,14 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
         if (std::filesystem::exists(session.path(file))) tables.push_back(read_csv(session.path(file)));
     }
     MachineRows rows = machine_rows(std::move(tables), {}, print_warnings);
-    PredictOptions options{.precision = parse_precision(arguments.bench.precision), .synchronized = true};
-    const Profiles blind{compose(embedded_device_profile(), session.spec()),
-                         versioned_profile(framework, {}, {}, options.libraries)};
+    const RunArguments run{.device = session.spec().slug, .framework = framework, .options = {.synchronized = true}};
+    const Scenario blind = resolve(run, parse_precision(arguments.bench.precision));
     const fit::GpuFit gpu = fit::fit_gpu(rows.device_rows, session.spec(), embedded_device_profile());
     fit::HostFit host =
         fit::fit_machine_host(rows.host_rows[framework], blind.framework, bench::cpu_name(), rows.runtime);
     const auto proved = [&] {
-        return prove({compose(gpu.profile, session.spec()), host.profile}, &blind, options, session.path("models.csv"));
+        return prove({compose(gpu.profile, session.spec()), host.profile, blind.options}, &blind,
+                     session.path("models.csv"));
     };
     Proof proof = proved();
     constexpr double worse = 1.2;  // significantly worse than before

@@ -117,9 +117,8 @@ int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
         write_file(arguments.output, to_text(fitted.profile));
     }
     if (arguments.host_output.empty()) return 0;
-    LibraryVersions libraries;
-    const fit::HostFit fitted = fit::fit_machine_host(rows.host_rows[frameworks.front()],
-                                                      versioned_profile(frameworks.front(), {}, {}, libraries),
+    const Scenario start = resolve({.device = rows.device.slug, .framework = frameworks.front()}, Precision::fp32);
+    const fit::HostFit fitted = fit::fit_machine_host(rows.host_rows[frameworks.front()], start.framework,
                                                       rows.device.slug + " machine", rows.runtime);
     print_report(fitted.report);
     write_file(arguments.host_output, to_text(fitted.profile));

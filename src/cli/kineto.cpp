@@ -77,7 +77,8 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
 
 int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments& output) {
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
-    const FrameworkModel& framework = framework_model(arguments.run.framework);
+    LibraryVersions libraries;
+    const FrameworkModel& framework = framework_model(take_version(arguments.run.framework, libraries).name);
     if (!framework.rewrites.empty() || framework.traits.host_kind) {
         throw_error(ErrorCode::usage,
                     "{} does not run the model's operators one by one, as a trace of torch.profiler has them; "

@@ -59,16 +59,10 @@ std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space&
     return samples;
 }
 
-/// A requested version, host or profile replaces the measured host.
-FrameworkProfile nas_framework_profile(const RunArguments& run, LibraryVersions& libraries) {
-    const bool chosen = !run.host.empty() || !run.framework_profile.empty();
-    const bool measured = !chosen && framework_name(run.framework) == nas::measured_framework;
-    return versioned_profile(run.framework, measured ? nas::measured_host : run.host, run.framework_profile, libraries);
-}
-
 /// Returns the campaign estimated from the anchor rows, or that of the profiles without any.
-nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space, const DeviceProfile& device,
-                          const FrameworkProfile& framework, const PredictOptions& options, const ShapeBindings& dims) {
+nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space, const Scenario& scenario,
+                          const ShapeBindings& dims) {
+    const auto& [device, framework, options] = scenario;
     const nas::Campaign campaign{.waits_after_blocks = arguments.waits};
     if (arguments.run.anchor.empty()) return campaign;
     const std::vector<nas::Sample> samples = read_samples(arguments.run.anchor, space);
@@ -196,13 +190,12 @@ int run_nas(const NasArguments& arguments) {
     const nas::Space& space = nas::space(arguments.space);
     const ShapeBindings dims = parse_dimensions(arguments.dims);
     Architectures archs = read_architectures(arguments.architectures, space);
-    const DeviceProfile device = device_profile(arguments.run.device, arguments.run.device_profile);
-    PredictOptions options = arguments.run.options;
-    options.precision = parse_precision(arguments.run.precision);
-    const FrameworkProfile framework = nas_framework_profile(arguments.run, options.libraries);
+    const Scenario scenario = resolve(arguments.run, parse_precision(arguments.run.precision));
+    const auto& [device, framework, options] = scenario;
     print_provenance(device.warnings);
     print_provenance(framework.warnings);
-    const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options, dims);
+    print_provenance(nas_assumptions(arguments.run, framework));
+    const nas::Campaign campaign = campaign_of(arguments, space, scenario, dims);
     const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign, dims);
     const auto& batches = cost.batches();
     // Without a selection, rows are written immediately; a file appears complete, at the end.

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
 #include "ftax/anchor.hpp"
 #include "ftax/error.hpp"
+#include "ftax/version.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/measurement_file.hpp"
@@ -42,16 +45,25 @@ AnchorPlan plan_anchors(Predictor& predictor, const ShapeBindings& dims,
     return ftax::suggest_anchors(predictor, dims, batches, std::vector(candidates.begin(), candidates.end()));
 }
 
-/// Adds measured rows of the same model, device, framework, precision and shape to the predictions.
-void add_measured(report::PredictionReport& report, const std::string& path) {
+/// Adds measured rows of the same model, device, framework, version, precision and shape to the predictions. Rows
+/// without a version are assumed to have the predicted one.
+void add_measured(report::PredictionReport& report, const RunArguments& run, const std::string& path) {
+    LibraryVersions libraries;
+    const auto version = chosen_framework(run, libraries).version;
+    std::size_t other_versions = 0;
     const auto file = read_model_measurements(read_csv(path));
     const auto device_column = file.table.column("kernel_ms");
     const auto seq = report.dims.find("seq");
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         const Measurement& row = file.rows[i];
-        if (!file.problems[i].empty() || row.model != report.model || row.framework != report.framework.framework ||
-            row.precision != report.precision || device_spec(row.gpu).slug != report.device.device.slug ||
+        if (!file.problems[i].empty() || row.model != report.model ||
+            framework_name(row.framework) != report.framework.framework || row.precision != report.precision ||
+            device_spec(row.gpu).slug != report.device.device.slug ||
             (row.input && seq != report.dims.end() && *row.input != seq->second)) {
+            continue;
+        }
+        if (const auto named = version_number(row.version); version && named && *named != *version) {
+            ++other_versions;
             continue;
         }
         const auto device_ms = device_column ? parse_number(file.table.row(i)[*device_column]) : std::nullopt;
@@ -61,6 +73,9 @@ void add_measured(report::PredictionReport& report, const std::string& path) {
             if (device_ms) predicted.measured->device_s = *device_ms * 1e-3;
         }
     }
+    if (other_versions > 0)
+        print_warnings({fmt::format("{}: {} rows of other versions of {} are not compared", path, other_versions,
+                                    report.framework.framework)});
 }
 
 int run_predict(const PredictArguments& arguments) {
@@ -85,7 +100,7 @@ int run_predict(const PredictArguments& arguments) {
     } else if (parse_number(arguments.measured)) {
         throw Error(ErrorCode::usage, "--measured has no unit: give " + arguments.measured + "ms or s");
     } else if (!arguments.measured.empty()) {
-        add_measured(report, arguments.measured);
+        add_measured(report, arguments.run, arguments.measured);
     }
     add_warnings(report);
     const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };

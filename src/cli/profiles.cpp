@@ -6,12 +6,14 @@
 
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
+#include "ftax/version.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 using report::Columns;
@@ -59,7 +61,11 @@ ProfileView view_of(const std::string& name) {
             fail_unknown(name);
         }
     }
-    return view_of(framework_profile(framework, after_at), framework);
+    LibraryVersions libraries;
+    const bool is_version = version_number(after_at).has_value();
+    return view_of(scenario::resolve_framework(
+                       {.framework = is_version ? name : framework, .host = is_version ? "" : after_at}, libraries),
+                   framework);
 }
 
 int run_list(const ProfilesArguments& arguments) {
@@ -104,7 +110,7 @@ void setup_profiles(CLI::App& app, Action& action) {
     CLI::App& show =
         add_part(verb, action, arguments, "show", "parameters of one profile, each with its source", run_show);
     show.add_option("PROFILE", arguments->name,
-                    "a device, FRAMEWORK[@HOST], or a host profile of single calls[@DEVICE]")
+                    "a device, FRAMEWORK[@VERSION|@HOST], or a host profile of single calls[@DEVICE]")
         ->required();
     for (CLI::App* part : {&list, &show, &add_part(verb, action, arguments, "", "", run_list)})
         add_json_option(*part, arguments->output);

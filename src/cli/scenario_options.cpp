@@ -52,6 +52,11 @@ void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view s
                     fmt::format("precision of weights and activations{}: {} (default: that of the model's weights)",
                                 several, fmt::join(precision_names(), ", ")));
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
+    verb.add_option("--cpu", arguments.cpu, "CPU of the host, or local: narrows the interval (data/cpus.csv)")
+        ->type_name("NAME");
+    verb.add_option("--host-load", arguments.host_load, "whether other work slows the host")
+        ->check(CLI::IsMember({"dedicated", "shared", "unknown"}))
+        ->capture_default_str();
     verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)")
         ->type_name("ROWS.csv");
     verb.add_option("--models", arguments.models, "folder with the model files of these rows (NAME.pt2, .onnx…)")

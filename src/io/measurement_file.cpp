@@ -59,6 +59,20 @@ class RowReader {
         return precision.value_or(Precision::fp32);
     }
 
+    /// Reads a framework and its version: from a cell "vllm@0.11" or the columns version and framework_version; for
+    /// PyTorch also from the column torch, whose "240" is 2.4.
+    void framework(std::string& name, std::string& version) {
+        if (const std::string_view cell = text("framework"); !cell.empty()) name = lower_case(cell);
+        const std::size_t at = std::min(name.find('@'), name.size());
+        if (at < name.size()) version = name.substr(at + 1);
+        name.resize(at);
+        std::string torch(name.find("torch") == std::string::npos ? "" : text("torch"));
+        if (const auto digits = parse_integer(torch)) torch = fmt::format("{}.{}", *digits / 100, *digits / 10 % 10);
+        for (const std::string_view named : {std::string_view(torch), text("version"), text("framework_version")}) {
+            if (version.empty()) version = named;
+        }
+    }
+
     void report(std::string problem) {
         if (problem_.empty()) problem_ = std::move(problem);
     }
@@ -94,8 +108,7 @@ std::map<std::string, std::int64_t> parse_shape(RowReader& reader) {
 Measurement read_model(RowReader& reader) {
     Measurement row;
     row.gpu = reader.required_text("gpu");
-    if (const std::string_view framework = reader.text("framework"); !framework.empty())
-        row.framework = lower_case(framework);
+    reader.framework(row.framework, row.version);
     row.precision = reader.precision();
     row.model = reader.required_text("model");
     row.batch = reader.required_count("batch");
@@ -106,9 +119,8 @@ Measurement read_model(RowReader& reader) {
     row.mode = reader.text("mode");
     row.option = reader.text("option");
     row.layout = reader.text("layout");
-    row.version = reader.text("version");
-    row.torch = reader.text("torch");
     row.copies = reader.text("kind") == "with_copies";
+    row.cpu = reader.text("cpu");
     row.era = reader.text("era");
     row.latency_s = reader.latency_s();
     return row;
@@ -132,7 +144,8 @@ OperatorMeasurement read_operator(RowReader& reader) {
 LanguageMeasurement read_language(RowReader& reader) {
     LanguageMeasurement row;
     row.gpu = reader.required_text("gpu");
-    row.framework = lower_case(reader.required_text("framework"));
+    static_cast<void>(reader.required_text("framework"));
+    reader.framework(row.framework, row.version);
     row.precision = reader.precision();
     row.model = reader.required_text("model");
     row.prompt = reader.required_count("isl");

@@ -17,27 +17,22 @@ using SampleTuple = std::tuple<std::vector<int>, std::int64_t, double>;
 /// A cost function with the space it refers to.
 class SharedCost {
   public:
-    SharedCost(nb::object space, const std::string& device, const std::string& framework, const std::string& precision,
-               const std::vector<std::int64_t>& batches, const std::string& host, const std::string& device_file,
-               const std::string& framework_file, const nas::Campaign& campaign,
-               const std::vector<SampleTuple>& samples, const ShapeBindings& dims)
+    SharedCost(nb::object space, const scenario::RunArguments& run, const std::vector<std::int64_t>& batches,
+               const nas::Campaign& campaign, const std::vector<SampleTuple>& samples, const ShapeBindings& dims)
         : space_(std::move(space)), campaign_(campaign) {
         const nb::gil_scoped_release released;
-        DeviceProfile on = device_profile(device, device_file);
-        const bool measured =
-            host.empty() && framework_file.empty() && framework_name(framework) == nas::measured_framework;
-        PredictOptions options{.precision = scenario::parse_precision(precision)};
-        FrameworkProfile under = scenario::versioned_profile(framework, measured ? nas::measured_host : host,
-                                                             framework_file, options.libraries);
+        auto [device, framework, options] = scenario::resolve(run, scenario::parse_precision(run.precision));
         if (!samples.empty()) {
             std::vector<nas::Sample> known;
             for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});
-            campaign_ = nas::calibrate(space_.get(), on, under, options, known, campaign, dims).campaign;
+            campaign_ = nas::calibrate(space_.get(), device, framework, options, known, campaign, dims).campaign;
         }
-        warnings_ = on.warnings;
-        warnings_.insert(warnings_.end(), under.warnings.begin(), under.warnings.end());
-        cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(on), std::move(under), options, batches,
-                                                    campaign_, dims);
+        std::vector<std::string> assumed =
+            samples.empty() ? scenario::nas_assumptions(run, framework) : std::vector<std::string>();
+        for (const auto* more : {&device.warnings, &framework.warnings, &assumed})
+            warnings_.insert(warnings_.end(), more->begin(), more->end());
+        cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(device), std::move(framework), options,
+                                                    batches, campaign_, dims);
     }
 
     [[nodiscard]] const nas::CostFunction& get() const { return *cost_; }
@@ -140,15 +135,14 @@ void bind_nas(nb::module_& module) {
         .def(nb::init<nb::object>(), "space"_a)
         .def_prop_ro("name", [](const SpaceHandle& s) { return std::string(s.get().name()); })
         .def_prop_ro("options", [](const SpaceHandle& s) { return s.get().options(); })
+        .def("usual_options", [](const SpaceHandle& s, std::size_t site) { return s.get().usual_options(site); }, "site"_a)
         .def("parse", parse, "archs"_a)
         .def("build_graph", build, "choices"_a);
 
     nb::class_<SharedCost>(module, "CostFunction")
-        .def(nb::init<nb::object, const std::string&, const std::string&, const std::string&,
-                      const std::vector<std::int64_t>&, const std::string&, const std::string&, const std::string&,
-                      const nas::Campaign&, const std::vector<SampleTuple>&, const ShapeBindings&>(),
-             "space"_a, "device"_a, "framework"_a, "precision"_a, "batches"_a, "host"_a, "device_profile"_a,
-             "framework_profile"_a, "campaign"_a, "samples"_a, "dims"_a)
+        .def(nb::init<nb::object, const scenario::RunArguments&, const std::vector<std::int64_t>&, const nas::Campaign&,
+                      const std::vector<SampleTuple>&, const ShapeBindings&>(),
+             "space"_a, "run"_a, "batches"_a, "campaign"_a, "samples"_a, "dims"_a)
         .def("cost", cost_of, "choices"_a, "threads"_a)
         .def("marginal_cost", marginal_cost, "choices"_a, "site"_a)
         .def_prop_ro("campaign", &SharedCost::campaign)

@@ -30,20 +30,7 @@ std::string to_text(const Prediction& p, const MemoryUse& memory) {
 /// A predictor that threads may share: prediction changes its state.
 class SharedPredictor {
   public:
-    SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework,
-                    const std::string& precision, const std::string& host, const std::string& anchor,
-                    const std::string& device_file, const std::string& framework_file, bool channels_last, int cudnn,
-                    double padding, bool synchronized, bool copies, bool framework_given)
-        : graph_(graph) {
-        if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
-        scenario::RunArguments run{device, framework, framework_given, precision, host, anchor};
-        run.device_profile = device_file;
-        run.framework_profile = framework_file;
-        run.options = {.channels_last = channels_last,
-                       .libraries = {.cudnn = cudnn},
-                       .padding = padding,
-                       .synchronized = synchronized,
-                       .copies = copies};
+    SharedPredictor(const Graph& graph, const scenario::RunArguments& run) : graph_(graph) {
         scenario::HeldWarnings held;
         const scenario::GivenGraph holding(nullptr, &held);
         predictor_ = std::make_unique<Predictor>(scenario::make_predictor(graph, {.model = graph.name}, run));
@@ -127,16 +114,42 @@ class SharedPredictor {
 }  // namespace
 
 void bind_predictor(nb::module_& module) {
+    using Run = scenario::RunArguments;
+    nb::class_<Run>(module, "Run", "The arguments of a run, as the options of the program.")
+        .def(nb::init<>())
+        .def_rw("device", &Run::device)
+        .def_rw("framework", &Run::framework)
+        .def_rw("framework_given", &Run::framework_given)
+        .def_rw("precision", &Run::precision)
+        .def_rw("host", &Run::host)
+        .def_rw("cpu", &Run::cpu)
+        .def_rw("host_load", &Run::host_load)
+        .def_rw("anchor", &Run::anchor)
+        .def_rw("device_profile", &Run::device_profile)
+        .def_rw("framework_profile", &Run::framework_profile)
+        .def_prop_rw(
+            "channels_last", [](const Run& run) { return run.options.channels_last; },
+            [](Run& run, bool value) { run.options.channels_last = value; })
+        .def_prop_rw(
+            "cudnn", [](const Run& run) { return run.options.libraries.cudnn; },
+            [](Run& run, int value) { run.options.libraries.cudnn = value; })
+        .def_prop_rw(
+            "padding", [](const Run& run) { return run.options.padding; },
+            [](Run& run, double value) {
+                if (value < 0 || value > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
+                run.options.padding = value;
+            })
+        .def_prop_rw(
+            "synchronized", [](const Run& run) { return run.options.synchronized; },
+            [](Run& run, bool value) { run.options.synchronized = value; })
+        .def_prop_rw(
+            "copies", [](const Run& run) { return run.options.copies; },
+            [](Run& run, bool value) { run.options.copies = value; });
     nb::class_<SharedPredictor>(module, "Predictor",
                                 "Predicts one graph on one device under one framework. Threads may share it; each "
                                 "prediction takes microseconds and releases the interpreter lock.")
-        .def(
-            nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
-                     const std::string&, const std::string&, const std::string&, bool, int, double, bool, bool, bool>(),
-            "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "", nb::kw_only(), "host"_a = "",
-            "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "", "channels_last"_a = false,
-            "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false, "copies"_a = false, "framework_given"_a = true,
-            nb::keep_alive<1, 2>(), Release())
+        .def(nb::init<const Graph&, const scenario::RunArguments&>(), "graph"_a, "run"_a, nb::keep_alive<1, 2>(),
+             Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("render", &SharedPredictor::render, "batches"_a, "dims"_a, Release())

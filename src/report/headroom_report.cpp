@@ -49,6 +49,7 @@ Columns<Headroom> growth_columns(const std::vector<std::string>& warnings) {
 Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
     using Row = FrameworkSwitch;
     return {{"framework", "framework", Unit::text, &Row::framework},
+            {"framework_version", "version", Unit::text, &Row::version},
             {"latency_s", "latency", Unit::milliseconds, &Row::latency_s},
             {"speed", "speed", Unit::plain,
              [&](const Row& row) {
@@ -86,7 +87,7 @@ std::string to_table(const HeadroomReport& report, Style style) {
     return text +
            fmt::format(
                "\ninstead of {}:\n\n{}", report.run.framework.framework,
-               switch_columns(report).select(report.switches, "framework latency_s speed bound note").print(style));
+               switch_columns(report).select(report.switches, "framework framework_version latency_s speed bound note").print(style));
 }
 
 std::string to_json(const HeadroomReport& report) {
@@ -104,7 +105,7 @@ std::string to_json(const HeadroomReport& report) {
         {"verdict", verdict_of(report)},
         {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
         {"headroom", growth_columns().select(report.growths, "property from to open latency_s bound skipped").json()},
-        {"frameworks", switch_columns(report).select(report.switches, "framework latency_s bound calibrated").json()},
+        {"frameworks", switch_columns(report).select(report.switches, "framework framework_version latency_s bound calibrated").json()},
         {"warnings", joined(report.run.warnings, base(report).warnings)}});
 }
 

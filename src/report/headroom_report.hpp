@@ -10,7 +10,7 @@ namespace ftax::report {
 
 /// The same run under another framework.
 struct FrameworkSwitch {
-    std::string framework;
+    std::string framework, version;
     double latency_s = 0;
     Bound bound = Bound::host;
     bool is_calibrated = true;  ///< false: its host costs are initial values

@@ -23,8 +23,7 @@ namespace {
 /// for each engine (212 rows: median error of a token's time 12.8 -> 9.6 %, mean of the first token's 202 -> 77 %).
 bool quantizes_cache(const RunArguments& run) {
     LibraryVersions libraries = run.options.libraries;
-    const FrameworkModel& model =
-        framework_model(chosen_framework(run.framework, run.host, run.framework_profile, libraries).name);
+    const FrameworkModel& model = framework_model(chosen_framework(run, libraries).name);
     const std::optional<Precision> precision = precision_from_name(run.precision);
     return has(libraries, model.traits.schedules_ahead_from) &&
            (precision == Precision::fp8 || precision == Precision::nvfp4);
@@ -38,6 +37,16 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     if (!holds_language_models(table)) return {};
     run.anchor.clear();
     return usable_rows(read_language_measurements(std::move(table)), print_warnings);
+}
+
+ModelArguments with_cache_of(ModelArguments model, const RunArguments& run) {
+    if (!model.cache_type.empty() || !quantizes_cache(run)) return model;
+    model.cache_type = "fp8";
+    print_warnings(
+        {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
+                     "(--kv-precision bf16: those of others)",
+                     run.precision, run.framework)});
+    return model;
 }
 
 Graph load_shard(const ModelArguments& model, std::int64_t cards) {
@@ -102,26 +111,20 @@ std::shared_ptr<const Graph> Shards::load(const ModelArguments& model, std::int6
 
 Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& run, std::int64_t cards,
                                  const std::vector<LanguageMeasurement>& anchors) {
-    ModelArguments model = arguments;
-    if (model.cache_type.empty() && quantizes_cache(run)) {
-        model.cache_type = "fp8";
-        print_warnings(
-            {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
-                         "(--kv-precision bf16: those of others)",
-                         run.precision, run.framework)});
-    }
+    const ModelArguments model = with_cache_of(arguments, run);
     const Graph& graph = *graphs.emplace_back(shards->load(model, cards));
     suggest_decoders(graph);
     print_warnings(graph.warnings);
     run.precision = name_of(precision_of(graph, run));
-    auto [device, framework, options] = profiles_of(graph, model, run);
-    if (cards > 1) require_shards(framework, device.device, cards);
+    Scenario scenario = resolve(graph, model, run);
+    const std::vector<std::string>& doubts = scenario.framework.warnings;
+    if (cards > 1) require_shards(scenario.framework, scenario.device.device, cards);
     if (!anchors.empty()) {
-        const std::size_t known = framework.warnings.size();
-        anchor_on(framework, device, anchors, model.model, run.models);
-        print_warnings({framework.warnings.begin() + static_cast<std::ptrdiff_t>(known), framework.warnings.end()});
+        const std::size_t known = doubts.size();
+        anchor_on(scenario, anchors, model.model, run);
+        print_warnings({doubts.begin() + static_cast<std::ptrdiff_t>(known), doubts.end()});
     }
-    return generators.emplace_back(graph, std::move(device), std::move(framework), options);
+    return generators.emplace_back(graph, std::move(scenario.device), std::move(scenario.framework), scenario.options);
 }
 
 namespace {

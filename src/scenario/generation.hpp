@@ -52,6 +52,8 @@ struct GenerationModels {
 /// Removes the anchor file from the arguments if it contains runs of language models.
 [[nodiscard]] std::vector<LanguageMeasurement> take_language_rows(RunArguments& run);
 
+/// Returns the model with the precision of keys and values of the run's engine, if none is requested.
+[[nodiscard]] ModelArguments with_cache_of(ModelArguments model, const RunArguments& run);
 /// Loads the part of a model that one of `cards` cards holds. Throws Error{usage} for more than 64 cards.
 [[nodiscard]] Graph load_shard(const ModelArguments& model, std::int64_t cards);
 /// Throws Error{usage} if the framework does not split tensors or the datasheet has no bandwidth between cards.

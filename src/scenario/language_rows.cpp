@@ -3,45 +3,47 @@
 #include <fmt/format.h>
 
 #include "ftax/anchor.hpp"
-#include "ftax/import.hpp"
-#include "ftax/version.hpp"
 #include "src/core/throw_error.hpp"
-#include "src/scenario/scenario.hpp"
+#include "src/scenario/generation.hpp"
+#include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"
 
 namespace ftax::scenario {
 
 namespace {
 
+RunArguments run_of(const RunArguments& run, const LanguageMeasurement& row) {
+    RunArguments own = run_of_row(run, row.gpu, row.framework, row.version);
+    own.precision = name_of(row.precision);
+    return own;
+}
+
 /// Loads the decoder of a row, split for its number of cards.
-Graph graph_of(const LanguageMeasurement& row, const std::string& models_folder) {
-    ImportOptions options;
-    options.tensor_parallel = static_cast<int>(row.cards);
-    return load_graph(locate_model(models_folder, row.model), options);
+Graph graph_of(const RunArguments& run, const LanguageMeasurement& row) {
+    return load_shard(with_cache_of({.model = locate_model(run.models, row.model)}, run_of(run, row)), row.cards);
 }
 
 }  // namespace
 
-void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const LanguageMeasurement> rows,
-               const std::string& model, const std::string& models_folder) {
+void anchor_on(Scenario& scenario, std::span<const LanguageMeasurement> rows, const std::string& model,
+               const RunArguments& run) {
+    auto& [device, framework, options] = scenario;
     std::map<std::pair<std::string, std::int64_t>, Graph> graphs;
     std::vector<AnchorRow> anchors;
     for (const LanguageMeasurement& row : rows) {
         if (row.clients > 0 || device_spec(row.gpu).slug != device.device.slug) continue;
-        LibraryVersions libraries;
-        const FrameworkChoice choice = take_version(row.framework, libraries);
-        FrameworkProfile profile = framework;
-        if (choice.name != framework.framework) {
-            profile = versioned_profile(row.framework, {}, {}, libraries);
-        } else if (!choice.version) {  // rows without a version are assumed to have the predicted one
-            libraries.engine = version_number(framework.version).value_or(libraries.engine);
+        Scenario own = resolve(run_of(run, row), row.precision);
+        if (own.framework.framework == framework.framework && row.version.empty()) {
+            own.framework = framework;  // rows without a version are assumed to have the predicted one
+            own.options.libraries = options.libraries;
         }
+        const std::string host = own.framework.framework;
         const auto [graph, added] = graphs.try_emplace({row.model, row.cards});
-        if (added) graph->second = graph_of(row, models_folder);
-        Generator generator(graph->second, device, profile, {.precision = row.precision, .libraries = libraries});
+        if (added) graph->second = graph_of(run, row);
+        Generator generator(graph->second, device, std::move(own.framework), own.options);
         AnchorRow& anchor = anchors.emplace_back(anchor_row(row, generator));
-        anchor.host = choice.name;
-        if (is_same_model(models_folder, row.model, model)) anchor.model = model;
+        anchor.host = host;
+        if (is_same_model(run.models, row.model, model)) anchor.model = model;
     }
     if (anchors.empty()) {
         framework.warnings.push_back(fmt::format("no anchor row was measured on {}", device.device.slug));
@@ -59,24 +61,13 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     if (!known.cpus.empty()) framework = anchored(std::move(framework), known.cpus.begin()->second);
 }
 
-LanguagePredictor::LanguagePredictor(std::string device_profile_path, Profile profile, std::string models_folder)
-    : device_profile_path_(std::move(device_profile_path)),
-      profile_(std::move(profile)),
-      models_folder_(std::move(models_folder)) {
-    if (!profile_) profile_ = [](const std::string& name) { return framework_profile(name); };
-}
-
 LanguagePredictor::Entry LanguagePredictor::build(const LanguageMeasurement& row,
                                                   std::span<const LanguageMeasurement> anchors) const {
-    LibraryVersions libraries;
-    const FrameworkChoice choice = take_version(row.framework, libraries);
-    FrameworkProfile framework = profile_(choice.name);
-    if (choice.version) framework = at_version(std::move(framework), *choice.version);
-    DeviceProfile device = device_profile(row.gpu, device_profile_path_);
-    if (!anchors.empty()) anchor_on(framework, device, anchors, row.model, models_folder_);
-    Entry entry{std::make_unique<Graph>(graph_of(row, models_folder_)), {}};
-    entry.generator = std::make_unique<Generator>(*entry.graph, std::move(device), std::move(framework),
-                                                  PredictOptions{.precision = row.precision, .libraries = libraries});
+    Scenario scenario = resolve(run_of(run_, row), row.precision);
+    if (!anchors.empty()) anchor_on(scenario, anchors, row.model, run_);
+    Entry entry{std::make_unique<Graph>(graph_of(run_, row)), {}};
+    entry.generator = std::make_unique<Generator>(*entry.graph, std::move(scenario.device),
+                                                  std::move(scenario.framework), scenario.options);
     return entry;
 }
 
@@ -86,7 +77,7 @@ Generation LanguagePredictor::predict(const LanguageMeasurement& row) {
     std::vector<LanguageMeasurement> others = anchors_;
     std::erase_if(others, [&](const LanguageMeasurement& anchor) { return is_same_run(anchor, row); });
     if (others.size() < anchors_.size()) return build(row, others).generator->generate(request);
-    Entry& entry = entries_[{row.gpu, row.framework, row.model, row.precision, row.cards}];
+    Entry& entry = entries_[{row.gpu, row.framework, row.version, row.model, row.precision, row.cards}];
     if (!entry.generator) entry = build(row, anchors_);
     return entry.generator->generate(request);
 }

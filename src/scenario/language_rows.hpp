@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -13,23 +12,21 @@
 #include "ftax/generate.hpp"
 #include "ftax/measurement.hpp"
 #include "src/report/validation_report.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 
-/// Conditions a framework's host and a card on rows measured on that card, all on one machine; rows of `model` also
-/// condition the error of that model. Ignores rows of other cards; warns of what no row describes.
+/// Conditions the host and the card of a scenario on rows measured on that card, all on one machine; rows of `model`
+/// also condition the error of that model. Ignores rows of other cards; warns of what no row describes.
 /// Throws Error for a row whose model locate_model() does not find.
-void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const LanguageMeasurement> rows,
-               const std::string& model, const std::string& models_folder);
+void anchor_on(Scenario& scenario, std::span<const LanguageMeasurement> rows, const std::string& model,
+               const RunArguments& run);
 
 /// Predicts rows of measured language models. Caches graphs and generators.
 class LanguagePredictor {
   public:
-    /// Returns the profile of a framework by its spelling in rows; by default the built-in one.
-    using Profile = std::function<FrameworkProfile(const std::string& framework)>;
-
-    explicit LanguagePredictor(std::string device_profile_path = {}, Profile profile = {},
-                               std::string models_folder = {});
+    /// Rows are `run` with their own cells, as in RowPredictor.
+    explicit LanguagePredictor(RunArguments run = {}) : run_(std::move(run)) {}
 
     /// Sets the rows on which later predictions are conditioned.
     void anchor(std::vector<LanguageMeasurement> rows) { anchors_ = std::move(rows); }
@@ -46,11 +43,9 @@ class LanguagePredictor {
 
     [[nodiscard]] Entry build(const LanguageMeasurement& row, std::span<const LanguageMeasurement> anchors) const;
 
-    std::string device_profile_path_;
-    Profile profile_;
-    std::string models_folder_;
+    RunArguments run_;
     std::vector<LanguageMeasurement> anchors_;
-    std::map<std::tuple<std::string, std::string, std::string, Precision, std::int64_t>, Entry> entries_;
+    std::map<std::tuple<std::string, std::string, std::string, std::string, Precision, std::int64_t>, Entry> entries_;
 };
 
 }  // namespace ftax::scenario

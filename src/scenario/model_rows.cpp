@@ -39,7 +39,7 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
                   .push_back(&row);
     }
     std::vector<fit::ModelRow> rows;
-    RowPredictor graphs(selection.models_folder);
+    RowPredictor graphs({.models = selection.models_folder});
     std::set<std::string> missing;
     for (const auto& [key, curve] : curves) {
         std::vector<double> batches;

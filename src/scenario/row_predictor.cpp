@@ -10,6 +10,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/number.hpp"
+#include "src/scenario/cpu.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -49,33 +50,10 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     return bindings;
 }
 
-/// Returns the version of PyTorch or ONNX Runtime of a row, 100 · major + minor; nullopt if not given. Files contain
-/// "2.4.1" or "240".
-std::optional<int> framework_version(const Measurement& row) {
-    const bool of_torch = row.framework.find("torch") != std::string::npos;
-    const std::string& text = row.torch.empty() || !of_torch ? row.version : row.torch;
-    const auto digits = text.find('.') == std::string::npos ? parse_integer(text) : std::nullopt;
-    if (digits) return static_cast<int>(*digits / 100 * 100 + *digits / 10 % 10);
-    return version_number(text);
-}
-
-LibraryVersions libraries_of(const Measurement& row) {
-    LibraryVersions libraries;
-    if (row.framework.find("tensorrt") != std::string::npos) {
-        libraries.tensorrt =
-            tensorrt_version(row.version).value_or(row.framework == "tensorrt-onnx" ? 804 : libraries.tensorrt);
-    } else if (const auto version = framework_version(row)) {
-        set_libraries(libraries, row.framework, *version);
-    }
-    return libraries;
-}
-
 PredictOptions options_for(const Measurement& row) {
     // `ftax measure` and the campaign wait for the device after each run, and so do MLPerf's single and multiple
     // streams (LoadGen issues a query after the previous one has completed); other files do not state it.
-    return {.precision = row.precision,
-            .channels_last = row.layout == "nhwc",
-            .libraries = libraries_of(row),
+    return {.channels_last = row.layout == "nhwc",
             .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || row.run.starts_with("MLPerf "),
             .copies = row.copies};
 }
@@ -84,9 +62,13 @@ PredictOptions options_for(const Measurement& row) {
 Measurement with_own_framework(Measurement row) {
     row.framework = framework_name(row.framework);
     if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
-    // TensorRT rows with a lower version refer to the PyTorch that exported the model.
-    const bool exported = row.framework == "tensorrt" && !row.version.empty() && !tensorrt_version(row.version);
-    if (exported) row.framework = "tensorrt-onnx";
+    // TensorRT rows with a lower version refer to the PyTorch or ONNX Runtime that exported the model: engines of 8.4.
+    constexpr int oldest_tensorrt = 700;
+    const bool engine = row.framework == "tensorrt" || row.framework == "tensorrt-onnx";
+    if (engine && !row.version.empty() && version_number(row.version).value_or(0) < oldest_tensorrt) {
+        row.framework = "tensorrt-onnx";
+        row.version = "8.4";
+    }
     return row;
 }
 
@@ -131,7 +113,7 @@ const Graph& RowPredictor::graph(const std::string& model) {
     if (found != graphs_.end()) return found->second;
     ImportOptions options;
     options.vary_batch = true;
-    return graphs_.emplace(model, load_graph(locate_model(models_folder_, model), options)).first->second;
+    return graphs_.emplace(model, load_graph(locate_model(run_.models, model), options)).first->second;
 }
 
 ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
@@ -140,12 +122,8 @@ ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
     const PredictOptions options = options_for(row);
-    const Key key{row.model,
-                  host_key(row),
-                  options.precision,
-                  options.channels_last,
-                  std::array{options.libraries.cudnn, options.libraries.tensorrt, framework_version(row).value_or(0)},
-                  options.synchronized,
+    const Key key{row.model,     host_key(row),         row.version + row.cpu,
+                  row.precision, options.channels_last, options.synchronized,
                   options.copies};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
@@ -153,15 +131,31 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
         .first->second;
 }
 
+RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const std::string& framework,
+                        const std::string& version) {
+    RunArguments own{.device = gpu, .framework = versioned(framework, version), .device_profile = run.device_profile};
+    const std::string costs = run.costs ? run.costs->framework : run.framework.substr(0, run.framework.find('@'));
+    if (framework_name(costs) != framework_name(framework)) return own;
+    own.host = run.host;
+    own.framework_profile = run.framework_profile;
+    own.costs = run.costs;
+    return own;
+}
+
+Scenario RowPredictor::scenario_of(const Measurement& row) const {
+    RunArguments run = run_of_row(run_, row.gpu, row.framework, row.version);
+    run.options = options_for(row);
+    if (!row.cpu.empty() && is_known_cpu(row.cpu)) run.cpu = row.cpu;
+    return resolve(run, row.precision);
+}
+
 Predictor RowPredictor::build(const Measurement& row, const Conditioned* known) {
-    FrameworkProfile framework = host_ && host_->framework == row.framework ? *host_ : framework_profile(row.framework);
-    if (const auto version = framework_version(row)) framework = at_version(std::move(framework), *version);
-    DeviceProfile device = device_profile(row.gpu, device_profile_path_);
+    Scenario scenario = scenario_of(row);
     if (known) {
-        framework = anchored_as(std::move(framework), *known, row.framework, row.run);
-        device.factors = known->device;
+        scenario.framework = anchored_as(std::move(scenario.framework), *known, row.framework, row.run);
+        scenario.device.factors = known->device;
     }
-    return {graph(row.model), std::move(device), std::move(framework), options_for(row)};
+    return {graph(row.model), std::move(scenario.device), std::move(scenario.framework), scenario.options};
 }
 
 Measurement RowPredictor::predictable(const Measurement& measured) {
@@ -193,12 +187,12 @@ Prediction RowPredictor::predict(const Measurement& measured) {
 
 std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
     const Measurement row = with_own_framework(measured);
-    const PredictOptions options = options_for(row);
-    const DeviceSpec device = device_spec(row.gpu);
-    const FrameworkModel& framework = framework_model(row.framework);
-    const std::optional<Graph> optimised = optimised_graph(graph(row.model), framework, device, options);
+    const Scenario scenario = scenario_of(row);
+    const DeviceSpec& device = scenario.device.device;
+    const FrameworkModel& framework = model_of(scenario.framework);
+    const std::optional<Graph> optimised = optimised_graph(graph(row.model), framework, device, scenario.options);
     const Graph& source = optimised ? *optimised : graph(row.model);
-    const Schedule schedule = lower(source, device, options, framework.traits);
+    const Schedule schedule = lower(source, device, scenario.options, framework.traits);
     return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row, dims_)),
                         is_channels_last(framework.traits, row.precision));
 }
@@ -208,8 +202,8 @@ std::pair<Predictor&, ShapeBindings> RowPredictor::bound(const Measurement& meas
     return {predictor(row), bindings_of(row)};
 }
 
-void RowPredictor::set_host(FrameworkProfile host) {
-    host_ = std::move(host);
+void RowPredictor::set_costs(FrameworkProfile costs) {
+    run_.costs = std::move(costs);
     anchors_.clear();
     conditioned_.clear();
     predictors_.clear();
@@ -259,7 +253,7 @@ std::optional<Conditioned> RowPredictor::conditioned_on(const Card& card, const 
         if (&anchor != left_out) rows.push_back(anchor.row);
     }
     if (rows.empty()) return std::nullopt;
-    return condition(rows, device_profile(card.first, device_profile_path_).factors, model);
+    return condition(rows, device_profile(card.first, run_.device_profile).factors, model);
 }
 
 std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measured) {
@@ -288,18 +282,20 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
     return warnings;
 }
 
-void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const Measurement> rows,
-               const AnchorContext& context) {
+void anchor_on(Scenario& scenario, std::span<const Measurement> rows, const std::string& model, const RunArguments& run,
+               const ShapeBindings& dims) {
+    auto& [device, framework, options] = scenario;
     const std::string& slug = device.device.slug;
     std::vector<Measurement> own;
     for (const Measurement& measured : rows) {
-        Measurement row = measured;
+        Measurement row = with_own_framework(measured);
         row.run.clear();
-        if (is_same_model(context.models_folder, row.model, context.model)) row.model = context.model;
+        if (is_same_model(run.models, row.model, model)) row.model = model;
         // Rows without a version are assumed to have the predicted one.
-        const bool unversioned = row.version.empty() && row.torch.empty();
-        if (unversioned && row.framework == framework.framework && newest_version(framework.framework))
-            row.version = framework.version;
+        if (row.version.empty() && row.framework == framework.framework) {
+            const std::size_t at = run.framework.find('@');
+            if (at != std::string::npos) row.version = run.framework.substr(at + 1);
+        }
         try {
             if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));
         } catch (const Error& error) {
@@ -310,9 +306,9 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         framework.warnings.push_back(fmt::format("no anchor row was measured on {}: it is predicted without", slug));
         return;
     }
-    RowPredictor predictor(context.models_folder, {}, context.dims);
+    RowPredictor predictor(run, dims);
     std::vector<std::string> warnings = predictor.anchor(own);
-    const Conditioned* known = predictor.conditioned(slug, "", context.model);
+    const Conditioned* known = predictor.conditioned(slug, "", model);
     if (!known)
         throw_error(ErrorCode::usage, "no anchor row could be predicted{}",
                     warnings.empty() ? "" : "; " + warnings.front());

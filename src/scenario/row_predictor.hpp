@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +15,7 @@
 #include "ftax/predict.hpp"
 #include "predictors/lowering/kernel_list.hpp"
 #include "src/report/validation_report.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 
@@ -23,15 +23,10 @@ namespace ftax::scenario {
 /// little more than the predictions themselves.
 class RowPredictor {
   public:
-    /// `models_folder`: folder with model files, see locate_model(). `device_profile_path`: fitted device parameters
-    /// instead of the built-in ones. `dims`: values of symbols without a column in the rows. `host`: the host costs of
-    /// its framework's rows instead of the built-in ones.
-    explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {}, ShapeBindings dims = {},
-                          std::optional<FrameworkProfile> host = {})
-        : models_folder_(std::move(models_folder)),
-          device_profile_path_(std::move(device_profile_path)),
-          dims_(std::move(dims)),
-          host_(std::move(host)) {}
+    /// Rows are `run` with their own cells: its models folder and device profile hold for all, its host and its host
+    /// costs for rows of its framework. `dims`: values of symbols without a column in the rows.
+    explicit RowPredictor(RunArguments run = {}, ShapeBindings dims = {})
+        : run_(std::move(run)), dims_(std::move(dims)) {}
 
     /// Predicts one row, with host and card conditioned on the anchor rows, if any; excludes the row itself from them
     /// if its card has at most `most_left_out`. Throws Error for unsupported requests: device, framework, model, shape,
@@ -50,7 +45,7 @@ class RowPredictor {
     [[nodiscard]] std::pair<Predictor&, ShapeBindings> bound(const Measurement& row);
 
     /// Replaces the host costs of a framework; forgets anchors.
-    void set_host(FrameworkProfile host);
+    void set_costs(FrameworkProfile costs);
 
     /// Calibrates hosts and cards with measured rows; call before predict(). Returns warnings. Rows of one run, or
     /// without a run, belong to one machine. Throws Error{usage} if there is no row.
@@ -62,14 +57,15 @@ class RowPredictor {
                                                  const std::string& model);
 
   private:
-    /// Cache key of a predictor: model, host (with framework and device), precision, channels_last, versions of cuDNN,
-    /// TensorRT and the framework, synchronized, copies.
-    using Key = std::tuple<std::string, HostKey, Precision, bool, std::array<int, 3>, bool, bool>;
+    /// Cache key of a predictor: model, host (with framework and device), version, precision, channels_last,
+    /// synchronized, copies.
+    using Key = std::tuple<std::string, HostKey, std::string, Precision, bool, bool, bool>;
 
     /// Returns the row with canonical names. Throws Error{usage} for rows that cannot be predicted.
     [[nodiscard]] static Measurement predictable(const Measurement& row);
     [[nodiscard]] const Graph& graph(const std::string& model);
     [[nodiscard]] Predictor& predictor(const Measurement& row);
+    [[nodiscard]] Scenario scenario_of(const Measurement& row) const;
     /// Returns the predictor for the host and card of `known`; null: those of the profiles.
     [[nodiscard]] Predictor build(const Measurement& row, const Conditioned* known);
     struct Anchor {
@@ -84,27 +80,23 @@ class RowPredictor {
     [[nodiscard]] ShapeBindings bindings_of(const Measurement& row);
     [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
 
-    std::string models_folder_;
-    std::string device_profile_path_;
+    RunArguments run_;
+    ShapeBindings dims_;
     std::map<std::string, Graph> graphs_;
     std::map<Key, Predictor> predictors_;
-    ShapeBindings dims_;
-    std::optional<FrameworkProfile> host_;
     std::map<Card, std::vector<Anchor>> anchors_;
     std::map<std::pair<Card, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };
 
-/// Context for reading anchor rows.
-struct AnchorContext {
-    std::string model;          ///< predicted model: its rows estimate the predictor's error on it
-    std::string models_folder;  ///< folder with the model files of rows
-    ShapeBindings dims;         ///< symbols without a column in the rows
-};
+/// Returns the run of a row with these cells: `run` with its device profile, and its host and host costs for rows of
+/// its framework.
+[[nodiscard]] RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const std::string& framework,
+                                      const std::string& version);
 
-/// Calibrates a card and the host of a framework with the rows measured on the card, assuming one machine regardless of
-/// their run. Adds doubts, and the absence of rows on the card, to the warnings of the framework profile. Throws
-/// Error{usage} if none of the card's rows can be predicted.
-void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const Measurement> rows,
-               const AnchorContext& context);
+/// Calibrates the card and the host of a scenario with the rows measured on the card, assuming one machine regardless
+/// of their run. Rows of `model` estimate the predictor's error on it. Adds doubts, and the absence of rows on the
+/// card, to the warnings of the framework profile. Throws Error{usage} if none of the card's rows can be predicted.
+void anchor_on(Scenario& scenario, std::span<const Measurement> rows, const std::string& model, const RunArguments& run,
+               const ShapeBindings& dims);
 
 }  // namespace ftax::scenario

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
 #include "ftax/version.hpp"
 #include "graphs/vary_batch.hpp"
@@ -18,6 +19,7 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/quantities.hpp"
+#include "src/scenario/cpu.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -236,14 +238,15 @@ std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view fram
     return warnings;
 }
 
-std::optional<int> tensorrt_version(std::string_view text) {
-    constexpr int oldest = 700;
-    const auto version = version_number(text);
-    return version && *version >= oldest ? version : std::nullopt;
+std::string versioned(const std::string& framework, const std::string& version) {
+    return version.empty() ? framework : fmt::format("{}@{}", framework, version);
 }
 
 namespace {
 
+constexpr int oldest_tensorrt = 700;
+
+/// TensorRT's version decides what its builder fuses. A lower one is that of what calls it: Torch-TensorRT 1.2.
 bool builds_engines(std::string_view framework) {
     return framework.find("tensorrt") != std::string_view::npos && !framework_model(framework).traits.serves_sequences;
 }
@@ -262,40 +265,50 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     const std::size_t at = framework.find('@');
     FrameworkChoice choice{framework_name(framework.substr(0, at)), std::nullopt};
     if (at == std::string_view::npos) return choice;
-    const std::string_view text = framework.substr(at + 1);
-    if (builds_engines(choice.name)) {
-        const auto version = tensorrt_version(text);
-        if (!version)
-            throw_error(ErrorCode::usage, "{}: not a TensorRT version from 7.0 on, such as tensorrt@8.6", framework);
-        libraries.tensorrt = *version;
-        return choice;
+    const std::optional<int> version = version_number(framework.substr(at + 1));
+    const bool engine = builds_engines(choice.name);
+    if (!version || (choice.name.starts_with("tensorrt") && engine && *version < oldest_tensorrt)) {
+        throw_error(ErrorCode::usage, "{}: {}", framework,
+                    engine ? "not a TensorRT version from 7.0 on, such as tensorrt@8.6"
+                           : "invalid version; write e.g. pytorch-eager@2.5");
     }
-    if (!newest_version(choice.name))
-        throw_error(ErrorCode::usage, "{}: the rules of {} do not depend on its version", framework, choice.name);
-    choice.version = version_number(text);
-    if (!choice.version) throw_error(ErrorCode::usage, "{}: invalid version; write e.g. pytorch-eager@2.5", framework);
-    note_version(choice, libraries);
+    if (engine && *version >= oldest_tensorrt) {
+        libraries.tensorrt = *version;
+    } else if (engine || newest_version(choice.name)) {
+        choice.version = version;
+        if (!engine) note_version(choice, libraries);
+    } else {
+        print_warnings({fmt::format("{}: the rules of {} do not depend on its version", framework, choice.name)});
+    }
     return choice;
 }
 
-FrameworkChoice chosen_framework(std::string_view framework, std::string_view host, std::string_view file,
-                                 LibraryVersions& libraries) {
-    FrameworkChoice choice = take_version(framework, libraries);
-    const bool versioned = framework.find('@') != std::string_view::npos;
-    if (versioned || !host.empty() || !file.empty() || builds_engines(choice.name)) return choice;
+FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libraries) {
+    FrameworkChoice choice = take_version(run.framework, libraries);
+    const bool versioned = run.framework.find('@') != std::string::npos;
+    const bool has_costs = run.costs || !run.host.empty() || !run.framework_profile.empty();
+    if (versioned || has_costs || builds_engines(choice.name)) return choice;
     choice.version = newest_version(choice.name);
     if (choice.version) note_version(choice, libraries);
     return choice;
 }
 
-FrameworkProfile versioned_profile(std::string_view framework, std::string_view host, const std::string& file,
-                                   LibraryVersions& libraries) {
-    const FrameworkChoice choice = chosen_framework(framework, host, file, libraries);
-    FrameworkProfile profile = framework_profile(choice.name, host, file);
+FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& libraries) {
+    const FrameworkChoice choice = chosen_framework(run, libraries);
+    FrameworkProfile profile = run.costs ? *run.costs : framework_profile(choice.name, run.host, run.framework_profile);
     const auto fitted = version_number(profile.version);
-    if (!file.empty() && !choice.version && fitted && !builds_engines(choice.name))
+    if ((run.costs || !run.framework_profile.empty()) && !choice.version && fitted && !builds_engines(choice.name))
         note_version({choice.name, fitted}, libraries);
     return choice.version ? at_version(std::move(profile), *choice.version) : profile;
+}
+
+Scenario resolve(const RunArguments& run, Precision precision) {
+    Scenario scenario{device_profile(run.device, run.device_profile), {}, run.options};
+    scenario.options.precision = precision;
+    scenario.framework = resolve_framework(run, scenario.options.libraries);
+    place_host(scenario.framework, run);
+    scenario.options = nas::libraries_of(scenario.framework, scenario.options);
+    return scenario;
 }
 
 Precision precision_of(const Graph& graph, const RunArguments& run) {
@@ -311,31 +324,35 @@ Precision precision_of(const Graph& graph, const RunArguments& run) {
     return half == DType::bf16 && device.peak(MathPath::bf16_tensor) ? Precision::bf16 : Precision::fp16;
 }
 
-Profiles profiles_of(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
-    Profiles profiles{{}, {}, arguments.options};
-    auto& [device, framework, options] = profiles;
-    options.precision = precision_of(graph, arguments);
-    device = device_profile(arguments.device, arguments.device_profile);
-    framework = versioned_profile(arguments.framework, arguments.host, arguments.framework_profile, options.libraries);
+std::vector<std::string> nas_assumptions(const RunArguments& run, const FrameworkProfile& framework) {
+    const bool assumed = run.host.empty() && run.framework_profile.empty() && run.anchor.empty() &&
+                         run.framework.find('@') == std::string::npos && framework.framework == nas::measured_framework;
+    if (!assumed) return {};
+    return {
+        fmt::format("predicted under {} {}, the newest measured; the built-in search spaces were measured on the host "
+                    "{} (--host {})",
+                    framework.framework, framework.version, nas::measured_host, nas::measured_host)};
+}
+
+Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArguments& run) {
+    Scenario scenario = resolve(run, precision_of(graph, run));
     if (model.strict) {
-        refuse(device.warnings);
-        refuse(framework.warnings);
+        refuse(scenario.device.warnings);
+        refuse(scenario.framework.warnings);
     }
     std::vector<Measurement> rows;
-    if (!arguments.anchor.empty())
-        rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
-    if (arguments.known) rows.push_back(*arguments.known);
-    if (!rows.empty() || !arguments.anchor.empty())
-        anchor_on(framework, device, rows, {model.model, arguments.models, dimension_bindings(model)});
-    print_warnings(onnx_warnings(graph, arguments.framework, arguments.framework_given));
-    print_provenance(device.warnings);
-    print_provenance(framework.warnings);
-    return profiles;
+    if (!run.anchor.empty()) rows = usable_rows(read_model_measurements(read_csv(run.anchor)), print_warnings);
+    if (run.known) rows.push_back(*run.known);
+    if (!rows.empty() || !run.anchor.empty()) anchor_on(scenario, rows, model.model, run, dimension_bindings(model));
+    print_warnings(onnx_warnings(graph, run.framework, run.framework_given));
+    print_provenance(scenario.device.warnings);
+    print_provenance(scenario.framework.warnings);
+    return scenario;
 }
 
 Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
-    auto [device, framework, options] = profiles_of(graph, model, arguments);
-    return {graph, std::move(device), std::move(framework), options};
+    Scenario scenario = resolve(graph, model, arguments);
+    return {graph, std::move(scenario.device), std::move(scenario.framework), scenario.options};
 }
 
 report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model) {

@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,15 +36,18 @@ struct ModelArguments {
 /// Arguments of a run: device, framework, precision, profiles.
 struct RunArguments {
     std::string device;
-    std::string framework = "pytorch-eager";
-    bool framework_given = false;  ///< false: assumed; warns for ONNX files
-    std::string precision;         ///< empty: precision of the model's weights, see precision_of()
+    std::string framework = "pytorch-eager";  ///< "vllm@0.11" names a version
+    bool framework_given = false;             ///< false: assumed; warns for ONNX files
+    std::string precision;                    ///< empty: precision of the model's weights, see precision_of()
     std::string host;
+    std::string cpu;                    ///< name of the host's CPU, or "local"; empty: unknown
+    std::string host_load = "unknown";  ///< dedicated, shared or unknown
     std::string anchor;                ///< file of measured rows
     std::optional<Measurement> known;  ///< an additional measured row
     std::string models;                ///< folder with the model files of these rows
     std::string device_profile;
     std::string framework_profile;
+    std::optional<FrameworkProfile> costs;  ///< host costs of its framework, instead of a file
     PredictOptions options;
 };
 
@@ -89,28 +91,37 @@ void require_batch(const Graph& graph);
 /// and position tables folded by torch.onnx.export but computed in each pass by eager PyTorch.
 [[nodiscard]] std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view framework,
                                                      bool framework_given);
+/// Returns "pytorch-eager@2.4", or the framework alone without a version.
+[[nodiscard]] std::string versioned(const std::string& framework, const std::string& version);
 struct FrameworkChoice {
     std::string name;
-    std::optional<int> version;  ///< requested version of the host costs, see at_version()
+    std::optional<int> version;  ///< version of the host costs, see at_version()
 };
 
 /// Splits the version off a framework's name ("tensorrt@8.6", "pytorch-eager@2.4") and sets the corresponding library
-/// versions in `libraries`. Throws Error{usage} for an invalid version, or a framework without versioned rules.
+/// versions in `libraries`. Warns of a version that changes nothing. Throws Error{usage} for an invalid version.
 [[nodiscard]] FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries);
-/// The same for a run's framework: the default version is the newest measured one, except for host costs of a named
-/// host or a file, which have their own version.
-[[nodiscard]] FrameworkChoice chosen_framework(std::string_view framework, std::string_view host, std::string_view file,
-                                               LibraryVersions& libraries);
-/// Returns the profile of chosen_framework().
-[[nodiscard]] FrameworkProfile versioned_profile(std::string_view framework, std::string_view host,
-                                                 const std::string& file, LibraryVersions& libraries);
-/// Returns TensorRT's version in the form of LibraryVersions ("8.6.1" is 806); nullopt if invalid or older than 7.
-[[nodiscard]] std::optional<int> tensorrt_version(std::string_view version);
+/// The same for a run: the default version is the newest measured one, except for host costs of a named host or a file,
+/// which have their own version.
+[[nodiscard]] FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libraries);
 
-using Profiles = std::tuple<DeviceProfile, FrameworkProfile, PredictOptions>;
-/// Returns the profiles of a run, anchored on rows if given. Warns if a profile was fitted for another GPU, framework
-/// or host; throws Error{profile} instead if the model's arguments are strict.
-[[nodiscard]] Profiles profiles_of(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
+/// A run with its defaults resolved. Every verb, Python, MCP and the browser predict from one.
+struct Scenario {
+    DeviceProfile device;
+    FrameworkProfile framework;
+    PredictOptions options;
+};
+
+/// Returns the host costs of a run's framework at its version, and sets the libraries of that version.
+[[nodiscard]] FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& libraries);
+/// Resolves the arguments of a run without its anchors.
+[[nodiscard]] Scenario resolve(const RunArguments& run, Precision precision);
+/// Returns a warning if `ftax nas` assumes a newer framework than the one that the built-in search spaces were measured
+/// under.
+[[nodiscard]] std::vector<std::string> nas_assumptions(const RunArguments& run, const FrameworkProfile& framework);
+/// Resolves a run of a model, anchored on rows if given. Warns if a profile was fitted for another GPU, framework or
+/// host; throws Error{profile} instead if the model's arguments are strict.
+[[nodiscard]] Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArguments& run);
 [[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
 
 /// Returns a report without rows, with the common data of this predictor's results.

@@ -73,8 +73,9 @@ void check(const ServingArguments& a) {
 std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, const RunArguments& run,
                                                                 const std::string& framework, bool generates) {
     LibraryVersions libraries;
-    const LoweringTraits& traits =
-        framework_model(chosen_framework(framework, run.host, run.framework_profile, libraries).name).traits;
+    RunArguments one = run;
+    one.framework = framework;
+    const LoweringTraits& traits = framework_model(chosen_framework(one, libraries).name).traits;
     if (!a.requests.empty()) {
         auto requests = read_requests(a.requests);
         std::string name = fmt::format("{} requests of {}", requests.size(), a.requests);
@@ -366,8 +367,7 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
     arguments.new_tokens = measured.new_tokens;
     arguments.draft_tokens = 0;
     if (measured.most_sequences > 0) arguments.max_sequences = measured.most_sequences;
-    LibraryVersions libraries;
-    if (take_version(measured.framework, libraries).version) run.framework = measured.framework;
+    if (!measured.version.empty()) run.framework = versioned(measured.framework, measured.version);
     run.precision = name_of(measured.precision);
     const auto requests = requests_of(arguments, run, run.framework, true).first;
     report::ServingRow row;
@@ -389,11 +389,11 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
     std::vector<ServedRun> served;
     bool any = false;
     for (const LanguageMeasurement& anchor : anchors) {
-        LibraryVersions own, other;
+        LibraryVersions own;
         if (anchor.clients == 0) continue;
         any = true;
         if (device_spec(anchor.gpu).slug != card ||
-            take_version(anchor.framework, other).name != take_version(run.framework, own).name)
+            framework_name(anchor.framework) != take_version(run.framework, own).name)
             continue;
         try {
             served.push_back(served_anchor(anchor, anchors, arguments, run, {.shards = models.shards}));

@@ -54,27 +54,22 @@ void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anch
                       scored, rows.size())});
 }
 
-bool names_version(const Measurement& row) {
-    return !row.version.empty() || !row.torch.empty();
-}
-bool names_version(const LanguageMeasurement& row) {
-    return row.framework.find('@') != std::string::npos;
-}
-
-/// Warns that rows without a version are predicted with that of the profile, which may be old.
+/// Warns that rows without a version are predicted with the default one.
 template <class Row>
-void warn_of_versions(std::span<const Row> rows, const Warn& warn) {
-    std::set<std::string> unversioned;
+void warn_of_versions(std::span<const Row> rows, const RunArguments& run, const Warn& warn) {
+    std::map<std::string, std::size_t> unversioned;
     for (const Row& row : rows) {
-        if (!names_version(row)) unversioned.insert(framework_name(row.framework));
+        if (row.version.empty()) ++unversioned[framework_name(row.framework)];
     }
     for (const std::string& name : framework_names()) {
-        const auto newest = unversioned.contains(name) ? newest_version(name) : std::nullopt;
-        if (!newest) continue;
-        const std::string fitted = framework_profile(name).version;
-        if (version_number(fitted) == newest) continue;
-        warn({fmt::format("rows of {0} that name no version are predicted as {0} {1}; newest measured: {2}.{3}", name,
-                          fitted, *newest / 100, *newest % 100)});
+        LibraryVersions libraries;
+        const auto rows_of = unversioned.find(name);
+        const auto version = rows_of == unversioned.end()
+                                 ? std::nullopt
+                                 : chosen_framework(run_of_row(run, {}, name, {}), libraries).version;
+        if (!version) continue;
+        warn({fmt::format("{} row{} of {} without a version: predicted as {}.{}, the newest measured (column version)",
+                          rows_of->second, rows_of->second == 1 ? "" : "s", name, *version / 100, *version % 100)});
     }
 }
 
@@ -109,11 +104,11 @@ void warn_of_unused_hosts(const ValidationArguments& arguments, const std::optio
 }
 
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
-                                                  const ValidationArguments& arguments,
-                                                  const std::optional<FrameworkProfile>& host, const Warn& warn,
-                                                  const Watch& watch, std::set<report::UsedProfile>& profiles) {
-    RowPredictor predictor(arguments.models, arguments.device_profile, {}, host);
-    warn_of_versions<Measurement>(file.rows, warn);
+                                                  const ValidationArguments& arguments, const RunArguments& run,
+                                                  const Warn& warn, const Watch& watch,
+                                                  std::set<report::UsedProfile>& profiles) {
+    RowPredictor predictor(run);
+    warn_of_versions<Measurement>(file.rows, run, warn);
     if (!arguments.anchor.empty()) {
         const auto anchors = usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn);
         warn(predictor.anchor(anchors));
@@ -129,14 +124,11 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
 
 std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile<LanguageMeasurement>& file,
                                                            const ValidationArguments& arguments,
-                                                           const std::optional<FrameworkProfile>& host,
-                                                           const Warn& warn, const Watch& watch,
+                                                           const RunArguments& run, const Warn& warn,
+                                                           const Watch& watch,
                                                            std::set<report::UsedProfile>& profiles) {
-    const auto profile = [&](const std::string& name) {
-        return host && host->framework == name ? *host : framework_profile(name);
-    };
-    LanguagePredictor predictor(arguments.device_profile, profile, arguments.models);
-    warn_of_versions<LanguageMeasurement>(file.rows, warn);
+    LanguagePredictor predictor(run);
+    warn_of_versions<LanguageMeasurement>(file.rows, run, warn);
     if (!arguments.anchor.empty()) {
         predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));
     }
@@ -193,9 +185,9 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     };
     Validation result{read_csv(arguments.rows), {}, {}};
     std::set<report::UsedProfile> profiles;
-    std::optional<FrameworkProfile> host;
+    RunArguments run{.models = arguments.models, .device_profile = arguments.device_profile};
     if (const std::string& path = arguments.framework_profile; !path.empty())
-        host = parse_framework_profile(read_file(path), escape_terminal(path));
+        run.costs = parse_framework_profile(read_file(path), escape_terminal(path));
     const bool operators = holds_operators(result.table);
     if (operators) {
         auto file = read_operator_measurements(std::move(result.table));
@@ -203,14 +195,14 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
         result.table = std::move(file.table);
     } else if (holds_language_models(result.table)) {
         auto file = read_language_measurements(std::move(result.table));
-        result.rows = validate_language_models(file, arguments, host, warn, watch, profiles);
+        result.rows = validate_language_models(file, arguments, run, warn, watch, profiles);
         result.table = std::move(file.table);
     } else {
         auto file = read_model_measurements(std::move(result.table));
-        result.rows = validate_models(file, arguments, host, warn, watch, profiles);
+        result.rows = validate_models(file, arguments, run, warn, watch, profiles);
         result.table = std::move(file.table);
     }
-    warn_of_unused_hosts(arguments, host, operators, profiles, warn);
+    warn_of_unused_hosts(arguments, run.costs, operators, profiles, warn);
     warn_of_units(result.rows, warn);
     const std::string by = !arguments.by.empty() ? arguments.by
                            : operators           ? "gpu,op,precision"

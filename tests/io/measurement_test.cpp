@@ -70,8 +70,8 @@ TEST_CASE("runs of servers are rows of language models with clients") {
                                             "served.csv"));
     const LanguageMeasurement& row = file.rows[0];
     CHECK(file.problems[0].empty());
-    CHECK(std::tuple(row.framework, row.precision, row.prompt, row.new_tokens, row.clients) ==
-          std::tuple("vllm@0.14", Precision::fp8, 512, 64, 16));
+    CHECK(std::tuple(row.framework, row.version, row.precision, row.prompt, row.new_tokens, row.clients) ==
+          std::tuple("vllm", "0.14", Precision::fp8, 512, 64, 16));
     CHECK(std::tuple(row.cards, row.data_parallel, row.expert_parallel, row.most_sequences, row.latency_s) ==
           std::tuple(4, 2, 8, 12, 7.5e-3));
     CHECK(file.problems[1] == "no precision");

@@ -129,8 +129,10 @@ TEST_CASE("a version of PyTorch brings its cuDNN") {
     CHECK(libraries_of("pytorch-eager@2.4.1").torch == 204);
     CHECK(libraries_of("vLLM@0.2.3").engine == 2);
     CHECK(at_version(framework_profile("vllm"), 2).version == "0.2");
-    for (const char* none : {"pytorch-eager@new", "vllm@old", "llama.cpp@1.0"}) {
+    for (const char* none : {"pytorch-eager@new", "vllm@old", "llama.cpp@"}) {
         CAPTURE(std::string(none));
         CHECK_THROWS_AS(libraries_of(none), Error);
     }
+    CHECK(libraries_of("torch-tensorrt@1.2").tensorrt == LibraryVersions{}.tensorrt);  // that of Torch-TensorRT
+    CHECK(libraries_of("torch-tensorrt@8.4").tensorrt == 804);
 }

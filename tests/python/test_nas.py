@@ -7,14 +7,29 @@ import pytest
 CELL = "|nor_conv_3x3~0|+|nor_conv_3x3~0|nor_conv_3x3~1|+|nor_conv_3x3~0|nor_conv_3x3~1|nor_conv_3x3~2|"
 
 
+@pytest.mark.parametrize("host", ["", ftax.nas.measured_host])
 @pytest.mark.parametrize("space", ftax.nas.space_names())
-def test_the_cost_function_equals_the_predictor(space):
-    cost = ftax.nas.CostFunction(space, "2080ti", batches=[1, 32], campaign=ftax.nas.Campaign(waits_after_blocks=False))
+def test_the_cost_function_equals_the_predictor(space, host):
+    cost = ftax.nas.CostFunction(space, "2080ti", batches=[1, 32], campaign=ftax.nas.Campaign(waits_after_blocks=False), host=host)
     archs = cost.random(10, np.random.default_rng(1))
     fast = cost(archs)
     for arch, latencies in zip(archs, fast):
-        predictor = ftax.Predictor(cost.build_graph(arch), "2080ti", host=ftax.nas.measured_host, cudnn=7)
+        predictor = ftax.Predictor(cost.build_graph(arch), "2080ti", host=host)
         assert latencies == pytest.approx(predictor.latency_s([1, 32], **cost.dims), rel=1e-3)
+
+
+@pytest.mark.parametrize("space", ["ofa", "ofa-resnet"])
+def test_random_architectures_have_the_image_sides_that_are_searched(space):
+    archs = ftax.nas.CostFunction(space, "t4").random(2000, np.random.default_rng(1))
+    assert sorted(set(archs[:, -1] + 32)) == list(range(128, 225, 4))  # a choice is the side less the smallest, 32 pixels
+
+
+def test_a_cost_function_says_what_it_assumes():
+    with pytest.warns(UserWarning, match="pytorch-eager 2.11, the newest measured"):
+        assumed = ftax.nas.CostFunction("nasbench201", "2080ti")
+    named = ftax.nas.CostFunction("nasbench201", "2080ti", "pytorch-eager@2.11")
+    assert len(assumed.warnings) == len(named.warnings) + 1
+    assert np.array_equal(assumed([CELL]), named([CELL]))
 
 
 def test_a_space_takes_the_dimensions_that_it_leaves_open():

@@ -123,7 +123,6 @@ TEST_CASE("two rows are one measurement if nothing but their lines differs") {
                                                          [](Measurement& m) { m.option = "fusion"; },
                                                          [](Measurement& m) { m.layout = "nhwc"; },
                                                          [](Measurement& m) { m.version = "8.6"; },
-                                                         [](Measurement& m) { m.torch = "2.4"; },
                                                          [](Measurement& m) { m.copies = true; },
                                                          [](Measurement& m) { m.era = "v1.5"; },
                                                          [](Measurement& m) { m.latency_s = 0.011; }};

@@ -84,8 +84,8 @@ TEST_CASE("rows with copies hold the inputs' way to the device, also where they 
 
 TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, as runs that are waited for") {
     const TemporaryFolder folder;
-    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.12",
-                                         "--batch", "4", "--synchronized"});
+    const std::string ms = predicted_ms(
+        {"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager", "--batch", "4", "--synchronized"});
     const std::string rows = folder.write("models.csv",
                                           "gpu,framework,precision,model,batch,seq,latency_ms,mode\n"
                                           "t4,pytorch-eager,fp32,resnet18,4,," +
@@ -154,7 +154,7 @@ TEST_CASE("--models finds files, --by groups by any column, --anchor moves the h
     const TemporaryFolder folder;
     folder.write("mine.txt", tiny);
     const std::string ms = predicted_ms({"predict", folder.file("mine.txt"), "--device", "t4", "--framework",
-                                         "pytorch-eager@1.12", "--batch", "2", "--dim", "seq=8"});
+                                         "pytorch-eager", "--batch", "2", "--dim", "seq=8"});
     const std::string slow = format_number(1.8 * *parse_number(ms));
     const std::string rows =
         folder.write("rows.csv", "gpu,model,batch,seq,latency_ms,day\nT4,mine,2,8," + slow + ",monday\n");
@@ -264,20 +264,21 @@ TEST_CASE("rows that anchor themselves are scored by the others alone") {
     CHECK(score(rows, rows) == approx(sum / static_cast<double>(lines.size())));
 }
 
-TEST_CASE("rows without a version are predicted with that of the profile, with a warning") {
+TEST_CASE("rows without a version are predicted as the stated default, with a warning") {
     const TemporaryFolder folder;
     const auto latency_of = [&](const std::string& version, bool warned) {
-        const std::string rows =
-            folder.write("rows.csv", "gpu,version,model,batch,latency_ms\nT4," + version + ",resnet18,1,5\n");
+        const std::string rows = folder.write(
+            "rows.csv", "gpu,version,model,batch,latency_ms\nT4," + version + ",resnet18,1,5\nL4,2.2,resnet18,1,5\n");
         const std::string out = folder.file("out.csv");
         const ProgramRun run = run_ftax({"validate", rows, "--predictions", out, "--json", "-"});
         REQUIRE(run.exit_code == 0);
         const std::string warnings = nlohmann::json::parse(run.output)["warnings"].dump();
-        CHECK((warnings.find("predicted as pytorch-eager 1.12; newest measured: 2.11") != std::string::npos) == warned);
+        CHECK((warnings.find("1 row of pytorch-eager without a version: predicted as 2.11, the newest measured "
+                             "(column version)") != std::string::npos) == warned);
         const CsvTable table = read_csv(out);
         return *parse_number(table.row(0)[5]);
     };
-    CHECK(latency_of("", true) == latency_of("1.12", false));
+    CHECK(latency_of("", true) == latency_of("2.11", false));
     CHECK(latency_of("2.5", false) != approx(latency_of("1.12", false)));
 }
 

@@ -60,13 +60,22 @@ def space_names() -> list[str]:
     return _ftax.space_names()
 
 
+def run_of(**arguments: Any) -> _ftax.Run:
+    """The arguments of a run for the extension module."""
+    run = _ftax.Run()
+    for name, value in arguments.items():
+        setattr(run, name, value)
+    return run
+
+
 class CostFunction:
     """Latency of architectures of one space on one device under one framework, for fixed batch sizes.
 
     Each distinct block is timed once; then a call only composes. Threads may share it, and it can be pickled (blocks are
     timed anew on the other side). `anchor`: measured architectures (arch, batch, seconds) that calibrate the campaign;
-    ten are enough. `dims`: dimensions that the space leaves open, {"seq": 512} for transformers. `host`: whose profile
-    holds, by default that of the runs the built-in spaces are known from.
+    ten are enough. `dims`: dimensions that the space leaves open, {"seq": 512} for transformers. `framework` may name a version
+    ("pytorch-eager@1.12"); `host`: the machine whose costs hold, `measured_host` that of the runs the built-in spaces are known
+    from.
     """
 
     def __init__(self, space: str | Space, device: str, framework: str = "pytorch-eager", precision: str = "fp32", *,
@@ -78,9 +87,12 @@ class CostFunction:
             "batches": wholes("batches", batches), "host": host,
             "dims": {name: whole(name, value) for name, value in (dims or {}).items()},
             "device_profile": os.fspath(device_profile), "framework_profile": os.fspath(framework_profile)}
+        run = run_of(device=device, framework=framework, precision=precision, host=host,
+                     device_profile=os.fspath(device_profile), framework_profile=os.fspath(framework_profile))
         self._space = _ftax.SpaceHandle(space)
         samples = [(self._choices([arch])[0].tolist(), whole("batch", batch), float(seconds)) for arch, batch, seconds in anchor]
-        self._cost = _ftax.CostFunction(**self._arguments, campaign=campaign or Campaign(), samples=samples)
+        self._cost = _ftax.CostFunction(space=space, run=run, batches=self.batches, campaign=campaign or Campaign(),
+                                        samples=samples, dims=self._arguments["dims"])
         self.warnings: list[str] = self._cost.warnings
         for warning in self.warnings:
             _warnings.warn(warning, stacklevel=2)
@@ -138,9 +150,11 @@ class CostFunction:
         return [self.marginal_cost(arch, site) for site in range(len(self.options))]
 
     def random(self, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Random architectures, one row of choices each."""
+        """Random architectures, one row of choices each, of the options that the space's authors search."""
         rng = rng or np.random.default_rng()
-        return rng.integers(0, self.options, size=(count, len(self.options)), dtype=np.int32)
+        usual = [np.array(self._space.usual_options(site) or range(options), dtype=np.int32) for site, options in enumerate(self.options)]
+        drawn = rng.integers(0, [len(options) for options in usual], size=(count, len(usual)), dtype=np.int32)
+        return np.stack([options[column] for options, column in zip(usual, drawn.T)], axis=1)
 
     def build_graph(self, arch: str | Sequence[int]) -> Graph:
         """The whole network of an architecture."""

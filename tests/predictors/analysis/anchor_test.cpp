@@ -102,6 +102,90 @@ TEST_CASE("contradicting rows are named and left out, not averaged") {
     CHECK(host.warnings[0].find("disturbed") != std::string::npos);
 }
 
+TEST_CASE("a row that the device explains leaves the profile's belief of the host") {
+    std::mt19937 random(2);
+    std::uniform_real_distribution<> log_scale(std::log(0.3), std::log(4)), share(0.05, 0.7), error(-0.1, 0.1);
+    for (int i = 0; i < 200; ++i) {
+        AnchorRow bound = row("big", 1, 5e-6, 1);
+        bound.scale = std::exp(log_scale(random));
+        bound.scale_log_stddev = 0.42;
+        bound.device_s = bound.scale * bound.host_s / share(random);
+        bound.measured_s = bound.device_s * std::exp(error(random));
+        const HostScalars host = fit_host(std::vector{bound});
+        CHECK(host.scale == approx(bound.scale).epsilon(0.05));
+        CHECK(host.scale_relative_stddev <= 0.42);
+        CHECK(host.scale_relative_stddev > 0.35);
+        CHECK(host.call_s == approx(bound.call_s).epsilon(0.05));
+    }
+}
+
+TEST_CASE("a known row brings the other rows of its machine nearer, and none farther than its noise") {
+    std::mt19937 random(3);
+    std::normal_distribution<> machine(0, 0.4), noise(0, 0.05);
+    std::uniform_real_distribution<> log_device(std::log(1e-3), std::log(100e-3));
+    const auto error = [](const AnchorRow& row, double scale) {
+        const double predicted_s = std::max(scale * row.host_s + row.calls * row.call_s, row.device_s);
+        return std::abs(std::log(predicted_s / row.measured_s));
+    };
+    double all_before = 0, all_after = 0;
+    for (int draw = 0; draw < 300; ++draw) {
+        const double profile = draw % 2 == 0 ? 2.1 : 1, true_scale = profile * std::exp(machine(random));
+        std::vector<AnchorRow> rows;
+        for (int i = 0; i < 8; ++i) {
+            AnchorRow& one = rows.emplace_back(row("model" + std::to_string(i), 1, 5e-6, 4));
+            one.scale = profile;
+            one.device_s = std::exp(log_device(random));
+            one.measured_s = std::max(true_scale * one.host_s + one.calls * one.call_s, one.device_s);
+            one.measured_s *= std::exp(noise(random));
+        }
+        const double scale = fit_host(std::span(rows).first(1)).scale;
+        double before = 0, after = 0;
+        for (const AnchorRow& one : std::span(rows).subspan(1)) {
+            before += error(one, profile) / 7;
+            after += error(one, scale) / 7;
+        }
+        CHECK(after < before + 0.12);
+        all_before += before;
+        all_after += after;
+    }
+    CHECK(all_after < 0.6 * all_before);
+}
+
+TEST_CASE("a row puts its machine into a group, and one between the groups leaves both") {
+    const std::vector<HostGroup> groups{{0.6, 2.1, 0.08}, {0.4, 1, 0.15}};
+    const auto host_of = [&](double true_scale, double device_s) {
+        AnchorRow one = row("resnet18", true_scale, 5e-6, 1);
+        one.scale = 2.1;
+        one.scale_log_stddev = 0.42;
+        one.groups = groups;
+        one.device_s = device_s;
+        one.measured_s = std::max(one.measured_s, device_s);
+        return fit_host(std::vector{one});
+    };
+    for (const double fast : {0.85, 1.0, 1.2}) {
+        const HostScalars host = host_of(fast, 1e-3);
+        CHECK(host.scale == approx(fast).epsilon(0.1));
+        CHECK(host.scale_relative_stddev < 0.2);
+    }
+    CHECK(host_of(2.2, 1e-3).scale == approx(2.15).epsilon(0.05));
+    // A row that the device explains says nothing of the group.
+    CHECK(host_of(1, 60e-3).scale == approx(2.1).epsilon(0.03));
+    CHECK(host_of(1, 60e-3).scale_relative_stddev > 0.3);
+    CHECK(host_of(1.45, 1e-3).scale_relative_stddev > host_of(1, 1e-3).scale_relative_stddev);
+}
+
+TEST_CASE("a machine's CPU multiplies the scale of each framework's profile") {
+    AnchorRow known = row("resnet18", 1.5, 5e-6, 1);
+    known.machine = "bench";
+    known.measured_s = 1.5 * 2.1 * known.host_s;
+    known.scale = 2.1;
+    const CpuSpeed cpu = condition(std::vector{known}, {}).cpus.at("bench");
+    CHECK(cpu.scale == approx(1.5).epsilon(0.1));
+    FrameworkProfile other{.framework = "torchscript"};
+    other.parameters = {{"host.scale", 1.8}};
+    CHECK(host_parameter(anchored(other, cpu), "host.scale") == approx(1.8 * cpu.scale));
+}
+
 TEST_CASE("no anchor row is an error") {
     CHECK_THROWS_AS(static_cast<void>(condition({}, {})), Error);
 }
@@ -243,7 +327,8 @@ TEST_CASE("engine calls are distinguished from the layers inside, even if they a
                             .device_s = 0.1 * layers_s,
                             .model = std::to_string(i),
                             .label = std::to_string(i),
-                            .call = "host.engine_call"});
+                            .call = "host.engine_call",
+                            .call_s = 0.4e-3});
         }
         const HostScalars host = fit_host(rows);
         CHECK(host.scale == approx(1.5).epsilon(0.15));

@@ -105,7 +105,7 @@ std::string measured(const std::string& text) {
         const auto file = read_language_measurements(table);
         for (std::size_t i = 0; i < file.rows.size(); ++i) {
             const LanguageMeasurement& r = file.rows[i];
-            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework, r.version,
                                   static_cast<int>(r.precision), r.batch, r.prompt, r.new_tokens, r.cards, r.latency_s,
                                   file.problems[i]);
         }
@@ -115,8 +115,8 @@ std::string measured(const std::string& text) {
             const Measurement& r = file.rows[i];
             result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", r.gpu, r.model, r.framework,
                                   static_cast<int>(r.precision), r.batch, r.latency_s, r.run, file.problems[i]);
-            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{};", number(r.input), number(r.seq), r.mode, r.option,
-                                  r.layout, r.version, r.torch, r.copies, r.era);
+            result += fmt::format("{}|{}|{}|{}|{}|{}|{}|{};", number(r.input), number(r.seq), r.mode, r.option,
+                                  r.layout, r.version, r.copies, r.era);
         }
     }
     return result;
