@@ -283,25 +283,31 @@ HostStart start_of(std::span<const AnchorRow> rows) {
     const DeviceFactors certain;
     const AnchorRows only(rows, certain, {});
     const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
+    const auto scale_variance = [&](const MatrixXd& covariance) {
+        return covariance(host.scale, host.scale) + covariance(host.cpu, host.cpu) +
+               2 * covariance(host.scale, host.cpu);
+    };
     std::vector<HostStart> starts;
-    std::vector<double> log_evidence;  // Laplace's approximation
+    std::vector<double> log_evidence;  // of the group: Laplace's approximation; of the mode: density at the maximum
     for (const GroupPrior& own : priors_of(rows.front())) {
         const NormalBelief prior = only.prior({{rows.front().host, own}});
         const PosteriorMaximum found = maximise_posterior(prior, only, only.log_stddev(prior.mean), prior.mean);
         const VectorXd& mean = found.belief.mean;
         starts.push_back({own, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]});
-        log_evidence.push_back(std::log(own.weight) - found.cost +
-                               std::log(found.belief.covariance.determinant() / prior.covariance.determinant()) / 2);
+        log_evidence.push_back(std::log(own.weight / own.call.log_stddev) - found.cost);
+        if (!rows.front().groups.empty())
+            log_evidence.back() +=
+                std::log(scale_variance(found.belief.covariance) / scale_variance(prior.covariance)) / 2;
     }
     const auto most = std::ranges::max_element(log_evidence);
     HostStart best = starts[static_cast<std::size_t>(most - log_evidence.begin())];
     double sum = 0;
-    for (std::size_t i = 0; i < starts.size(); ++i) {
+    for (std::size_t i = 0; i < starts.size() && !rows.front().groups.empty(); ++i) {
         const double evidence = std::exp(log_evidence[i] - *most);
         sum += evidence;
         best.group_variance += evidence * square(starts[i].log_scale - best.log_scale);
     }
-    best.group_variance /= sum;
+    if (sum > 0) best.group_variance /= sum;
     return best;
 }
 
