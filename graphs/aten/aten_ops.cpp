@@ -83,7 +83,10 @@ bool is_known_aten(std::string_view target) noexcept {
 }
 
 void check_room(const Graph& graph, std::uint64_t most, std::string_view node) {
-    if (graph.ops.size() < most) return;
+    if (graph.ops.size() >= most) fail_room(node, most);
+}
+
+void fail_room(std::string_view node, std::uint64_t most) {
     throw_error(ErrorCode::limit, "{}: more than {} operators (--max-nodes)", excerpt(node), most);
 }
 

@@ -15,6 +15,7 @@ void append_aten(Graph& graph, const AtenCall& call);
 [[nodiscard]] bool is_known_aten(std::string_view target) noexcept;
 
 /// Throws Error{limit} naming `node` where it would be one operator more than `most` (ImportOptions::max_nodes).
+[[noreturn]] void fail_room(std::string_view node, std::uint64_t most);
 void check_room(const Graph& graph, std::uint64_t most, std::string_view node);
 
 }  // namespace ftax

@@ -24,7 +24,9 @@ zip_t* handle(void* zip) {
 }
 
 struct CloseMember {
-    void operator()(zip_file_t* member) const { zip_fclose(member); }
+    void operator()(zip_file_t* member) const {
+        if (member) zip_fclose(member);
+    }
 };
 
 [[noreturn]] void fail(const std::string& what) {
@@ -66,30 +68,35 @@ Archive::~Archive() {
     zip_discard(handle(zip_));
 }
 
-std::string Archive::read(const std::string& name) {
+TextSource Archive::stream(const std::string& name) {
     const auto found = index_.find(name);
     if (found == index_.end()) fail(fmt::format("has no member '{}'", excerpt(name)));
-    const std::unique_ptr<zip_file_t, CloseMember> member(zip_fopen_index(handle(zip_), found->second, 0));
+    const std::shared_ptr<zip_file_t> member(zip_fopen_index(handle(zip_), found->second, 0), CloseMember());
     if (!member) fail(fmt::format("member '{}': {}", excerpt(name), zip_strerror(handle(zip_))));
-    std::string content;
-    std::array<char, block_bytes> block;
-    while (true) {
-        const zip_int64_t count = zip_fread(member.get(), block.data(), block.size());
+    const auto block = std::make_shared<std::array<char, block_bytes>>();
+    return [=, this, index = found->second, bytes = std::uint64_t{0}]() mutable -> std::string_view {
+        const zip_int64_t count = zip_fread(member.get(), block->data(), block->size());
         if (count < 0)
             fail(fmt::format("member '{}': {}", excerpt(name), zip_error_strerror(zip_file_get_error(member.get()))));
-        if (count == 0) break;
         if (static_cast<std::uint64_t>(count) > bytes_left_) {
             throw_error(ErrorCode::limit,
                         "member '{}' unpacks to more than the limit (--max-bytes; {} times the archive)", excerpt(name),
                         largest_ratio);
         }
         bytes_left_ -= static_cast<std::uint64_t>(count);
-        content.append(block.data(), static_cast<std::size_t>(count));
-    }
-    zip_stat_t stat;
-    const bool stated = zip_stat_index(handle(zip_), found->second, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
-    if (stated && stat.size != content.size())
-        fail(fmt::format("member '{}' has {} bytes, its header says {}", excerpt(name), content.size(), stat.size));
+        bytes += static_cast<std::uint64_t>(count);
+        zip_stat_t stat;
+        const bool stated = zip_stat_index(handle(zip_), index, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
+        if (count == 0 && stated && stat.size != bytes)
+            fail(fmt::format("member '{}' has {} bytes, its header says {}", excerpt(name), bytes, stat.size));
+        return {block->data(), static_cast<std::size_t>(count)};
+    };
+}
+
+std::string Archive::read(const std::string& name) {
+    std::string content;
+    const TextSource next = stream(name);
+    for (std::string_view part = next(); !part.empty(); part = next()) content += part;
     return content;
 }
 

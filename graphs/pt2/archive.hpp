@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "src/io/json_tape.hpp"
+
 namespace ftax {
 
 /// A ZIP file whose members are read into memory, never extracted. Headers are not trusted: sizes are bounded by the
@@ -20,9 +22,10 @@ class Archive {
 
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
-    /// Reads one member. Throws Error{limit} if the total size of members read so far exceeds the limit, Error{model}
-    /// if the member is damaged or its length differs from its header.
-    [[nodiscard]] std::string read(const std::string& name);
+    /// Reads one member, part by part. Throws Error{limit} if the total size of members read so far exceeds the limit,
+    /// Error{model} if the member is damaged or its length differs from its header. The archive must outlive it.
+    [[nodiscard]] TextSource stream(const std::string& name);
+    [[nodiscard]] std::string read(const std::string& name);  ///< the whole of it
 
     /// Returns true if a member is stored uncompressed; the file is then at least as large as the member.
     [[nodiscard]] bool is_stored(const std::string& name) const;

@@ -17,15 +17,13 @@
 #include "src/core/strides.hpp"
 #include "src/core/symbol_names.hpp"
 #include "src/core/throw_error.hpp"
-#include "src/io/json_document.hpp"
-#include "src/io/non_finite.hpp"
+#include "src/io/json_tape.hpp"
 
 namespace ftax {
 namespace {
 
-using Json = nlohmann::json;
+using Json = JsonValue;
 
-constexpr JsonRules program_rules{.malformed = ErrorCode::model, .deepest_level = 200};
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;
@@ -40,50 +38,19 @@ DType dtype_of(std::int64_t scalar_type) {
     return scalar_type >= 0 && scalar_type < std::ssize(types) ? types[scalar_type] : unknown;
 }
 
-/// True for what get<std::int64_t>() returns unchanged.
-bool is_integer(const Json& value) {
-    return value.is_number_integer() &&
-           (!value.is_number_unsigned() || value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
-}
-
-/// Throws Error{model} for anything but an integer of 64 bits or a truth value.
-std::int64_t integer(const Json& value) {
-    if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
-    if (!is_integer(value)) {
-        const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-        throw_error(ErrorCode::model, "'{:.40}' is not a 64-bit integer", text);
-    }
-    return value.get<std::int64_t>();
-}
-
-/// Value of an optional member; null when it is absent or null.
-const Json* member(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-/// Returns nlohmann::json's message without excerpts of the file.
-std::string_view complaint(const Json::exception& error) {
-    constexpr int wrong_type = 302, missing = 403;  // Source: the library's documentation, "Exceptions"
-    return error.id == missing      ? "a field is missing"
-           : error.id == wrong_type ? "a field is of another type"
-                                    : "a wrong field";
-}
-
 /// Runs `read`; errors name the part of the file returned by `where()`.
 template <class Where, class Read>
 auto in_context(const Where& where, const Read& read) {
     try {
         return read();
-    } catch (const Json::exception& error) {
-        throw_error(ErrorCode::model, "{}: {}", where(), complaint(error));
     } catch (const Error& error) {
         throw_error(error.code(), "{}: {}", where(), error.what());
     }
 }
 
 /// "torch.ops.aten.conv2d.default" → "aten::conv2d"; operators of Python itself keep their name.
-std::string operator_name(const std::string& target) {
+std::string operator_name(std::string_view held) {
+    const std::string target(held);
     constexpr std::string_view prefix = "torch.ops.", higher_order_of_2_4 = "torch._higher_order_ops.";
     if (target.starts_with(higher_order_of_2_4)) return "higher_order::" + target.substr(target.rfind('.') + 1);
     if (!target.starts_with(prefix)) return target;
@@ -107,12 +74,12 @@ struct StackEntry {
 };
 
 /// Splits "key,path,type;key,path,type". torch appends @1, @2 … to the key of repeated calls.
-std::vector<StackEntry> parse_module_stack(const std::string& text) {
+std::vector<StackEntry> parse_module_stack(std::string_view text) {
     std::vector<StackEntry> stack;
     std::size_t begin = 0;
     while (begin < text.size()) {
         const std::size_t end = std::min(text.find(';', begin), text.size());
-        const std::string entry = text.substr(begin, end - begin);
+        const std::string entry(text.substr(begin, end - begin));
         const std::size_t first = entry.find(','), second = entry.find(',', first + 1);
         if (second != std::string::npos && !entry.starts_with("_empty_nn_module_stack")) {
             std::string path = entry.substr(first + 1, second - first - 1);
@@ -121,6 +88,14 @@ std::vector<StackEntry> parse_module_stack(const std::string& text) {
         begin = end + 1;
     }
     return stack;
+}
+
+std::string described(const Json& node) {
+    const auto text = [&](const char* key) {
+        const Json held = node.find(key);
+        return held.is_text() ? held.text() : "?";
+    };
+    return fmt::format("node {} ({})", text("name"), text("target"));
 }
 
 class Importer {
@@ -139,8 +114,8 @@ class Importer {
         for (const Json& spec : specs) declare_input(scope, spec);
         import_nodes(scope, 0);
         for (const Json& output : graph.at("outputs")) {
-            if (const Json* tensor = member(output, "as_tensor"))
-                graph_.outputs.push_back(lookup(scope, tensor->at("name")));
+            if (const Json tensor = output.find("as_tensor"))
+                graph_.outputs.push_back(lookup(scope, tensor.at("name")));
         }
     }
 
@@ -150,13 +125,13 @@ class Importer {
   private:
     /// One (sub)graph of the file, with the tensors of its names.
     struct Scope {
-        const Json& graph;
-        std::unordered_map<std::string, TensorId> tensors;
+        Json graph;
+        std::unordered_map<std::uint32_t, TensorId> tensors;  ///< by number of the text
     };
 
     void check_schema(const Json& program) const {
-        const Json* version = member(program, "schema_version");
-        const std::int64_t major = version ? integer(version->at("major")) : 0;
+        const Json version = program.find("schema_version");
+        const std::int64_t major = version ? version.at("major").integer() : 0;
         if (major > newest_schema) {
             throw_error(ErrorCode::model, "schema version {} is newer than {}; re-export with torch 2.4 to 2.11", major,
                         newest_schema);
@@ -165,13 +140,13 @@ class Importer {
 
     void name_symbols(const Json& graph, const Json& specs) {
         for (const Json& spec : specs) {
-            const Json* tensor = user_tensor(spec);
+            const Json tensor = user_tensor(spec);
             if (!tensor) continue;
-            const std::string name = tensor->at("name");
-            const Json& meta = graph.at("tensor_values").at(name);
+            const std::string name(tensor.at("name").text());
+            const Json& meta = graph.at("tensor_values").at(tensor.at("name"));
             std::vector<std::string> dims;
             for (const Json& size : meta.at("sizes")) dims.push_back(size_text(size));
-            symbols_.add_input(name, dims, !is_float(dtype_of(integer(meta.at("dtype")))));
+            symbols_.add_input(name, dims, !is_float(dtype_of(meta.at("dtype").integer())));
         }
         graph_.warnings = symbols_.warnings();
     }
@@ -179,48 +154,48 @@ class Importer {
     /// torch writes 2 for the least size of a dimension that it does not specialise; such a program runs with 1 as
     /// well.
     void read_ranges(const Json& program) {
-        const Json* constraints = member(program, "range_constraints");
-        if (!constraints || !constraints->is_object()) return;
-        for (const auto& [symbol, bounds] : constraints->items()) {
-            SymbolRange range{.symbol = symbols_.rename(symbol)};
-            const Json* least = member(bounds, "min_val");
-            const Json* greatest = member(bounds, "max_val");
-            if (least && is_integer(*least) && integer(*least) > 2) range.least = integer(*least);
-            if (greatest && is_integer(*greatest)) range.greatest = integer(*greatest);
+        const Json constraints = program.find("range_constraints");
+        if (!constraints || !constraints.is_object()) return;
+        for (const Json& bounds : constraints) {
+            SymbolRange range{.symbol = symbols_.rename(bounds.key())};
+            const Json least = bounds.find("min_val");
+            const Json greatest = bounds.find("max_val");
+            if (least && least.is_integer() && least.integer() > 2) range.least = least.integer();
+            if (greatest && greatest.is_integer()) range.greatest = greatest.integer();
             if (range.least > 0 || range.greatest < SymbolRange{}.greatest) graph_.ranges.push_back(std::move(range));
         }
     }
 
-    static const Json* user_tensor(const Json& spec) {
-        const Json* input = member(spec, "user_input");
-        return input ? member(input->at("arg"), "as_tensor") : nullptr;
+    static Json user_tensor(const Json& spec) {
+        const Json input = spec.find("user_input");
+        return input ? input.at("arg").find("as_tensor") : Json();
     }
 
     static std::string size_text(const Json& size) {
-        if (const Json* number = member(size, "as_int")) return std::to_string(integer(*number));
-        return size.at("as_expr").at("expr_str");
+        if (const Json number = size.find("as_int")) return std::to_string(number.integer());
+        return std::string(size.at("as_expr").at("expr_str").text());
     }
 
     Expression size(const Json& size) {
-        if (const Json* number = member(size, "as_int")) {
-            if (integer(*number) < 0) throw Error(ErrorCode::model, "negative dimension or stride");
-            return graph_.expressions.constant(integer(*number));
+        if (const Json number = size.find("as_int")) {
+            if (number.integer() < 0) throw Error(ErrorCode::model, "negative dimension or stride");
+            return graph_.expressions.constant(number.integer());
         }
-        const std::string& text = size.at("as_expr").at("expr_str").get_ref<const std::string&>();
+        const std::string text(size.at("as_expr").at("expr_str").text());
         const auto [known, fresh] = parsed_.try_emplace(text);
         if (fresh) known->second = graph_.expressions.parse(symbols_.rename(text));
         return known->second;
     }
 
-    Tensor read_tensor(const Scope& scope, const std::string& name) {
+    Tensor read_tensor(const Scope& scope, const Json& name) {
         const Json& meta = scope.graph.at("tensor_values").at(name);
         Tensor tensor;
-        tensor.name = name;
-        tensor.dtype = dtype_of(integer(meta.at("dtype")));
+        tensor.name = std::string(name.text());
+        tensor.dtype = dtype_of(meta.at("dtype").integer());
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
         if (tensor.shape.size() > max_rank) throw_error(ErrorCode::limit, "more than {} dimensions", max_rank);
-        if (const Json* strides = member(meta, "strides")) {
-            for (const Json& stride : *strides) tensor.strides.push_back(size(stride));
+        if (const Json strides = meta.find("strides")) {
+            for (const Json& stride : strides) tensor.strides.push_back(size(stride));
             if (tensor.strides.size() != tensor.shape.size())
                 throw Error(ErrorCode::model, "a tensor has not as many strides as dimensions");
             tensor.strides =
@@ -229,41 +204,42 @@ class Importer {
         return tensor;
     }
 
-    TensorId declare(Scope& scope, const std::string& name, TensorRole role) {
-        Tensor tensor = in_context([&] { return fmt::format("tensor '{}'", excerpt(name)); },
+    TensorId declare(Scope& scope, const Json& name, TensorRole role) {
+        Tensor tensor = in_context([&] { return fmt::format("tensor '{}'", excerpt(name.text())); },
                                    [&] { return read_tensor(scope, name); });
         tensor.role = role;
         graph_.tensors.push_back(std::move(tensor));
         const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
-        if (!scope.tensors.emplace(name, id).second)
-            throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(name));
-        if (!used_names_.insert(name).second) graph_.tensors[id].name = fmt::format("{}.{}", name, id);
+        if (!scope.tensors.emplace(name.text_number(), id).second)
+            throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(name.text()));
+        if (!used_names_.insert(name.text_number()).second)
+            graph_.tensors[id].name = fmt::format("{}.{}", name.text(), id);
         return id;
     }
 
-    static TensorId lookup(const Scope& scope, const std::string& name) {
-        const auto found = scope.tensors.find(name);
+    static TensorId lookup(const Scope& scope, const Json& name) {
+        const auto found = scope.tensors.find(name.text_number());
         if (found == scope.tensors.end())
-            throw_error(ErrorCode::model, "tensor '{}' is read before it is produced", excerpt(name));
+            throw_error(ErrorCode::model, "tensor '{}' is read before it is produced", excerpt(name.text()));
         return found->second;
     }
 
     void declare_input(Scope& scope, const Json& spec) {
-        if (const Json* tensor = user_tensor(spec)) {
-            graph_.inputs.push_back(declare(scope, tensor->at("name"), TensorRole::input));
-        } else if (const Json* parameter = member(spec, "parameter")) {
-            declare_weight(scope, *parameter, "parameter_name");
-        } else if (const Json* buffer = member(spec, "buffer")) {
-            declare_weight(scope, *buffer, "buffer_name");
-        } else if (const Json* constant = member(spec, "tensor_constant")) {
-            declare_weight(scope, *constant, "tensor_constant_name");
+        if (const Json tensor = user_tensor(spec)) {
+            graph_.inputs.push_back(declare(scope, tensor.at("name"), TensorRole::input));
+        } else if (const Json parameter = spec.find("parameter")) {
+            declare_weight(scope, parameter, "parameter_name");
+        } else if (const Json buffer = spec.find("buffer")) {
+            declare_weight(scope, buffer, "buffer_name");
+        } else if (const Json constant = spec.find("tensor_constant")) {
+            declare_weight(scope, constant, "tensor_constant_name");
         }
     }
 
     void declare_weight(Scope& scope, const Json& spec, const char* name_key) {
         const TensorId id = declare(scope, spec.at("arg").at("name"), TensorRole::weight);
-        std::string name = spec.at(name_key);
-        if (used_names_.insert(name).second) graph_.tensors[id].name = std::move(name);
+        const Json name = spec.at(name_key);
+        if (used_names_.insert(name.text_number()).second) graph_.tensors[id].name = std::string(name.text());
     }
 
     void import_nodes(Scope& scope, int depth) {
@@ -272,20 +248,12 @@ class Importer {
         for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
     }
 
-    static std::string described(const Json& node) {
-        const auto text = [&](const char* key) {
-            const Json* held = node.is_object() ? member(node, key) : nullptr;
-            return held && held->is_string() ? held->get<std::string>() : std::string("?");
-        };
-        return fmt::format("node {} ({})", text("name"), text("target"));
-    }
-
     void import_node(Scope& scope, const Json& node, int depth) {
         AtenCall call;
         const auto here = [&] { return described(node); };
-        call.target = in_context(here, [&] { return operator_name(node.at("target")); });
+        call.target = in_context(here, [&] { return operator_name(node.at("target").text()); });
         if (is_bookkeeping(call.target)) return;
-        check_room(graph_, options_.max_nodes, here());
+        if (graph_.ops.size() >= options_.max_nodes) fail_room(here(), options_.max_nodes);
         note_modules(node, call);
         if (call.target.starts_with("higher_order::"))
             return in_context(here, [&] { import_subgraph(scope, node, call, depth); });
@@ -295,12 +263,10 @@ class Importer {
         });
         // Arithmetic on sizes (mul, floordiv …) has no tensor on either side: PyTorch does it in Python.
         if (call.outputs.empty() && !reads_tensor(call)) return;
-        const Json* name = member(node, "name");
-        call.name = name                   ? name->get<std::string>()
-                    : call.outputs.empty() ? call.target
-                                           : graph_.tensors[call.outputs[0]].name;
-        const bool fresh = used_op_names_.insert(call.name).second;  // a body that runs again has the names it had
-        if (!fresh && !call.outputs.empty()) call.name = graph_.tensors[call.outputs[0]].name;
+        const Json name = node.find("name");
+        const bool fresh = name && used_op_names_.insert(name.text_number()).second;
+        call.name = call.outputs.empty() ? call.target : graph_.tensors[call.outputs[0]].name;
+        if (fresh) call.name = std::string(name.text());  // a body that runs again has the names it had
         if (options_.unsupported_is_error && !is_known_aten(call.target)) {
             throw_error(ErrorCode::model, "{}: no rule for operator {}", excerpt(call.name), excerpt(call.target));
         }
@@ -314,70 +280,64 @@ class Importer {
     /// Calls `add` with each tensor of an argument or output, with null for one that is None.
     template <class Add>
     static void for_each_tensor(const Json& held, const Add& add) {
-        if (const Json* tensor = member(held, "as_tensor")) add(tensor);
-        if (const Json* tensor = member(held, "as_optional_tensor")) add(member(*tensor, "as_tensor"));
-        if (const Json* tensors = member(held, "as_tensors")) {
-            for (const Json& tensor : *tensors) add(&tensor);
+        if (const Json tensor = held.find("as_tensor")) add(tensor);
+        if (const Json tensor = held.find("as_optional_tensor")) add(tensor.find("as_tensor"));
+        if (const Json tensors = held.find("as_tensors")) {
+            for (const Json& tensor : tensors) add(tensor);
         }
-        if (const Json* tensors = member(held, "as_optional_tensors")) {
-            for (const Json& tensor : *tensors) add(member(tensor, "as_tensor"));
+        if (const Json tensors = held.find("as_optional_tensors")) {
+            for (const Json& tensor : tensors) add(tensor.find("as_tensor"));
         }
-        if (const Json* lists = member(held, "as_nested_tensors")) {
-            for (const Json& tensors : *lists) {
-                for (const Json& tensor : tensors) add(&tensor);
+        if (const Json lists = held.find("as_nested_tensors")) {
+            for (const Json& tensors : lists) {
+                for (const Json& tensor : tensors) add(tensor);
             }
         }
     }
 
     void declare_outputs(Scope& scope, const Json& node, AtenCall& call) {
-        for (const std::string& name : output_names(node))
+        for (const Json& name : output_names(node))
             call.outputs.push_back(declare(scope, name, TensorRole::activation));
     }
 
     void add_argument(const Scope& scope, const Json& input, AtenCall& call) {
         AtenArgument argument;
-        argument.name = input.at("name");
-        const Json& value = input.at("arg");
-        if (!value.is_object()) throw_error(ErrorCode::model, "argument '{}' has no value", excerpt(argument.name));
+        argument.name = std::string(input.at("name").text());
+        const Json value = input.at("arg");
         // Some versions of torch write every alternative of the union, all but one of them null.
-        auto chosen = value.begin();
-        while (chosen != value.end() && chosen.value().is_null()) ++chosen;
-        if (chosen == value.end()) throw_error(ErrorCode::model, "argument '{}' has no value", excerpt(argument.name));
-        const std::string& kind = chosen.key();
-        const Json& held = chosen.value();
+        Json held = value.begin();
+        while (held != value.end() && !held) ++held;
+        if (held == value.end()) throw_error(ErrorCode::model, "argument '{}' has no value", excerpt(argument.name));
+        const std::string_view kind = held.key();
         if (kind.ends_with("tensor") || kind.ends_with("tensors")) {
-            for_each_tensor(value, [&](const Json* tensor) {
-                argument.tensors.push_back(tensor ? lookup(scope, tensor->at("name")) : no_tensor);
+            for_each_tensor(value, [&](const Json& tensor) {
+                argument.tensors.push_back(tensor ? lookup(scope, tensor.at("name")) : no_tensor);
             });
         } else if (kind == "as_int" || kind == "as_bool") {
-            argument.integers = {integer(held)};
+            argument.integers = {held.integer()};
         } else if (kind == "as_ints") {
-            std::transform(held.begin(), held.end(), std::back_inserter(argument.integers), integer);
+            for (const Json& number : held) argument.integers.push_back(number.integer());
         } else if (kind == "as_sym_int") {
-            read_sizes(scope, Json::array({held}), argument);
+            read_size(scope, held, argument);
         } else if (kind == "as_sym_ints") {
-            read_sizes(scope, held, argument);
+            for (const Json& item : held) read_size(scope, item, argument);
         } else if (kind == "as_float" && held.is_number()) {
-            argument.number = held.get<double>();
+            argument.number = held.real();
         } else if (kind == "as_string") {
-            argument.text = held.get<std::string>();
+            argument.text = std::string(held.text());
         } else {
             return;  // None, devices, layouts: nothing that changes the work
         }
         call.arguments.push_back(std::move(argument));
     }
 
-    void read_sizes(const Scope& scope, const Json& sizes, AtenArgument& argument) {
-        for (const Json& item : sizes) {
-            const Json* value = &item;
-            if (!member(item, "as_int"))
-                value = member(scope.graph.at("sym_int_values"), item.at("as_name").get<std::string>().c_str());
-            if (!value) throw_error(ErrorCode::model, "size '{}' has no value", excerpt(item.at("as_name").dump()));
-            const Json* number = member(*value, "as_int");
-            argument.sizes.push_back(number ? graph_.expressions.constant(integer(*number)) : size(*value));
-            if (number) argument.integers.push_back(integer(*number));
-        }
-        if (argument.integers.size() != argument.sizes.size()) argument.integers.clear();
+    /// A list with a size that is no number has no integers.
+    void read_size(const Scope& scope, const Json& item, AtenArgument& argument) {
+        const Json value = item.find("as_int") ? item : scope.graph.at("sym_int_values").at(item.at("as_name").text());
+        const Json number = value.find("as_int");
+        argument.sizes.push_back(number ? graph_.expressions.constant(number.integer()) : size(value));
+        if (!number) return argument.integers.clear();
+        if (argument.integers.size() + 1 == argument.sizes.size()) argument.integers.push_back(number.integer());
     }
 
     // ---- higher-order operators: a node that calls graphs
@@ -391,7 +351,7 @@ class Importer {
 
     struct HigherOrder {
         std::string name;
-        std::vector<const Json*> bodies;
+        std::vector<Json> bodies;
         std::vector<Operands> operands;
         std::size_t before = 0;  ///< operands before the first body
     };
@@ -399,37 +359,37 @@ class Importer {
     HigherOrder read_higher_order(const Scope& scope, const Json& node, const AtenCall& call) {
         HigherOrder result;
         for (const Json& input : node.at("inputs")) {
-            if (const Json* graph = member(input.at("arg"), "as_graph")) {
-                result.bodies.push_back(&graph->at("graph"));
+            if (const Json graph = input.at("arg").find("as_graph")) {
+                result.bodies.push_back(graph.at("graph"));
                 continue;
             }
             AtenCall reads;
             add_argument(scope, input, reads);
             Operands& operands = result.operands.emplace_back();
             if (result.bodies.empty()) result.before = result.operands.size();
-            operands.is_text = member(input.at("arg"), "as_string") != nullptr;
+            operands.is_text = input.at("arg").find("as_string").is_text();
             if (reads.arguments.empty() || reads.arguments[0].tensors.empty()) {
                 operands.tensors = {no_tensor};
                 if (!reads.arguments.empty() && reads.arguments[0].integers.size() == 1)
                     operands.truth = reads.arguments[0].integers[0] != 0;
-                if (const Json* list = member(input.at("arg"), "as_tensors"); list && list->empty())
+                if (const Json list = input.at("arg").find("as_tensors"); list && list.size() == 0)
                     operands.tensors.clear();
-                if (const Json* list = member(input.at("arg"), "as_ints"); list) operands.tensors.clear();
+                if (const Json list = input.at("arg").find("as_ints"); list) operands.tensors.clear();
             } else {
                 operands.tensors = std::move(reads.arguments[0].tensors);
             }
         }
-        const Json* name = member(node, "name");
-        const std::vector<std::string> outputs = output_names(node);
-        result.name = name ? name->get<std::string>() : outputs.empty() ? call.target : outputs.front();
+        const Json name = node.find("name");
+        const std::vector<Json> outputs = output_names(node);
+        result.name = name ? name.text() : outputs.empty() ? call.target : outputs.front().text();
         return result;
     }
 
-    static std::vector<std::string> output_names(const Json& node) {
-        std::vector<std::string> names;
+    static std::vector<Json> output_names(const Json& node) {
+        std::vector<Json> names;
         for (const Json& output : node.at("outputs")) {
-            for_each_tensor(output, [&](const Json* tensor) {
-                if (tensor) names.push_back(tensor->at("name"));
+            for_each_tensor(output, [&](const Json& tensor) {
+                if (tensor) names.push_back(tensor.at("name"));
             });
         }
         return names;
@@ -458,16 +418,16 @@ class Importer {
                 const auto& tensors = called.operands[i].tensors;
                 arguments.insert(arguments.end(), tensors.begin(), tensors.end());
             }
-            if (called.bodies[0]->at("inputs").size() == arguments.size())
-                results = import_body(*called.bodies[0], arguments, call, depth);
+            if (called.bodies[0].at("inputs").size() == arguments.size())
+                results = import_body(called.bodies[0], arguments, call, depth);
         }
         if (!results) return append_opaque(scope, node, call, called);
-        const std::vector<std::string> names = output_names(node);
+        const std::vector<Json> names = output_names(node);
         if (names.size() != results->size())
             throw_error(ErrorCode::model, "{}: body and call differ in outputs", excerpt(call.target));
         for (std::size_t i = 0; i < names.size(); ++i) {
-            if (!scope.tensors.emplace(names[i], (*results)[i]).second)
-                throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(names[i]));
+            if (!scope.tensors.emplace(names[i].text_number(), (*results)[i]).second)
+                throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(names[i].text()));
         }
     }
 
@@ -490,14 +450,16 @@ class Importer {
             throw_error(ErrorCode::model, "{}: a body has {} inputs, not {}", excerpt(call.target), operands.size(),
                         inputs.size());
         Scope inner{body, {}};
-        for (std::size_t i = 0; i < operands.size(); ++i) {
-            const Json* tensor = member(inputs[i], "as_tensor");
-            if (tensor && operands[i] != no_tensor) inner.tensors.emplace(tensor->at("name"), operands[i]);
+        std::size_t i = 0;
+        for (const Json& operand : inputs) {
+            const Json tensor = operand.find("as_tensor");
+            if (tensor && operands[i] != no_tensor) inner.tensors.emplace(tensor.at("name").text_number(), operands[i]);
+            ++i;
         }
         import_nodes(inner, depth + 1);
         std::vector<TensorId> results;
         for (const Json& output : body.at("outputs")) {
-            if (const Json* tensor = member(output, "as_tensor")) results.push_back(lookup(inner, tensor->at("name")));
+            if (const Json tensor = output.find("as_tensor")) results.push_back(lookup(inner, tensor.at("name")));
         }
         return results;
     }
@@ -511,9 +473,9 @@ class Importer {
     std::vector<TensorId> import_cond(const HigherOrder& called, const AtenCall& call, int depth) {
         const Operands& condition = called.operands[0];
         const bool then = take_branch(graph_, options_, called.name, condition.truth,
-                                      called.bodies[0]->at("nodes").size(), called.bodies[1]->at("nodes").size());
+                                      called.bodies[0].at("nodes").size(), called.bodies[1].at("nodes").size());
         if (condition.tensors.size() == 1) append_read(condition.tensors[0], called.name, call);
-        return import_body(*called.bodies[then ? 0 : 1], called.operands[1].tensors, call, depth);
+        return import_body(called.bodies[then ? 0 : 1], called.operands[1].tensors, call, depth);
     }
 
     std::vector<TensorId> import_while(const HigherOrder& called, const AtenCall& call, int depth) {
@@ -523,10 +485,10 @@ class Importer {
         for (std::int64_t pass = 0;; ++pass) {
             std::vector<TensorId> operands = carried;
             operands.insert(operands.end(), others.begin(), others.end());
-            const std::vector<TensorId> condition = import_body(*called.bodies[0], operands, call, depth);
+            const std::vector<TensorId> condition = import_body(called.bodies[0], operands, call, depth);
             if (condition.size() == 1) append_read(condition[0], fmt::format("{}.{}", called.name, pass), call);
             if (pass == passes) return carried;
-            std::vector<TensorId> next = import_body(*called.bodies[1], operands, call, depth);
+            std::vector<TensorId> next = import_body(called.bodies[1], operands, call, depth);
             if (next.size() != carried.size())
                 throw_error(ErrorCode::model, "{}: a body does not return what it carries", call.target);
             carried = std::move(next);
@@ -549,7 +511,7 @@ class Importer {
             std::vector<TensorId> operands = carried;
             for (const TensorId source : sources) operands.push_back(append_part(source, called.name, call));
             operands.insert(operands.end(), others.begin(), others.end());
-            const std::vector<TensorId> results = import_body(*called.bodies[0], operands, call, depth);
+            const std::vector<TensorId> results = import_body(called.bodies[0], operands, call, depth);
             if (results.size() < carried.size())
                 throw_error(ErrorCode::model, "{}: a body does not return what it carries", call.target);
             std::copy_n(results.begin(), carried.size(), carried.begin());
@@ -557,7 +519,7 @@ class Importer {
             for (std::size_t i = 0; i < stacked.size(); ++i) stacked[i].push_back(results[carried.size() + i]);
         }
         if (stacked.empty()) {
-            const std::size_t returned = called.bodies[0]->at("outputs").size();
+            const std::size_t returned = called.bodies[0].at("outputs").size();
             stacked.resize(returned - std::min(returned, carried.size()));
         }
         for (const std::vector<TensorId>& parts : stacked)
@@ -609,10 +571,10 @@ class Importer {
 
     /// Sets the module path of a call and notes which modules began since the last one.
     void note_modules(const Json& node, AtenCall& call) {
-        const Json* metadata = member(node, "metadata");
-        const Json* text = metadata ? member(*metadata, "nn_module_stack") : nullptr;
+        const Json metadata = node.find("metadata");
+        const Json text = metadata.find("nn_module_stack");
         if (!text) return;
-        std::vector<StackEntry> stack = parse_module_stack(*text);
+        std::vector<StackEntry> stack = parse_module_stack(text.text());
         if (stack.empty()) return;
         call.module = stack.back().path;
         const auto differs = std::mismatch(stack.begin(), stack.end(), last_stack_.begin(), last_stack_.end()).first;
@@ -624,7 +586,7 @@ class Importer {
     const ImportOptions& options_;
     SymbolNames symbols_;
     std::unordered_map<std::string, Expression> parsed_;
-    std::unordered_set<std::string> used_names_, used_op_names_;
+    std::unordered_set<std::uint32_t> used_names_, used_op_names_;  ///< numbers of texts
     std::vector<StackEntry> last_stack_;
     std::vector<ModuleCall> stack_calls_;
 };
@@ -651,13 +613,46 @@ std::string program_member(const Archive& archive) {
                 "a ZIP archive without a torch.export program; export the model with torch.export.save");
 }
 
+/// Keeps what the importer reads. Nodes beyond the limit are refused before the rest of the file is read.
+JsonTape read_program(Archive& archive, const std::string& name, const ImportOptions& options) {
+    constexpr std::uint64_t values_of_node = 48, of_program = 1 << 20;
+    std::uint64_t nodes = 0;
+    const auto keeps_node = [&](const Json& node) {
+        const Json target = node.find("target");
+        if (target.is_text() && is_bookkeeping(operator_name(target.text()))) return false;
+        if (++nodes > options.max_nodes) fail_room(described(node), options.max_nodes);
+        return true;
+    };
+    return {
+        archive.stream(name),
+        name,
+        {.malformed = ErrorCode::model,
+         .deepest_level = 200,
+         .non_finite = true,
+         .known_keys = "graph_module graph signature input_specs schema_version major min_val max_val inputs outputs "
+                       "nodes target metadata nn_module_stack name arg user_input parameter parameter_name buffer "
+                       "buffer_name tensor_constant tensor_constant_name dtype sizes strides expr_str as_none "
+                       "as_tensor as_tensors as_int as_ints as_float as_floats as_string as_strings as_sym_int "
+                       "as_sym_ints as_sym_float as_sym_floats as_sym_bool as_sym_bools as_scalar_type "
+                       "as_memory_format as_layout as_device as_bool as_bools as_graph as_optional_tensor "
+                       "as_optional_tensors as_nested_tensors as_int_lists as_custom_obj as_operator as_complex "
+                       "as_string_to_argument as_expr as_name as_optional_nested_tensors",
+         .open_objects = "tensor_values sym_int_values range_constraints",
+         .keeps_node = keeps_node,
+         .most_values = values_of_node * std::min<std::uint64_t>(options.max_nodes, UINT32_MAX / values_of_node / 2) +
+                        of_program}};
+}
+
 /// Module calls as recorded with the program by graphs/zoo/export.py: [[path, class], …].
 std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
         if (!name.ends_with("/module_calls.json")) continue;
-        for (const Json& entry : parse_json(archive.read(name), name, program_rules)) {
-            calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
+        const JsonTape tape(archive.stream(name), name, {.malformed = ErrorCode::model});
+        for (const Json& entry : tape.root()) {
+            if (entry.size() != 2) throw_error(ErrorCode::model, "{}: not pairs of path and class", name);
+            const Json path = entry.begin(), type = *++Json(path);
+            calls.push_back({std::string(path.text()), std::string(type.text())});
         }
     }
     return calls;
@@ -672,14 +667,12 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
     try {
         Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);
-        const Json program = parse_json(quote_non_finite(archive.read(name)), name, program_rules);
+        const JsonTape program = read_program(archive, name, options);
         Importer importer(graph, options);
-        importer.import_program(program);
+        importer.import_program(program.root());
         lay_out_for_cuda(graph, false);
         graph.module_calls = recorded_module_calls(archive);
         if (graph.module_calls.empty()) importer.take_module_calls_from_stacks();
-    } catch (const Json::exception& error) {
-        throw_error(ErrorCode::model, "{}: damaged program: {}", path, complaint(error));
     } catch (const Error& error) {
         throw_error(error.code(), "{}: {}", path, error.what());
     }

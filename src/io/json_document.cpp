@@ -21,103 +21,23 @@ void append_key(std::string& path, std::string_view key) {
     path += (path.empty() ? "" : ".") + escape_terminal(excerpt(key));
 }
 
-/// Builds the document while it is parsed, and knows where it is. A parser's callback would do, but each of its events
-/// searches the whole of the object around it.
-class Builder {
-  public:
-    Builder(const std::string& origin, const JsonRules& rules, std::string_view text)
-        : origin_(origin), rules_(rules), text_(text) {}
-
-    [[nodiscard]] json take() { return std::move(root_); }
-
-    // What nlohmann::json::sax_parse calls.
-    bool null() { return add(nullptr), true; }
-    bool boolean(bool value) { return add(value), true; }
-    bool number_integer(json::number_integer_t value) { return add(value), true; }
-    bool number_unsigned(json::number_unsigned_t value) { return add(value), true; }
-    bool number_float(json::number_float_t value, const std::string&) { return add(value), true; }
-    bool string(std::string& value) { return add(std::move(value)), true; }
-    bool binary(json::binary_t&) { return false; }
-    bool start_object(std::size_t) { return open(json::object()); }
-    bool start_array(std::size_t) { return open(json::array()); }
-    bool end_object() { return close(); }
-    bool end_array() { return close(); }
-
-    bool key(std::string& name) {
-        Level& level = open_.back();
-        const auto [slot, added] = level.container->get_ref<json::object_t&>().emplace(name, nullptr);
-        level.key = &slot->first, level.slot = &slot->second;
-        if (!added) throw_error(rules_.malformed, "{}: {}: occurs twice", origin_, path());
-        return true;
+json to_json(const JsonValue& value) {
+    if (value.is_object()) {
+        json object = json::object();
+        for (const JsonValue member : value) object.emplace(member.key(), to_json(member));
+        return object;
     }
-
-    bool parse_error(std::size_t byte, const std::string&, const json::exception& error) {
-        constexpr int number_out_of_range = 406;  // Source: the library's documentation, "Exceptions"
-        if (error.id == number_out_of_range)
-            throw_error(rules_.malformed, "{}: {}: a number too large for a double", origin_, path());
-        throw_error(rules_.malformed, "{}:{}: {}: not valid JSON", origin_, line_and_column(byte), path());
+    if (value.is_array()) {
+        json array = json::array();
+        for (const JsonValue element : value) array.push_back(to_json(element));
+        return array;
     }
-
-  private:
-    struct Level {
-        json* container = nullptr;
-        json* slot = nullptr;              ///< in an object: destination of the next value
-        const std::string* key = nullptr;  ///< in an object: the last key
-    };
-
-    json* add(json value) {
-        if (open_.empty()) return &(root_ = std::move(value));
-        const Level& level = open_.back();
-        if (level.slot) return &(*level.slot = std::move(value));
-        auto& items = level.container->get_ref<json::array_t&>();
-        items.push_back(std::move(value));
-        return &items.back();
-    }
-
-    bool open(json container) {
-        if (open_.size() == rules_.deepest_level)
-            throw_error(ErrorCode::limit, "{}: {}: nested deeper than {} levels", origin_, path(),
-                        rules_.deepest_level);
-        open_.push_back({add(std::move(container))});
-        return true;
-    }
-
-    bool close() {
-        open_.pop_back();
-        return true;
-    }
-
-    /// "graph.nodes[3].inputs"; of deep nesting both ends.
-    [[nodiscard]] std::string path() const {
-        constexpr std::size_t first = 12, last = 4;
-        std::string result;
-        for (std::size_t i = 0; i < open_.size(); ++i) {
-            const Level& level = open_[i];
-            if (i >= first && i + last < open_.size()) {
-                if (i == first) result += "…";
-            } else if (level.container->is_array()) {
-                const bool opened = i + 1 < open_.size();  // its last item is the one that is open
-                result += fmt::format("[{}]", level.container->size() - (opened ? 1 : 0));
-            } else if (level.key) {
-                append_key(result, *level.key);
-            }
-        }
-        return result.empty() ? "the document" : result;
-    }
-
-    [[nodiscard]] std::string line_and_column(std::size_t byte) const {
-        const std::string_view before = text_.substr(0, std::min(byte > 0 ? byte - 1 : 0, text_.size()));
-        const auto line = std::ranges::count(before, '\n') + 1;
-        const std::size_t line_start = before.rfind('\n') + 1;
-        return fmt::format("{}:{}", line, before.size() - line_start + 1);
-    }
-
-    const std::string& origin_;
-    const JsonRules& rules_;
-    std::string_view text_;
-    json root_;
-    std::vector<Level> open_;
-};
+    if (value.is_text()) return value.text();
+    if (value.is_truth()) return value.integer() != 0;
+    if (!value.is_number()) return nullptr;
+    if (!value.is_integer()) return value.real();
+    return value.integer() < 0 ? json(value.integer()) : json(static_cast<std::uint64_t>(value.integer()));
+}
 
 /// Appends the path from `at` to `wanted`, which is found by its address; false if it is not in there.
 bool append_path(const json& at, const json* wanted, std::string& path) {
@@ -136,9 +56,8 @@ bool append_path(const json& at, const json* wanted, std::string& path) {
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules) {
-    Builder builder(origin, rules, text);
-    static_cast<void>(json::sax_parse(text, &builder));
-    return builder.take();
+    const JsonTape tape([&] { return std::exchange(text, {}); }, origin, rules);
+    return to_json(tape.root());
 }
 
 std::string to_text(const nlohmann::ordered_json& value) {

@@ -11,16 +11,11 @@
 
 #include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/io/json_tape.hpp"
 
 namespace ftax {
 
-struct JsonRules {
-    ErrorCode malformed = ErrorCode::profile;  ///< error for text that is not strict JSON
-    std::size_t deepest_level = 64;
-};
-
-/// Parses strict JSON: one value, no duplicate keys, no NaN, no numbers beyond double, limited nesting.
-/// Throws Error{rules.malformed} with line, column and the path to the field, Error{limit} for excessive nesting.
+/// Parses strict JSON as JsonTape does.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules = {});
 
 /// Prints JSON in the format of all ftax files and reports: two-space indent, invalid UTF-8 replaced, final newline.
