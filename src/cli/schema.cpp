@@ -13,20 +13,6 @@ nlohmann::ordered_json schemas() {
     return nlohmann::ordered_json::parse(embedded_text("src/report/assets/schemas.json"));
 }
 
-/// The commands that have schemas, which are parsed when they are asked for.
-struct OfCommand : CLI::Validator {
-    static CLI::Validator members() {
-        std::vector<std::string> commands;
-        const nlohmann::ordered_json all = schemas();
-        for (const auto& [name, schema] : all.items()) commands.push_back(name);
-        return CLI::IsMember(commands);
-    }
-    OfCommand() {
-        desc_function_ = [] { return members().get_description(); };
-        func_ = [](std::string& command) { return members()(command); };
-    }
-};
-
 int run_schema(const SchemaArguments& arguments) {
     nlohmann::ordered_json document{{"$schema", "https://json-schema.org/draft/2020-12/schema"}};
     document.update(arguments.command.empty() ? nlohmann::ordered_json{{"$defs", schemas()}}
@@ -39,8 +25,11 @@ int run_schema(const SchemaArguments& arguments) {
 
 void setup_schema(CLI::App& app, Action& action) {
     CLI::App& verb = add_verb(app, "schema");
+    std::vector<std::string> commands;
+    const nlohmann::ordered_json all = schemas();
+    for (const auto& [name, schema] : all.items()) commands.push_back(name);
     verb.add_option("COMMAND", run_with(verb, action, run_schema).command, "command (default: all)")
-        ->check(OfCommand());
+        ->check(CLI::IsMember(commands));
 }
 
 }  // namespace ftax::cli
