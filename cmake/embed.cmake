@@ -2,9 +2,7 @@
 # file, and a generated table names them. See src/core/embedded.hpp for reading them.
 
 file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     ${PROJECT_SOURCE_DIR}/data/architectures/*.json ${PROJECT_SOURCE_DIR}/data/devices/*.json
-     ${PROJECT_SOURCE_DIR}/data/profiles/*.json ${PROJECT_SOURCE_DIR}/data/stacks/*.json
-     ${PROJECT_SOURCE_DIR}/graphs/config/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/models.tsv
+     ${PROJECT_SOURCE_DIR}/data/devices/*.json ${PROJECT_SOURCE_DIR}/graphs/config/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/models.tsv
      ${PROJECT_SOURCE_DIR}/graphs/zoo/names.tsv ${PROJECT_SOURCE_DIR}/graphs/zoo/configs/*.json
      ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py ${PROJECT_SOURCE_DIR}/calibration/bench/operators.txt
      ${PROJECT_SOURCE_DIR}/src/report/assets/*)
@@ -39,6 +37,18 @@ std::span<const EmbeddedFile> embedded_files() {
 }  // namespace ftax
 ]])
 set_source_files_properties(${embedded_dir}/files.S PROPERTIES OBJECT_DEPENDS "${dependencies}")
+
+# The JSON files of data/ are parsed when ftax is built: ftax_pack writes them in a form that is read where it lies.
+file(GLOB_RECURSE packed_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/architectures/*.json ${PROJECT_SOURCE_DIR}/data/devices/*.json
+     ${PROJECT_SOURCE_DIR}/data/profiles/*.json ${PROJECT_SOURCE_DIR}/data/stacks/*.json)
+ftax_sources(pack_sources src/io/embedded/ pack.cpp)
+add_executable(ftax_pack ${pack_sources} src/io/escape.cpp src/io/file.cpp src/io/json_document.cpp)
+target_include_directories(ftax_pack PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(ftax_pack PRIVATE ftax_core fmt::fmt nlohmann_json::nlohmann_json ftax_options)
+target_compile_options(ftax_pack PRIVATE ${FTAX_QUICK_BUILD})
+add_custom_command(OUTPUT ${embedded_dir}/packed.cpp DEPENDS ftax_pack ${packed_files} VERBATIM
+                   COMMAND ftax_pack ${PROJECT_SOURCE_DIR} ${embedded_dir}/packed.cpp)
+
 ftax_sources(embedded_sources src/core/ embedded.cpp)
-add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp ${embedded_sources})
+add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp ${embedded_dir}/packed.cpp ${embedded_sources})
 target_include_directories(ftax_embedded PRIVATE ${PROJECT_SOURCE_DIR})

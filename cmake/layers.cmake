@@ -47,7 +47,7 @@ ftax_sources(core_sources
 ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
 ftax_sources(io_sources
     src/io/
-        architecture_file.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
+        architecture_file.cpp child_process.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
         kineto_trace.cpp machine.cpp measurement_file.cpp non_finite.cpp number.cpp profile_file.cpp uncertainty_file.cpp
         stack_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
@@ -83,11 +83,21 @@ ftax_sources(graphs_sources
         rules_index.cpp rules_movement.cpp rules_norm.cpp rules_sequence.cpp rules_transformer.cpp rules_window.cpp
         scalar.cpp symbols.cpp tensor_numbers.cpp window.cpp wire_reader.cpp
     graphs/pt2/
-        archive.cpp import_pt2.cpp
+        archive.cpp import_pt2.cpp libzip.cpp
     graphs/torchscript/
         host_operators.cpp import_torchscript.cpp interpreter.cpp load_program.cpp)
 ftax_layer(ftax_graphs SOURCES ${graphs_sources} LINK ftax_core
-           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip ${CMAKE_DL_LIBS})
+           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+if(SKBUILD OR CMAKE_CROSSCOMPILING) # a wheel brings the libraries that are linked; WASI loads none
+    set_source_files_properties(graphs/pt2/libzip.cpp PROPERTIES HEADER_FILE_ONLY ON)
+    target_link_libraries(ftax_graphs PRIVATE PkgConfig::libzip)
+else()
+    target_include_directories(ftax_graphs SYSTEM PRIVATE ${libzip_INCLUDE_DIRS})
+    file(REAL_PATH ${pkgcfg_lib_libzip_zip} libzip_file)
+    string(REGEX REPLACE "(\\.so\\.[0-9]+).*" "\\1" libzip_name "${libzip_file}") # libzip.so.4 is what programs are linked with
+    get_filename_component(libzip_name ${libzip_name} NAME)
+    set_source_files_properties(graphs/pt2/libzip.cpp PROPERTIES COMPILE_DEFINITIONS "FTAX_LIBZIP_NAME=\"${libzip_name}\"")
+endif()
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_graphs ftax_torchscript)
     set_source_files_properties(graphs/torchscript/load_program.cpp PROPERTIES COMPILE_DEFINITIONS
@@ -123,6 +133,9 @@ set(predictors_alone ${predictors_sources})
 list(FILTER predictors_alone INCLUDE REGEX "/frameworks/[^/]*$|/nas/(fbnet|nasbench201|ofa|ofa_resnet|transformer)\\.cpp$")
 ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt $<BUILD_INTERFACE:Eigen3::Eigen>
            ALONE ${predictors_alone})
+
+# Kernel models read numbers, no files: protected stacks would cost 4 % of a prediction's instructions.
+target_compile_options(ftax_predictors PRIVATE -fno-stack-protector)
 
 ftax_sources(fit_sources
     calibration/fit/

@@ -21,6 +21,7 @@ if(NOT EXISTS "${torch_folder}/include/torch/csrc/api/include/torch/torch.h")
                         "-DFTAX_TORCH=… (its folder), or leave it out with -DFTAX_BUILD_TORCH=OFF")
 endif()
 message(STATUS "LibTorch: ${torch_folder}")
+set(CMAKE_SKIP_RPATH ON) # CMake's paths end with an empty one, which is the current folder; the one below is enough
 
 add_library(ftax_torch INTERFACE)
 target_include_directories(ftax_torch SYSTEM INTERFACE ${torch_folder}/include

@@ -9,5 +9,5 @@ if cmp -s "$requirements" "$venv/requirements.txt"; then
 fi
 echo "Installing the packages of $requirements into $venv"
 python3 -m venv "$venv"
-"$venv/bin/python" -m pip install --no-compile --quiet --disable-pip-version-check --requirement "$requirements"
+"$venv/bin/python" -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement "$requirements"
 cp "$requirements" "$venv/requirements.txt"

@@ -15,7 +15,7 @@ built=$folder/built-$tag
 repaired=$folder/repaired-$tag
 if ! cmp -s "$source/cmake/wheel_requirements.txt" "$tools/requirements.txt"; then
     "$python" -m venv "$tools"
-    "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$source/cmake/wheel_requirements.txt"
+    "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement "$source/cmake/wheel_requirements.txt"
     cp "$source/cmake/wheel_requirements.txt" "$tools/requirements.txt"
 fi
 PATH=$tools/bin:$PATH

@@ -12,9 +12,11 @@
 #include <cstring>
 
 #include "graphs/vary_batch.hpp"
+#include "src/core/descriptor.hpp"
 #include "src/core/symbol_names.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/file.hpp"
 
 namespace ftax {
 namespace {
@@ -204,6 +206,8 @@ MappedFile::MappedFile(const std::string& path) {
     // O_NONBLOCK: opening a FIFO must not wait for a writer.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) fail(path, std::strerror(errno));
+    const Descriptor file(descriptor);
+    check_confined(descriptor, path);
     struct stat status {};
     const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
     if (regular && status.st_size > 0) {
@@ -212,7 +216,6 @@ MappedFile::MappedFile(const std::string& path) {
         if (mapping != MAP_FAILED) data_ = static_cast<const char*>(mapping);
     }
     const int map_error = errno;
-    ::close(descriptor);
     if (!regular) fail(path, "not a regular file");
     if (size_ > 0 && !data_) fail(path, std::strerror(map_error));
     if (size_ > large_file_bytes) ::madvise(const_cast<char*>(data_), size_, MADV_RANDOM);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ftax/precision.hpp"
@@ -50,7 +51,8 @@ class Liveness {
         };
         for (const TensorId input : graph_.inputs) (is_cache(input) ? use.cache_bytes : alive) += count_once(input);
         double peak = alive;
-        std::vector<std::vector<TensorId>> freed(graph_.ops.size() + 1);
+        // Lists of the tensors that each operator is the last to read.
+        std::vector<TensorId> first_freed(graph_.ops.size() + 1, no_tensor), next_freed(graph_.tensors.size());
         for (OpId id = 0; id < graph_.ops.size(); ++id) {
             const Op& op = graph_.ops[id];
             for (const TensorId input : op.inputs) {
@@ -68,10 +70,10 @@ class Liveness {
                     continue;
                 }
                 alive += count_once(root);
-                freed[std::max(last_[root], id)].push_back(root);
+                next_freed[root] = std::exchange(first_freed[std::max(last_[root], id)], root);
             }
             peak = std::max(peak, alive + replaced);
-            for (const TensorId dead : freed[id]) alive -= bytes(dead);
+            for (TensorId dead = first_freed[id]; dead != no_tensor; dead = next_freed[dead]) alive -= bytes(dead);
         }
         use.activations_bytes = peak;
         return use;

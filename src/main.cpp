@@ -59,7 +59,8 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     std::set_terminate(end);
-    const std::string_view first_word = argc > 1 ? argv[1] : "";
+    // --help and --version stand alone only where no word follows.
+    const std::string_view first_word = argc == 2 || (argc > 2 && *argv[1] != '-') ? argv[1] : "";
     try {
         CLI::App app("", "ftax");
         ftax::cli::Action action;

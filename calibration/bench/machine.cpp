@@ -108,9 +108,7 @@ void write_environment(const std::string& path, const Environment& environment) 
 }
 
 std::string run_cuda_probe(const std::string& program) {
-    std::string command = "'";
-    for (const char c : program) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    const auto [text, status] = run_command(command + "'");
+    const auto [text, status] = run_command(shell_quoted(program));
     if (status == -1) throw_error(ErrorCode::refused, "cannot run {}", program);
     if (status == 0) return text;
     throw Error(ErrorCode::refused, WIFEXITED(status)

@@ -19,6 +19,7 @@
 #include "src/core/embedded.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
+#include "src/io/machine.hpp"
 
 extern char** environ;
 
@@ -117,10 +118,12 @@ class PythonDevice : public BenchDevice {
         posix_spawnattr_t attributes;
         ::posix_spawnattr_init(&attributes);
         ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-        const std::array<const char*, 4> arguments{options_.python.c_str(), script.c_str(), job.c_str(), nullptr};
+        const std::string python = find_program(options_.python);
+        // Isolated (-I), Python imports nothing from the working folder.
+        const std::array<const char*, 5> arguments{python.c_str(), "-I", script.c_str(), job.c_str(), nullptr};
         pid_t process = -1;
-        const int reason = ::posix_spawnp(&process, options_.python.c_str(), &actions, &attributes,
-                                          const_cast<char* const*>(arguments.data()), environ);
+        const int reason = ::posix_spawn(&process, python.c_str(), &actions, &attributes,
+                                         const_cast<char* const*>(arguments.data()), environ);
         ::posix_spawnattr_destroy(&attributes);
         ::posix_spawn_file_actions_destroy(&actions);
         ::close(ends[1]);

@@ -176,11 +176,11 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
 Graph import_config(std::string_view text, const std::string& origin, const std::string& name,
                     const ImportOptions& options) {
     json parsed = parse_document(text, origin);
-    const JsonField document(parsed, origin, ErrorCode::model);
-    const auto type = document.find("model_type");
-    if (!type) fail_without_type(document);
+    const JsonField given(parsed, origin, ErrorCode::model);
+    const auto type = given.find("model_type");
+    if (!type) fail_without_type(given);
     const Family* family = find_family(type->text());
-    const auto inner = document.find("text_config");
+    const auto inner = given.find("text_config");
     // The language model of a model for text and images has a config of its own inside.
     const bool inside = inner && (family == nullptr || family->is_part);
     if (inside) {
@@ -188,11 +188,11 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
         family = own_type ? find_family(own_type->text()) : family;
         if (family != nullptr && family->form != Form::decoder) family = nullptr;
     }
-    if (family == nullptr) fail_unknown(inside ? *inner : document, *type);
+    if (family == nullptr) fail_unknown(inside ? *inner : given, *type);
     complete_fields(inside ? parsed["text_config"] : parsed, *family);
     if (family->form == Form::text_and_vision) {
         for (const auto& [part, standard] : clip_parts) {
-            const auto config = document.find(part);
+            const auto config = given.find(part);
             if (!config) continue;
             const auto own_type = config->find("model_type");
             const Family* own = find_family(own_type ? own_type->text() : standard);
@@ -200,6 +200,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
             complete_fields(parsed[part], *own);
         }
     }
+    const JsonField document(parsed, origin, ErrorCode::model);  // as completed
     Graph graph = build(inside ? document["text_config"] : document, *family, name, options);
     if (const auto quantization = document.find("quantization_config")) note_quantization(graph, *quantization);
     if (const auto quantization = inside ? inner->find("quantization_config") : std::nullopt) {

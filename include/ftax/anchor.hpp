@@ -124,9 +124,9 @@ struct AnchorPlan {
 };
 
 /// Picks up to `count` of the batches in `candidates`, one at a time, to narrow the predicted intervals at `batches` as
-/// much as possible; stops when another run would narrow them by less than a tenth. The other symbols are bound by
-/// `dims`. Throws what predict() throws.
-/// Source: greedy A-optimal design on the covariance that condition() updates, with secants for slopes.
+/// much as possible; stops when another run would narrow them by less than a tenth. Of longer lists 64 batches stand
+/// for all. The other symbols are bound by `dims`. Throws what predict() throws. Source: greedy A-optimal design on the
+/// covariance that condition() updates, with secants for slopes.
 [[nodiscard]] AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
                                          std::span<const std::int64_t> batches,
                                          std::span<const std::int64_t> candidates, std::size_t count = 3);

@@ -18,6 +18,9 @@ struct LoweringTraits;  // predictors/lowering/lowering.hpp
 /// Returns true if a graph has the symbols of a decoder: batch, seq and past.
 [[nodiscard]] bool is_decoder(const Graph& graph);
 
+/// Returns the share of a pass's device time spent in all-reduce.
+[[nodiscard]] double exchange_share(Predictor& predictor, const ShapeBindings& bindings);
+
 /// A batch of prompts and the number of tokens to generate for each.
 struct GenerationRequest {
     std::int64_t batch = 1;

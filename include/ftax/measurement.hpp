@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -28,7 +29,7 @@ struct Measurement {
     std::string era;      ///< distinguishes networks that share a model name; empty if there is one
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages
-    friend bool operator==(const Measurement&, const Measurement&) = default;
+    friend auto operator<=>(const Measurement&, const Measurement&) = default;
 };
 
 /// One measured operator (a row of an operator measurement file).
@@ -44,7 +45,7 @@ struct OperatorMeasurement {
     std::optional<std::int64_t> weights{};  ///< number of weight copies the benchmark loop cycled through
     double latency_s = 0;
     std::size_t line = 0;
-    friend bool operator==(const OperatorMeasurement&, const OperatorMeasurement&) = default;
+    friend auto operator<=>(const OperatorMeasurement&, const OperatorMeasurement&) = default;
 };
 
 /// One measured run of a language model (a row of its measurement file): a batch of prompts, from the start of prefill
@@ -63,7 +64,7 @@ struct LanguageMeasurement {
     std::int64_t most_sequences = 0;                      ///< column max_num_seqs; 0: not recorded
     double latency_s = 0;                                 ///< of a server: the mean time per token after the first
     std::size_t line = 0;
-    friend bool operator==(const LanguageMeasurement&, const LanguageMeasurement&) = default;
+    friend auto operator<=>(const LanguageMeasurement&, const LanguageMeasurement&) = default;
 };
 
 }  // namespace ftax

@@ -522,12 +522,34 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
     return sum;
 }
 
-AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std::span<const std::int64_t> batches,
-                           std::span<const std::int64_t> candidates, std::size_t count) {
+namespace {
+
+/// Returns at most 64 batches of a list, evenly spread, or in logarithms of their places: neighbours have nearly the
+/// same costs.
+std::vector<std::int64_t> some_of(std::span<const std::int64_t> batches, bool evenly) {
+    constexpr std::size_t most = 64;
+    if (batches.size() <= most) return {batches.begin(), batches.end()};
+    const auto last = static_cast<double>(batches.size() - 1);
+    std::vector<std::int64_t> some;
+    for (std::size_t i = 0; i < most; ++i) {
+        const double share = static_cast<double>(i) / (most - 1);
+        some.push_back(batches[static_cast<std::size_t>(evenly ? share * last : std::pow(last + 1, share) - 1)]);
+    }
+    some.erase(std::unique(some.begin(), some.end()), some.end());
+    return some;
+}
+
+}  // namespace
+
+AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
+                           std::span<const std::int64_t> predicted_batches,
+                           std::span<const std::int64_t> candidate_batches, std::size_t count) {
     constexpr std::string_view model = "predicted";
+    const std::vector<std::int64_t> batches = some_of(predicted_batches, true);
+    const std::vector<std::int64_t> candidates = some_of(candidate_batches, false);
     std::vector<AnchorRow> rows;
-    for (const std::span<const std::int64_t> list : {batches, candidates}) {
-        for (const std::int64_t batch : list) {
+    for (const auto* list : {&batches, &candidates}) {
+        for (const std::int64_t batch : *list) {
             ShapeBindings bindings = dims;
             bindings["batch"] = batch;
             rows.push_back(

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "ftax/generate.hpp"
 #include "predictors/analysis/crossings.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "predictors/timeline/launch_costs.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -111,6 +113,16 @@ void append_new(std::vector<std::string>& all, const std::vector<std::string>& w
 
 }  // namespace
 
+double exchange_share(Predictor& predictor, const ShapeBindings& bindings) {
+    std::vector<LaunchCosts> launches;
+    const Prediction pass = predictor.predict(bindings, launches);
+    const std::vector<Op>& ops = predictor.graph().ops;
+    double exchange_s = 0;
+    for (const LaunchCosts& launch : launches)
+        if (launch.op < ops.size() && ops[launch.op].kind == OpKind::all_reduce) exchange_s += launch.device_s;
+    return exchange_s / pass.device_s;
+}
+
 bool is_decoder(const Graph& graph) {
     return std::all_of(decoder_symbols.begin(), decoder_symbols.end(),
                        [&](std::string_view symbol) { return has_symbol(graph, symbol); });
@@ -188,21 +200,24 @@ std::int64_t Generator::largest_batch(const GenerationRequest& request) {
 }
 
 std::int64_t Generator::find_largest_batch(const GenerationRequest& request) {
-    const auto fits = [&](std::int64_t batch) {
+    const auto free_bytes = [&](std::int64_t batch) {
         GenerationRequest other = request;
         other.batch = batch;
-        return memory(other).total_bytes() <= usable_bytes();
+        return usable_bytes() - memory(other).total_bytes();
     };
-    if (!fits(1)) return 0;
-    std::int64_t below = 1;
-    std::int64_t above = 2;
-    while (above < no_limit && fits(above)) {
-        below = above;
-        above *= 2;
-    }
-    while (above - below > 1) {
-        const std::int64_t middle = below + (above - below) / 2;
-        (fits(middle) ? below : above) = middle;
+    std::int64_t below = 1, above = 16;
+    double free_below = free_bytes(below), free_above = -std::numeric_limits<double>::infinity();
+    if (free_below < 0) return 0;
+    for (; above < no_limit && (free_above = free_bytes(above)) >= 0; above *= 16)
+        below = above, free_below = free_above;
+    // Memory is nearly straight in the batch: every other batch tried is where a line between the ends has none free.
+    for (bool line = true; above - below > 1; line = !line) {
+        const double share = line && free_above < 0 ? free_below / (free_below - free_above) : 0.5;
+        const std::int64_t middle = std::clamp(
+            below + static_cast<std::int64_t>(share * static_cast<double>(above - below)), below + 1, above - 1);
+        const double free = free_bytes(middle);
+        (free >= 0 ? below : above) = middle;
+        (free >= 0 ? free_below : free_above) = free;
     }
     return below;
 }

@@ -66,6 +66,7 @@ class Arrivals {
         : frontend_s_(frontend_s), is_closed_(concurrency > 0) {
         if (requests.empty()) throw Error(ErrorCode::usage, "there are no requests");
         double last_s = 0;
+        times_.reserve(requests.size());
         for (std::size_t i = 0; i < requests.size(); ++i) {
             const ServingRequest& request = requests[i];
             const auto fail = [&](const std::string& what) {
@@ -154,20 +155,23 @@ class Record {
     void evict() { ++serving_.evictions; }
 
     [[nodiscard]] Serving finish(std::vector<RequestTimes> requests) {
-        Distribution ttft, tpot, latency;
         double tokens = 0, outstanding_s = 0, end_s = 0;
         for (const RequestTimes& request : requests) {
-            ttft.add(request.ttft_s());
-            if (request.output > 1) tpot.add(request.tpot_s());
-            latency.add(request.latency_s());
             tokens += static_cast<double>(request.output);
             outstanding_s += request.latency_s();
             end_s = std::max(end_s, request.last_token_s);
         }
-        serving_.ttft_s = ttft.percentiles();
-        serving_.tpot_s = tpot.percentiles();
-        serving_.itl_s = gaps_.percentiles();
-        serving_.latency_s = latency.percentiles();
+        // One distribution after the other: each is as large as the requests.
+        const auto percentiles_of = [&](double (RequestTimes::*seconds)() const, std::int64_t least_output) {
+            Distribution values;
+            for (const RequestTimes& request : requests)
+                if (request.output >= least_output) values.add((request.*seconds)());
+            return values.percentiles();
+        };
+        serving_.itl_s = std::exchange(gaps_, {}).percentiles();
+        serving_.ttft_s = percentiles_of(&RequestTimes::ttft_s, 1);
+        serving_.tpot_s = percentiles_of(&RequestTimes::tpot_s, 2);
+        serving_.latency_s = percentiles_of(&RequestTimes::latency_s, 1);
         const double first_s = requests.front().arrival_s;
         constexpr double least_share = 0.125;  // of a run that is enough to count over
         if (end_.time_s - begin_.time_s < least_share * (end_s - first_s)) {

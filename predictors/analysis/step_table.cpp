@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
+
+#include "predictors/timeline/launch_costs.hpp"
 
 namespace ftax {
 namespace {
@@ -107,7 +110,9 @@ StepTable::StepTable(Generator& generator, const StepOptions& options)
       decoding_([this](std::int64_t sequences, std::int64_t context) { return decoding(sequences, context); }),
       sequence_s_(decoding(2, 0).host_s - decoding(1, 0).host_s) {
     Predictor& predictor = generator.predictor();
-    for (const OpPrediction& launch : predictor.explain(generator.pass({}, 1, 2, 0)).launches)
+    std::vector<LaunchCosts> launches;
+    static_cast<void>(predictor.predict(generator.pass({}, 1, 2, 0), launches));
+    for (const LaunchCosts& launch : launches)
         if (launch.op == no_op || predictor.graph().ops[launch.op].kind == OpKind::attention)
             pieces_s_ += launch.host_s;
 }

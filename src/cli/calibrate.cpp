@@ -252,8 +252,7 @@ int calibrate(const CalibrateArguments& arguments, BenchSession& session) {
 }
 
 void setup_calibrate(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("calibrate", "measure this machine, fit its profiles, validate them on whole networks");
+    CLI::App& verb = add_verb(app, "calibrate");
     const auto arguments = std::make_shared<CalibrateArguments>();
     add_bench_options(verb, arguments->bench);
     verb.add_option("--max-mape", arguments->max_mape_percent,

@@ -76,7 +76,7 @@ std::string offers(const std::vector<Command>& commands, const std::vector<std::
 }  // namespace
 
 void setup_completion(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("completion", "print a shell completion script: bash, zsh or fish");
+    CLI::App& verb = add_verb(app, "completion");
     const auto arguments = std::make_shared<CompletionArguments>();
     verb.add_option("SHELL", arguments->shell, "bash, zsh or fish")
         ->required()

@@ -25,7 +25,7 @@ int run_convert(const ConvertArguments& arguments) {
 }  // namespace
 
 void setup_convert(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("convert", "write a model as a text graph");
+    CLI::App& verb = add_verb(app, "convert");
     ConvertArguments& arguments = run_with(verb, action, run_convert);
     add_model_options(verb, arguments.model);
     verb.add_option("-o,--output", arguments.output, "file to write, or standard output (-)")

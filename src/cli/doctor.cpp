@@ -81,7 +81,7 @@ int run_doctor(const OutputArguments& output) {
 }  // namespace
 
 void setup_doctor(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("doctor", "capabilities of this program and this machine");
+    CLI::App& verb = add_verb(app, "doctor");
     OutputArguments& output = run_with(verb, action, run_doctor);
     add_json_option(verb, output);
 }

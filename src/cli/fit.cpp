@@ -216,7 +216,7 @@ int run_fit(FitArguments arguments) {
 }  // namespace
 
 void setup_fit(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("fit", "fit a device profile to measured operators and models");
+    CLI::App& verb = add_verb(app, "fit");
     const auto arguments = std::make_shared<FitArguments>();
     verb.add_option(
             "ROWS", arguments->files,

@@ -71,7 +71,7 @@ int run_frameworks(const OutputArguments& output) {
 }  // namespace
 
 void setup_frameworks(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("frameworks", "frameworks, and the hosts they are calibrated on");
+    CLI::App& verb = add_verb(app, "frameworks");
     OutputArguments& output = run_with(verb, action, run_frameworks);
     add_json_option(verb, output);
 }

@@ -68,7 +68,7 @@ int run_inspect(const InspectArguments& arguments) {
 }  // namespace
 
 void setup_inspect(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
+    CLI::App& verb = add_verb(app, "inspect");
     InspectArguments& arguments = run_with(verb, action, run_inspect);
     add_model_options(verb, arguments.model);
     verb.add_option("--batch", arguments.batch, "batch size")->type_name("N");

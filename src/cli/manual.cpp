@@ -82,7 +82,7 @@ std::string manual(const CLI::App& app) {
 }  // namespace
 
 void setup_manual(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("manual", "print the man page: ftax manual | man -l -");
+    CLI::App& verb = add_verb(app, "manual");
     verb.callback([&app, &action] {
         action = [&app] {
             write_standard_output(manual(app));

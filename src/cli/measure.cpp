@@ -59,7 +59,7 @@ int measure_models(const MeasureArguments& arguments) {
 }  // namespace
 
 void setup_measure(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("measure", "measure this machine: operators, their dispatch, whole models");
+    CLI::App& verb = add_verb(app, "measure");
     verb.require_subcommand(1);
     const auto arguments = std::make_shared<MeasureArguments>();
 

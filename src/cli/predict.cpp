@@ -100,8 +100,7 @@ int run_predict(const PredictArguments& arguments) {
 }  // namespace
 
 void setup_predict(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("predict", "predict latency per batch, its bottleneck, and the crossover batch");
+    CLI::App& verb = add_verb(app, "predict");
     PredictArguments& arguments = run_with(verb, action, run_predict);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);

@@ -38,8 +38,11 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_flag("--strict", arguments.strict,
                   "refuse models of unknown versions, and profiles of another GPU, framework or host");
     verb.add_option("--max-bytes", arguments.limits.max_bytes, "maximum size of a model file in bytes")
+        ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    verb.add_option("--max-nodes", arguments.limits.max_nodes, "maximum number of operators")->capture_default_str();
+    verb.add_option("--max-nodes", arguments.limits.max_nodes, "maximum number of operators")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
 }
 
 void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view several) {

@@ -24,7 +24,7 @@ int run_schema(const SchemaArguments& arguments) {
 }  // namespace
 
 void setup_schema(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("schema", "print the JSON schema of a command's --json output");
+    CLI::App& verb = add_verb(app, "schema");
     std::vector<std::string> commands;
     const nlohmann::ordered_json all = schemas();
     for (const auto& [name, schema] : all.items()) commands.push_back(name);

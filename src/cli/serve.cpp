@@ -8,8 +8,7 @@ namespace ftax::cli {
 using namespace scenario;
 
 void setup_serve(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("serve", "predict serving under load: latency percentiles, capacity, cost per token");
+    CLI::App& verb = add_verb(app, "serve");
     struct Arguments : ServingArguments {
         OutputArguments output;
     };

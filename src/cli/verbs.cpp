@@ -44,9 +44,10 @@ void add_quiet(CLI::App& app) {
 }
 
 #if !defined FTAX_WITH_FIT && !defined FTAX_FIT_PROGRAM
+#define FTAX_NOT_HERE " (not in this build)"
 /// Adds a verb that needs the solvers to a build without them: it always fails with an explanation.
-void setup_without_fit(CLI::App& app, Action& action, const std::string& name, const std::string& purpose) {
-    CLI::App& verb = *app.add_subcommand(name, purpose + " (not in this build)");
+void setup_without_fit(CLI::App& app, Action& action, const std::string& name) {
+    CLI::App& verb = add_verb(app, name);
     verb.prefix_command();
     verb.parse_complete_callback([&action, name] {
         action = [name]() -> int {
@@ -56,33 +57,49 @@ void setup_without_fit(CLI::App& app, Action& action, const std::string& name, c
     });
 }
 void setup_calibrate(CLI::App& app, Action& action) {
-    setup_without_fit(app, action, "calibrate",
-                      "measure this machine, fit its profiles, validate them on whole networks");
+    setup_without_fit(app, action, "calibrate");
 }
 void setup_fit(CLI::App& app, Action& action) {
-    setup_without_fit(app, action, "fit", "fit a device profile to measured operators and models");
+    setup_without_fit(app, action, "fit");
 }
+#else
+#define FTAX_NOT_HERE ""
+#endif
+
+#ifdef FTAX_FIT_PROGRAM  // ftax-fit has these
+constexpr Setup *setup_calibrate = nullptr, *setup_fit = nullptr;
 #endif
 
 struct VerbSetup {
     std::string_view name;
     Setup* setup;
+    const char* description;
 };
 constexpr VerbSetup verbs[] = {
-    {"predict", setup_predict},       {"crossover", setup_crossover},
-    {"compare", setup_compare},       {"explore", setup_explore},
-    {"headroom", setup_headroom},     {"generate", setup_generate},
-    {"serve", setup_serve},           {"inspect", setup_inspect},
-    {"convert", setup_convert},       {"validate", setup_validate},
-    {"models", setup_models},         {"devices", setup_devices},
-    {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
-    {"doctor", setup_doctor},         {"nas", setup_nas},
-    {"measure", setup_measure},       {"mcp", setup_mcp},
-    {"schema", setup_schema},
-#ifndef FTAX_FIT_PROGRAM  // ftax-fit defines these
-    {"calibrate", setup_calibrate},   {"fit", setup_fit},
-#endif
-    {"completion", setup_completion}, {"manual", setup_manual},
+    {"predict", setup_predict, "predict latency per batch, its bottleneck, and the crossover batch"},
+    {"crossover", setup_crossover, "find the batch at which the framework stops being the bottleneck"},
+    {"compare", setup_compare, "compare frameworks, devices and precisions: --device A,B --framework X,Y"},
+    {"explore", setup_explore, "a page with sliders for batch, a dimension and card: --device A,B --over seq=…"},
+    {"headroom", setup_headroom, "how much width, depth, length or batch can grow at the same latency"},
+    {"generate", setup_generate, "predict language models: time to first token, time per token, memory"},
+    {"serve", setup_serve, "predict serving under load: latency percentiles, capacity, cost per token"},
+    {"inspect", setup_inspect, "operators, FLOPs and MACs, bytes and coverage of a model"},
+    {"convert", setup_convert, "write a model as a text graph"},
+    {"validate", setup_validate, "compare predictions with measured rows (CSV) or a trace of torch.profiler"},
+    {"models", setup_models, "the built-in models: parameters, FLOPs, where they come from"},
+    {"devices", setup_devices, "GPUs with a built-in datasheet"},
+    {"frameworks", setup_frameworks, "frameworks, and the hosts they are calibrated on"},
+    {"profiles", setup_profiles, "fitted parameters of devices, frameworks and hosts"},
+    {"doctor", setup_doctor, "capabilities of this program and this machine"},
+    {"nas", setup_nas, "latency of many architectures of a search space"},
+    {"measure", setup_measure, "measure this machine: operators, their dispatch, whole models"},
+    {"mcp", setup_mcp, "Model Context Protocol server on standard input and output, for agents"},
+    {"schema", setup_schema, "print the JSON schema of a command's --json output"},
+    {"calibrate", setup_calibrate,
+     "measure this machine, fit its profiles, validate them on whole networks" FTAX_NOT_HERE},
+    {"fit", setup_fit, "fit a device profile to measured operators and models" FTAX_NOT_HERE},
+    {"completion", setup_completion, "print a shell completion script: bash, zsh or fish"},
+    {"manual", setup_manual, "print the man page: ftax manual | man -l -"},
 };
 
 /// Lists what an option excludes by name; CLI11 lists it by address.
@@ -112,8 +129,18 @@ int gate(std::optional<double> mape_percent, double max_mape_percent) {
     return 1;
 }
 
+CLI::App& add_verb(CLI::App& app, const std::string& name) {
+    return *app.add_subcommand(name, find_verb(name)->description);
+}
+
+bool lists_verbs(std::string_view word) {
+    return word == "--version" || word == "--help" || word == "-h";
+}
+
 bool stands_alone(std::string_view word) {
-    return find_verb(word) && word != "completion" && word != "manual";
+    if (lists_verbs(word)) return true;
+    const VerbSetup* verb = find_verb(word);
+    return verb && verb->setup && word != "completion" && word != "manual";
 }
 
 void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
@@ -121,7 +148,9 @@ void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);
     app.formatter(std::make_shared<Formatter>());
-    if (stands_alone(first_word)) {
+    if (lists_verbs(first_word)) {
+        for (const VerbSetup& verb : verbs) add_verb(app, std::string(verb.name));
+    } else if (stands_alone(first_word)) {
         find_verb(first_word)->setup(app, action);
     } else {
         for (const VerbSetup& verb : verbs) verb.setup(app, action);

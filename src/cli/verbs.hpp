@@ -51,11 +51,14 @@ CLI::App& add_part(CLI::App& verb, Action& action, const std::shared_ptr<Argumen
     return part;
 }
 
-/// Returns true for verbs that do not describe others (as `manual` does).
+/// Adds a verb with its description, still without options.
+CLI::App& add_verb(CLI::App& app, const std::string& name);
+
+/// Returns true for --help, --version and verbs of this program that do not describe others (as `manual` does).
 [[nodiscard]] bool stands_alone(std::string_view word);
 
-/// Adds the verb named by `first_word` of the command line, to avoid the startup cost of the other verbs' options. Adds
-/// all verbs, in help order, if it names none or one that describes all.
+/// Adds the verb named by `first_word` of the command line, to avoid the startup cost of the other verbs' options; for
+/// --help and --version the names of all. Adds all verbs, in help order, if it names none or one that describes all.
 void setup_verbs(CLI::App& app, Action& action, std::string_view first_word);
 
 /// Parses the words after the program's name and runs the callbacks of the verb; returns false if help or version were

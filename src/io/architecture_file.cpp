@@ -21,24 +21,6 @@ namespace {
 constexpr std::array<std::string_view, main_loop_count> loop_names{"wide", "vector", "narrow", "sliced", "tensor"};
 constexpr std::array<std::string_view, quantized_kernels_count> quantized_names{"fp8", "fp8_block", "nvfp4"};
 
-std::string origin_of(std::string_view name) {
-    return fmt::format("data/architectures/{}.json", name);
-}
-
-/// Merges a file over those it inherits from, without their chips: each generation only has its own chips.
-nlohmann::json merged(std::string_view name) {
-    const std::string origin = origin_of(name);
-    const auto files = embedded_files();
-    const auto file = std::ranges::find(files, origin, &EmbeddedFile::path);
-    if (file == files.end()) throw_error(ErrorCode::profile, "{}: no such file", origin);
-    nlohmann::json own = parse_json(file->content, origin);
-    if (!own.contains("inherits")) return own;
-    nlohmann::json whole = merged(own["inherits"].get<std::string>());
-    whole.erase("chips");
-    whole.merge_patch(own);
-    return whole;
-}
-
 int log2_of(const JsonField& field, std::string_view digits) {
     unsigned size = 0;
     for (const char digit : digits) size = 10 * size + static_cast<unsigned>(digit - '0');
@@ -49,7 +31,7 @@ int log2_of(const JsonField& field, std::string_view digits) {
 /// Names give the sizes: "128x64", "32x32 sliced", "128x128x8".
 GemmTile parse_tile(const JsonField& field) {
     field.allow({"loop", "threads", "resident", "share"});
-    const std::string& name = field.key();
+    const std::string name(field.key());
     const std::size_t by = std::min(name.find('x'), name.size());
     const std::size_t begin = std::min(by + 1, name.size());
     const std::size_t end = name.find_first_not_of("0123456789", begin);
@@ -128,9 +110,9 @@ AttentionKernels parse_attention(const JsonField& field, const Quantities& quant
             .decode_keys = static_cast<double>(decode["keys"].positive_count())};
 }
 
-ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin) {
-    const JsonField root(document, origin);
-    root.allow(
+ArchitectureSpec parse(std::string_view document, const std::string& origin) {
+    const JsonField root = JsonField::parse(
+        document, origin, "",
         "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
         "integer_shares_lanes integer_product_ratio stream_gap_s graph_gap_s cta_skew pointwise_through_blas gemv_rows "
         "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
@@ -217,12 +199,10 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
 ArchitectureSpec read_architecture(Architecture architecture, int compute_capability_major,
                                    int compute_capability_minor) {
     if (architecture == Architecture::cpu) return {.architecture = Architecture::cpu};
-    nlohmann::json document = merged(name_of(architecture));
-    const std::string chip = fmt::format("{}.{}", compute_capability_major, compute_capability_minor);
-    const nlohmann::json chips = document.value("chips", nlohmann::json::object());
-    document.erase("chips");
-    if (const auto own = chips.find(chip); own != chips.end()) document.merge_patch(*own);
-    return parse(document, origin_of(name_of(architecture)));
+    const std::string path = fmt::format("data/architectures/{}.json", name_of(architecture));
+    const std::string_view own =
+        packed_document(fmt::format("{}#{}.{}", path, compute_capability_major, compute_capability_minor));
+    return parse(own.empty() ? packed_document(path) : own, path);
 }
 
 const ArchitectureSpec& architecture_spec(Architecture architecture, int compute_capability_major,

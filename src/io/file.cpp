@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -35,6 +36,11 @@ int write_all(const Descriptor& file, std::string_view content) {
     return 0;
 }
 
+fs::path& confinement() {
+    static fs::path folder;
+    return folder;
+}
+
 std::string temporary_name(const std::string& path) {
     static std::atomic<unsigned> counter{0};
     return fmt::format("{}.{}-{}.tmp", path, ::getpid(), counter++);
@@ -45,6 +51,7 @@ std::string temporary_name(const std::string& path) {
 std::string read_file(const std::string& path, std::uint64_t max_bytes) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.open()) fail("open", path, errno);
+    check_confined(file.number(), path);
     struct stat status {};
     if (::fstat(file.number(), &status) != 0) fail("read", path, errno);
     std::string content;
@@ -66,6 +73,21 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
         if (got < 0) fail("read", path, errno);
         if (got == 0) return content;
     }
+}
+
+void confine_files(const std::string& folder) {
+    std::error_code problem;
+    confinement() = fs::canonical(folder, problem);
+    if (!problem) fs::current_path(confinement(), problem);
+    if (problem) fail("enter", folder, problem.value());
+}
+
+void check_confined(int descriptor, const std::string& path) {
+    if (confinement().empty()) return;
+    const fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", descriptor));
+    const auto part = std::mismatch(confinement().begin(), confinement().end(), real.begin(), real.end());
+    if (part.first != confinement().end())
+        throw_error(ErrorCode::refused, "{} is outside of the folder --root", escape_terminal(path));
 }
 
 void write_file(const std::string& path, std::string_view content) {

@@ -10,6 +10,13 @@ namespace ftax {
 /// Throws Error{usage} if it cannot be opened or read, Error{limit} if it is longer than `max_bytes`.
 [[nodiscard]] std::string read_file(const std::string& path, std::uint64_t max_bytes = 64 << 20);
 
+/// From now on, only files below this folder are read, which becomes the working folder. Throws Error{usage} if it
+/// cannot.
+void confine_files(const std::string& folder);
+
+/// Throws Error{refused} for an open file outside of that folder, whichever links lead to it.
+void check_confined(int descriptor, const std::string& path);
+
 /// Writes a file atomically, even across a crash: temporary file in the same directory, fsync, rename. Follows links;
 /// non-regular files (a terminal, /dev/stdout) are written directly. Throws Error{usage} with the system's reason on
 /// failure, leaving the old file unchanged and no temporary file.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
@@ -14,8 +16,6 @@ namespace ftax {
 namespace {
 
 using nlohmann::json;
-
-const std::string no_key;
 
 void append_key(std::string& path, std::string_view key) {
     path += (path.empty() ? "" : ".") + escape_terminal(excerpt(key));
@@ -119,18 +119,65 @@ class Builder {
     std::vector<Level> open_;
 };
 
+/// Reading what pack() wrote. Kinds are letters: object, array, string, double, true, false, null.
+std::uint32_t length_at(const char* at) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, at, sizeof length);
+    return length;
+}
+
+std::string_view content_of(const char* value) {
+    return {value + 1 + sizeof(std::uint32_t), length_at(value + 1)};
+}
+
+bool is_structured(const char* value) {
+    return *value == 'o' || *value == 'a';
+}
+
+std::optional<double> number_of(const char* value) {
+    if (*value != 'd') return std::nullopt;
+    double number = 0;
+    std::memcpy(&number, value + 1, sizeof number);
+    return number;
+}
+
+/// Calls `visit(key, element)` until it returns true; elements of an array have no key.
+template <class Visit>
+void visit_elements(const char* value, const Visit& visit) {
+    const std::string_view all = content_of(value);
+    const char* const end = all.data() + all.size();
+    for (const char* at = all.data(); at != end;) {
+        std::string_view key;
+        if (*value == 'o') {
+            key = {at + sizeof(std::uint32_t), length_at(at)};
+            at = key.data() + key.size();
+        }
+        if (visit(key, at)) return;
+        const bool is_text = *at == 's' || is_structured(at);
+        at = is_text ? content_of(at).data() + content_of(at).size() : at + 1 + (*at == 'd' ? sizeof(double) : 0);
+    }
+}
+
 /// Appends the path from `at` to `wanted`, which is found by its address; false if it is not in there.
-bool append_path(const json& at, const json* wanted, std::string& path) {
-    if (&at == wanted) return true;
+bool append_path(const char* at, const char* wanted, std::string& path) {
+    if (at == wanted) return true;
+    bool found = false;
+    if (!is_structured(at)) return found;
     const std::size_t length = path.size();
     std::size_t index = 0;
-    for (auto child = at.begin(); at.is_structured() && child != at.end(); ++child) {
-        if (at.is_object()) append_key(path, child.key());
-        if (at.is_array()) path += fmt::format("[{}]", index++);
-        if (append_path(*child, wanted, path)) return true;
-        path.resize(length);
-    }
-    return false;
+    visit_elements(at, [&](std::string_view key, const char* element) {
+        if (*at == 'o') append_key(path, key);
+        if (*at == 'a') path += fmt::format("[{}]", index++);
+        found = append_path(element, wanted, path);
+        if (!found) path.resize(length);
+        return found;
+    });
+    return found;
+}
+
+void append_text(std::string& packed, std::string_view text) {
+    const auto length = static_cast<std::uint32_t>(text.size());
+    packed.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
 }
 
 }  // namespace
@@ -145,18 +192,35 @@ std::string to_text(const nlohmann::ordered_json& value) {
     return value.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid)
-    : JsonField(std::make_shared<Document>(Document{{}, &value, std::move(origin), invalid}), value, no_key) {}
+std::string pack(const json& document) {
+    if (document.is_number()) {
+        const double number = document.get<double>();
+        return "d" + std::string(reinterpret_cast<const char*>(&number), sizeof number);
+    }
+    if (document.is_boolean()) return document.get<bool>() ? "t" : "f";
+    if (document.is_null()) return "n";
+    std::string packed, elements;
+    for (auto element = document.begin(); document.is_structured() && element != document.end(); ++element) {
+        if (document.is_object()) append_text(elements, element.key());
+        elements += pack(*element);
+    }
+    packed = document.is_object() ? "o" : document.is_array() ? "a" : "s";
+    append_text(packed, document.is_string() ? document.get_ref<const std::string&>() : elements);
+    return packed;
+}
 
-JsonField::JsonField(std::shared_ptr<const Document> document, const json& value, const std::string& key)
-    : document_(std::move(document)), value_(&value), key_(&key) {}
+JsonField::JsonField(const json& document, std::string origin, ErrorCode invalid)
+    : document_(std::make_shared<Document>(Document{pack(document), nullptr, std::move(origin), invalid})),
+      value_(root()) {}
 
 JsonField JsonField::parse(std::string_view text, const std::string& origin, std::string_view kind,
                            std::string_view fields) {
-    const auto document =
-        std::make_shared<Document>(Document{parse_json(text, origin), {}, origin, ErrorCode::profile});
-    document->root = &document->own;
-    JsonField root(document, document->own, no_key);
+    const bool is_packed = std::ranges::any_of(
+        packed_files(), [&](const EmbeddedFile& file) { return file.content.data() == text.data(); });
+    JsonField root(std::make_shared<Document>(Document{is_packed ? "" : pack(parse_json(text, origin)),
+                                                       is_packed ? text.data() : nullptr, origin, ErrorCode::profile}),
+                   nullptr, {});
+    root.value_ = root.root();
     if (const int version = root["schema_version"].positive_count(); version > 1)
         root["schema_version"].fail(fmt::format("is {}, newer than the 1 this program knows: update ftax", version));
     const auto found = kind.empty() ? std::nullopt : std::optional(root["kind"]);
@@ -167,7 +231,7 @@ JsonField JsonField::parse(std::string_view text, const std::string& origin, std
 
 std::string JsonField::path() const {
     std::string path;
-    append_path(*document_->root, value_, path);
+    append_path(root(), value_, path);
     return path;
 }
 
@@ -180,10 +244,13 @@ void JsonField::fail_at(const std::string& path, std::string_view what, ErrorCod
 }
 
 std::optional<JsonField> JsonField::find(std::string_view key) const {
-    if (!value_->is_object()) fail("must be an object");
-    const auto found = value_->find(key);
-    if (found == value_->end()) return std::nullopt;
-    return JsonField(document_, *found, found.key());
+    if (*value_ != 'o') fail("must be an object");
+    std::optional<JsonField> found;
+    visit_elements(value_, [&](std::string_view name, const char* element) {
+        if (name == key) found = JsonField(document_, element, name);
+        return found.has_value();
+    });
+    return found;
 }
 
 JsonField JsonField::operator[](std::string_view key) const {
@@ -194,42 +261,48 @@ JsonField JsonField::operator[](std::string_view key) const {
 }
 
 std::vector<JsonField> JsonField::elements() const {
-    if (!value_->is_structured()) fail("must be an array or an object");
+    if (!is_structured(value_)) fail("must be an array or an object");
     std::vector<JsonField> result;
-    for (auto element = value_->begin(); element != value_->end(); ++element)
-        result.push_back(JsonField(document_, *element, value_->is_object() ? element.key() : no_key));
+    visit_elements(value_, [&](std::string_view key, const char* element) {
+        result.push_back(JsonField(document_, element, key));
+        return false;
+    });
     return result;
 }
 
 void JsonField::allow(std::span<const std::string_view> keys) const {
-    if (!value_->is_object()) fail("must be an object");
-    for (const JsonField& field : elements()) {
-        if (std::ranges::find(keys, field.key()) == keys.end()) {
-            field.fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
-        }
-    }
+    if (*value_ != 'o') fail("must be an object");
+    visit_elements(value_, [&](std::string_view key, const char* element) {
+        if (std::ranges::find(keys, key) != keys.end()) return false;
+        JsonField(document_, element, key)
+            .fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
+    });
 }
 
 std::string JsonField::text() const {
-    if (!value_->is_string() || value_->get_ref<const std::string&>().empty()) fail("must be a text that is not empty");
-    return value_->get<std::string>();
+    if (*value_ != 's' || content_of(value_).empty()) fail("must be a text that is not empty");
+    return std::string(content_of(value_));
 }
 
 std::vector<std::string> JsonField::texts() const {
-    if (!value_->is_array()) fail("must be an array");
+    if (*value_ != 'a') fail("must be an array");
     std::vector<std::string> result;
     for (const JsonField& element : elements()) result.push_back(element.text());
     return result;
 }
 
 double JsonField::positive() const {
-    if (!value_->is_number() || !(value_->get<double>() > 0)) fail("must be a positive number");
-    return value_->get<double>();
+    if (!(number_of(value_).value_or(0) > 0)) fail("must be a positive number");
+    return not_negative();
 }
 
 double JsonField::not_negative() const {
-    if (!value_->is_number() || !(value_->get<double>() >= 0)) fail("must be a number that is not negative");
-    return value_->get<double>();
+    const double value = number_of(value_).value_or(-1);
+    if (!(value >= 0)) fail("must be a number that is not negative");
+    // No quantity in SI units is beyond, and products of a few of these stay within a double.
+    constexpr double least = 1e-30, greatest = 1e30;
+    if (value != 0 && (value < least || value > greatest)) fail("must be a number from 1e-30 to 1e30");
+    return value;
 }
 
 int JsonField::positive_count() const {
@@ -244,8 +317,8 @@ int JsonField::integer() const {
 }
 
 bool JsonField::flag() const {
-    if (!value_->is_boolean()) fail("must be true or false");
-    return value_->get<bool>();
+    if (*value_ != 't' && *value_ != 'f') fail("must be true or false");
+    return *value_ == 't';
 }
 
 }  // namespace ftax

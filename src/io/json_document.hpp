@@ -26,13 +26,17 @@ struct JsonRules {
 /// Prints JSON in the format of all ftax files and reports: two-space indent, invalid UTF-8 replaced, final newline.
 [[nodiscard]] std::string to_text(const nlohmann::ordered_json& value);
 
+/// Packs a document into the form that JsonField reads in place: a letter for the kind of a value, then a double, or
+/// the length in bytes of what follows: a text, or elements; those of an object are each after their key.
+[[nodiscard]] std::string pack(const nlohmann::json& document);
+
 /// A value in a JSON document with its path, so that errors name the file and the field. All functions throw
-/// Error{invalid} if the value does not have the requested type. A document that it does not own must outlive it.
+/// Error{invalid} if the value does not have the requested type.
 class JsonField {
   public:
-    JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid = ErrorCode::profile);
+    JsonField(const nlohmann::json& document, std::string origin, ErrorCode invalid = ErrorCode::profile);
     /// Parses a profile or datasheet of this kind (empty: its format states none) in schema version 1, with no other
-    /// fields than `fields`. The result and what is read from it own the document.
+    /// fields than `fields`; takes one of packed_files() as it is.
     [[nodiscard]] static JsonField parse(std::string_view text, const std::string& origin, std::string_view kind,
                                          std::string_view fields);
 
@@ -40,7 +44,7 @@ class JsonField {
     [[nodiscard]] std::optional<JsonField> find(std::string_view key) const;
     /// Elements of an array, or values of an object with key().
     [[nodiscard]] std::vector<JsonField> elements() const;
-    [[nodiscard]] const std::string& key() const { return *key_; }
+    [[nodiscard]] std::string_view key() const { return key_; }
 
     /// Rejects unlisted keys, which catches misspellings.
     void allow(std::initializer_list<std::string_view> keys) const { allow(std::span(keys.begin(), keys.size())); }
@@ -59,19 +63,21 @@ class JsonField {
 
   private:
     struct Document {
-        nlohmann::json own;
-        const nlohmann::json* root;
+        std::string own;   ///< packed; empty for a built-in document
+        const char* root;  ///< nullptr: begin of `own`
         std::string origin;
         ErrorCode invalid;
     };
 
-    JsonField(std::shared_ptr<const Document> document, const nlohmann::json& value, const std::string& key);
+    JsonField(std::shared_ptr<const Document> document, const char* value, std::string_view key)
+        : document_(std::move(document)), value_(value), key_(key) {}
+    [[nodiscard]] const char* root() const { return document_->root ? document_->root : document_->own.data(); }
     [[nodiscard]] std::string path() const;
     [[noreturn]] void fail_at(const std::string& path, std::string_view what, ErrorCode code) const;
 
     std::shared_ptr<const Document> document_;
-    const nlohmann::json* value_;
-    const std::string* key_;
+    const char* value_;  ///< packed
+    std::string_view key_;
 };
 
 }  // namespace ftax

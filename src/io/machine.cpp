@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
+#include <sstream>
 #include <thread>
 
 #include "ftax/device.hpp"
@@ -84,9 +86,10 @@ Finding cupti() {
     return finding;
 }
 
-/// Prints the interpreter and, one a line, the packages found; imports none of them.
-constexpr const char* python_command =
-    "python3 -c \"\n"
+/// Prints the interpreter and, one a line, the packages found; imports none of them. Isolated (-I), Python imports
+/// nothing from the working folder.
+constexpr const char* python_arguments =
+    " -I -c \"\n"
     "import sys, importlib.metadata as m\n"
     "print(sys.version.split()[0], sys.executable)\n"
     "for name in ('torch', 'torchvision', 'timm', 'transformers', 'onnx', 'onnxruntime'):\n"
@@ -95,7 +98,7 @@ constexpr const char* python_command =
     "\" 2>/dev/null";
 
 std::vector<Finding> python() {
-    const auto [output, status] = run_command(python_command);
+    const auto [output, status] = run_command(shell_quoted(find_program("python3")) + python_arguments);
     if (status != 0)
         return {{"python", FindingState::absent, "no python3 on the path", "only exporting models needs it"}};
     const std::size_t first_line = output.find('\n');
@@ -132,6 +135,23 @@ std::optional<std::string> value_in(const std::filesystem::path& path, std::stri
         return start == std::string::npos ? std::string() : line.substr(start);
     }
     return std::nullopt;
+}
+
+std::string find_program(const std::string& name) {
+    if (name.find('/') != name.npos) return fs::absolute(name).string();
+    const char* folders = std::getenv("PATH");
+    std::istringstream path(folders ? folders : "");
+    for (std::string folder; std::getline(path, folder, ':');) {
+        const std::string file = folder + "/" + name;
+        if (folder.starts_with('/') && ::access(file.c_str(), X_OK) == 0) return file;
+    }
+    return {};
+}
+
+std::string shell_quoted(std::string_view text) {
+    std::string quoted = "'";
+    for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
 }
 
 Printed run_command(const std::string& command) {

@@ -28,6 +28,13 @@ struct Finding {
 /// Returns the value of the first line "KEY : VALUE" in a file of /proc or /sys; the first line for an empty key.
 [[nodiscard]] std::optional<std::string> value_in(const std::filesystem::path& path, std::string_view key);
 
+/// Returns the absolute path of a program: that of a path, or found in the absolute folders of PATH, so that a file of
+/// the working folder is never run by its name. Empty if there is none.
+[[nodiscard]] std::string find_program(const std::string& name);
+
+/// Quotes one word of a shell command.
+[[nodiscard]] std::string shell_quoted(std::string_view text);
+
 /// Output of a shell command and its exit status as returned by waitpid; -1 if it could not be started.
 struct Printed {
     std::string output;

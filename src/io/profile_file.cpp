@@ -25,9 +25,8 @@ constexpr ScopeNames of_frameworks{"", "", "name value relative_stddev source"};
 constexpr int stranger = 1 << 16;
 
 /// How far a parameter of the architecture named `key` is from `architecture`: 0 its own, `stranger` no kin.
-int kinship_distance(Architecture architecture, std::string_view key) {
+int kinship_distance(Architecture architecture, std::span<const Architecture> kin, std::string_view key) {
     if (key == name_of(architecture)) return 0;
-    const auto kin = kin_of(architecture);
     const auto found = std::ranges::find_if(kin, [&](Architecture other) { return name_of(other) == key; });
     return found == kin.end() ? stranger : static_cast<int>(found - kin.begin()) + 1;
 }
@@ -37,7 +36,6 @@ constexpr auto in_order = [](const ScopedParameter& a, const ScopedParameter& b)
 };
 
 ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names) {
-    field.allow(names.fields);
     ScopedParameter scoped{{field["name"].text(), field["value"].positive(), 0, {}}, ParameterScope::shared, {}};
     if (const auto spread = field.find("relative_stddev")) scoped.parameter.relative_stddev = spread->not_negative();
     scoped.parameter.source = field["source"].text();
@@ -57,7 +55,9 @@ ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names)
 
 std::vector<ScopedParameter> parse_parameters(const JsonField& root, const ScopeNames& names) {
     std::vector<ScopedParameter> parameters;
+    const std::vector<std::string_view> known = words_of(names.fields);
     for (const JsonField& field : root["parameters"].elements()) {
+        field.allow(known);
         ScopedParameter parameter = parse_parameter(field, names);
         if (!parameters.empty() && !in_order(parameters.back(), parameter)) {
             const bool twice = !in_order(parameter, parameters.back());
@@ -133,9 +133,21 @@ HostProfileFile parse_host_profile(std::string_view text, const std::string& ori
     return {root["framework"].text(), root["version"].text(), parse_parameters(root, of_calls)};
 }
 
+namespace {
+
+JsonField framework_document(std::string_view text, const std::string& origin) {
+    return JsonField::parse(text, origin, "framework", "schema_version kind framework version host parameters");
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> parse_framework_and_host(std::string_view text, const std::string& origin) {
+    const JsonField root = framework_document(text, origin);
+    return {root["framework"].text(), root["host"].text()};
+}
+
 FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin) {
-    const JsonField root =
-        JsonField::parse(text, origin, "framework", "schema_version kind framework version host parameters");
+    const JsonField root = framework_document(text, origin);
     FrameworkProfile profile;
     profile.framework = root["framework"].text();
     profile.version = root["version"].text();
@@ -193,7 +205,7 @@ const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file
     int least = stranger;
     for (const ScopedParameter& scoped : file.parameters) {
         if (scoped.scope != ParameterScope::architecture || scoped.parameter.name != name) continue;
-        const int distance = kinship_distance(architecture, scoped.key);
+        const int distance = kinship_distance(architecture, kin_of(architecture), scoped.key);
         if (distance >= least) continue;
         least = distance;
         nearest = &scoped;
@@ -215,10 +227,11 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     const bool fitted_on = profile.measured[static_cast<std::size_t>(Factor::card)];
     bool own = fitted_on;
     int last_distance = 0;
+    const std::span<const Architecture> kin = kin_of(device.architecture);
     for (const ScopedParameter& scoped : file.parameters) {
         const bool of_architecture = scoped.scope == ParameterScope::architecture;
         if (scoped.scope == ParameterScope::device && scoped.key != device.slug) continue;
-        const int distance = of_architecture ? kinship_distance(device.architecture, scoped.key) : 0;
+        const int distance = of_architecture ? kinship_distance(device.architecture, kin, scoped.key) : 0;
         if (distance == stranger) continue;
         own = own || scoped.scope == ParameterScope::device;
         const bool again = !profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ftax/device.hpp"
@@ -40,6 +41,9 @@ struct HostProfileFile {
 /// a schema newer than this program; older ones are migrated in memory.
 [[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
+/// Returns the framework and the host of such a profile, whose parameters are not parsed.
+[[nodiscard]] std::pair<std::string, std::string> parse_framework_and_host(std::string_view text,
+                                                                           const std::string& origin);
 [[nodiscard]] HostProfileFile parse_host_profile(std::string_view text, const std::string& origin);
 
 /// Returns the kernel classes of `device` whose measurements were used in the profile.

@@ -19,7 +19,7 @@ std::vector<Parameter> parse_values(const JsonField& root, std::string_view key)
     const auto list = root.find(key);
     if (!list) return values;
     for (const JsonField& field : list->elements())
-        values.push_back({field.key(), field.positive(), 0, root["source"].text()});
+        values.push_back({std::string(field.key()), field.positive(), 0, root["source"].text()});
     return values;
 }
 

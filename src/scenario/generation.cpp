@@ -126,16 +126,6 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
 
 namespace {
 
-/// Returns the share of a pass's device time spent in all-reduce.
-double exchange_share(const Predictor& predictor, const Explanation& pass) {
-    double exchange_s = 0;
-    for (const OpPrediction& launch : pass.launches) {
-        const std::vector<Op>& ops = predictor.graph().ops;
-        if (launch.op < ops.size() && ops[launch.op].kind == OpKind::all_reduce) exchange_s += launch.device_s;
-    }
-    return exchange_s / pass.prediction.device_s;
-}
-
 std::vector<report::GenerationRow> rows_of(Generator& generator, const GenerationArguments& arguments,
                                            report::GenerationRow row) {
     const ServiceLevel level = parse_level(arguments.choice.level);
@@ -150,7 +140,7 @@ std::vector<report::GenerationRow> rows_of(Generator& generator, const Generatio
         if (arguments.largest_batch) row.largest_batch = g.at_once;
         if (row.cards > 1) {
             const ShapeBindings step = generator.pass(request, batch, 1, request.prompt + request.new_tokens / 2);
-            row.exchange_share = exchange_share(generator.decoder(), generator.decoder().explain(step));
+            row.exchange_share = exchange_share(generator.decoder(), step);
         }
         row.batch = batch;
         row.fits = g.memory.fits();

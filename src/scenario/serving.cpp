@@ -352,7 +352,8 @@ ServedRun served_run(std::string model, const RunArguments& run, const ServerPoo
             .prompt = prompt};
 }
 
-/// Serves the clients of a measured run. Options of the engine are those of `arguments`.
+/// Serves the clients of a measured run; its error is still to be added to the time of the prediction. Options of the
+/// engine are those of `arguments`.
 ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<LanguageMeasurement>& anchors,
                         ServingArguments arguments, RunArguments run, GenerationModels models) {
     if (!is_same_model(run.models, measured.model, arguments.model.model))
@@ -376,7 +377,7 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
     const ServerPool pool = language_pool(arguments, run, layout, anchors, requests, models, row, room);
     const Serving serving = ftax::serve(requests, pool);
     ServedRun anchor = served_run(arguments.model.model, run, pool, requests, serving);
-    anchor.log_error = std::log(measured.latency_s / serving.tpot_s.mean);
+    anchor.log_error = -std::log(serving.tpot_s.mean);
     return anchor;
 }
 
@@ -387,6 +388,11 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
              const GenerationModels& models, report::ServingRow& row) {
     const std::string& card = models.generators.front().device().slug;
     std::vector<ServedRun> served;
+    struct Simulated {
+        std::optional<ServedRun> run;
+        std::string problem;
+    };
+    std::map<LanguageMeasurement, Simulated> simulated;  // by all but the measured time
     bool any = false;
     for (const LanguageMeasurement& anchor : anchors) {
         LibraryVersions own, other;
@@ -395,11 +401,25 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
         if (device_spec(anchor.gpu).slug != card ||
             take_version(anchor.framework, other).name != take_version(run.framework, own).name)
             continue;
+        LanguageMeasurement scenario = anchor;
+        scenario.latency_s = 0, scenario.line = 0;
+        const auto [found, added] = simulated.try_emplace(std::move(scenario));
+        Simulated& once = found->second;
         try {
-            served.push_back(served_anchor(anchor, anchors, arguments, run, {.shards = models.shards}));
+            if (added) once.run = served_anchor(anchor, anchors, arguments, run, {.shards = models.shards});
         } catch (const Error& error) {
-            row.warnings.push_back(fmt::format("anchor in line {} is left out: {}", anchor.line, error.what()));
+            once.problem = error.what();
         }
+        if (once.run) {
+            served.push_back(*once.run);
+            served.back().log_error += std::log(anchor.latency_s);
+        } else {
+            row.warnings.push_back(fmt::format("anchor in line {} is left out: {}", anchor.line, once.problem));
+        }
+        constexpr std::size_t most_served = 1000;  // the work grows with the third power
+        if (served.size() > most_served)
+            throw_error(ErrorCode::limit, "more than {} anchor rows of servers with {} on {}", most_served,
+                        run.framework, card);
     }
     if (any && served.empty())
         row.warnings.push_back(fmt::format("no anchor row is of a server with {} on {}", run.framework, card));
@@ -495,6 +515,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     row.serving = server(requests);
     const Serving& s = row.serving;
     row.kept_share = kept_share(s, report.level);
+    row.serving.requests = {};
     row.latency_s = s.latency_s.p99;
     row.memory_bytes = row.memory.total_bytes();
     row.items_per_s = report.generates ? s.tokens_per_s : s.requests_per_s;
@@ -511,8 +532,10 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
                                                : 0;
     constexpr double busy = 0.9;
     constexpr double all_at_once = std::numeric_limits<double>::infinity();
-    const auto run_at = [&](double rate) {
-        std::vector<ServingRequest> faster = requests;
+    constexpr std::size_t most_of_curve = 10'000;  // requests that its percentiles need
+    const auto run_at = [&](double rate, std::size_t most = std::numeric_limits<std::size_t>::max()) {
+        std::vector<ServingRequest> faster(
+            requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(std::min(most, requests.size())));
         for (ServingRequest& request : faster) request.arrival_s *= own_rate / rate;
         return server(faster);
     };
@@ -535,9 +558,9 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
         if (*row.largest_rate == 0) row.warnings.emplace_back("no rate keeps the level");
     }
     if (!arguments.rates) return;
-    if (!std::isfinite(holds)) holds = run_at(all_at_once).requests_per_s;
+    if (!std::isfinite(holds)) holds = run_at(all_at_once, most_of_curve).requests_per_s;
     for (const double share : {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2}) {
-        const Serving serving = run_at(share * holds);
+        const Serving serving = run_at(share * holds, most_of_curve);
         row.rates.push_back({share * holds, serving.latency_s.p50, serving.latency_s.p99});
     }
 }

@@ -22,20 +22,29 @@
 namespace ftax::scenario {
 namespace {
 
-/// Predicts each row with `predict`; errors become the reason why a row is skipped.
+/// Predicts each row with `predict`; errors become the reason why a row is skipped. Rows that differ in the measured
+/// time alone are predicted once; not if some are `anchored`, since a row is left out of its own anchors.
 template <class Row, class Predict>
-std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file, const Watch& watch, Predict predict) {
+std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file, bool anchored, const Watch& watch,
+                                               Predict predict) {
     std::vector<report::ValidatedRow> rows;
     rows.reserve(file.rows.size());
+    std::map<Row, report::ValidatedRow> known;
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         report::ValidatedRow row{.measured_s = file.rows[i].latency_s, .skipped = file.problems[i]};
         if (row.skipped.empty()) {
+            Row scenario = file.rows[i];
+            if (!anchored) scenario.latency_s = 0, scenario.line = 0;
+            const auto [found, added] = known.try_emplace(std::move(scenario), row);
             try {
-                row.prediction = predict(file.rows[i]);
-                if (!row.prediction) row.skipped = "no model for this operator";
+                if (added) found->second.prediction = predict(file.rows[i]);
+                if (!found->second.prediction && found->second.skipped.empty())
+                    found->second.skipped = "no model for this operator";
             } catch (const Error& error) {
-                row.skipped = error.what();
+                found->second.skipped = error.what();
             }
+            row.prediction = found->second.prediction;
+            row.skipped = found->second.skipped;
         }
         rows.push_back(std::move(row));
         if (watch) watch(rows.size(), file.rows.size());
@@ -119,7 +128,7 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
         warn(predictor.anchor(anchors));
         if (anchors.size() > RowPredictor::most_left_out) warn_of_scored_anchors<Measurement>(file.rows, anchors, warn);
     }
-    auto rows = predict_rows(file, watch, [&](const Measurement& row) {
+    auto rows = predict_rows(file, !arguments.anchor.empty(), watch, [&](const Measurement& row) {
         const Prediction p = predictor.predict(row);
         return std::optional(report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time});
     });
@@ -140,7 +149,7 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
     if (!arguments.anchor.empty()) {
         predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));
     }
-    auto rows = predict_rows(file, watch, [&](const LanguageMeasurement& row) {
+    auto rows = predict_rows(file, !arguments.anchor.empty(), watch, [&](const LanguageMeasurement& row) {
         const Generation g = predictor.predict(row);
         return std::optional(
             report::RowPrediction{g.total_s, g.low_s, g.high_s, g.decode.bound, g.decode.coverage.time});
@@ -159,19 +168,21 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
         for (OperatorMeasurement& row : rows) anchors[device_spec(row.gpu).slug].push_back(std::move(row));
     }
     std::map<std::string, OperatorModel> models;  // by spelling of the GPU in the file
-    return predict_rows(file, watch, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
-        auto model = models.find(row.gpu);
-        if (model == models.end()) {
-            const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
-            const FrameworkProfile host = call_host_profile(profile.device.slug, arguments.host_profile);
-            model = models.emplace(row.gpu, OperatorModel(profile, host)).first;
-            model->second.anchor(anchors[profile.device.slug]);
-            profiles.insert({report::used(profile), report::used(host)});
-        }
-        const auto p = model->second.predict(row);
-        if (!p) return std::nullopt;
-        return report::RowPrediction{p->latency_s, p->low_s, p->high_s, p->bound, 1};
-    });
+    return predict_rows(file, !arguments.anchor.empty(), watch,
+                        [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
+                            auto model = models.find(row.gpu);
+                            if (model == models.end()) {
+                                const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
+                                const FrameworkProfile host =
+                                    call_host_profile(profile.device.slug, arguments.host_profile);
+                                model = models.emplace(row.gpu, OperatorModel(profile, host)).first;
+                                model->second.anchor(anchors[profile.device.slug]);
+                                profiles.insert({report::used(profile), report::used(host)});
+                            }
+                            const auto p = model->second.predict(row);
+                            if (!p) return std::nullopt;
+                            return report::RowPrediction{p->latency_s, p->low_s, p->high_s, p->bound, 1};
+                        });
 }
 
 /// Copies the values of the grouping columns into the rows.

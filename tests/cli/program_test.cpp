@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -25,6 +26,32 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 }  // namespace
+
+TEST_CASE("no interpreter that a verb starts runs or imports a file of the working folder") {
+    const TemporaryFolder folder;
+    const std::string trace = folder.file("imported");
+    for (const char* module : {"csv.py", "email.py", "textwrap.py", "json.py", "random.py"})
+        folder.write(module, "open(r'" + trace + "', 'w')\n");
+    const auto write_script = [&](const std::string& name, const std::string& text) {
+        std::filesystem::permissions(folder.write(name, "#!/bin/sh\n" + text), std::filesystem::perms::owner_all);
+    };
+    write_script("python3", "touch '" + trace + "'\n");
+    // Runs Python as it is asked to, but ends without an answer, so that nothing is measured.
+    write_script("silent", "/usr/bin/python3 \"$@\" >/dev/null 2>&1\n");
+    const std::string before = "cd '" + folder.path.string() + "' && PATH=:.:$PATH";
+    CHECK(run_program("doctor", before).exit_code == 0);
+    CHECK_FALSE(std::filesystem::exists(trace));
+    const std::string out =
+        " --device cpu --framework pytorch-eager --python ./silent --output '" + folder.file("out") + "'";
+    for (const std::string verb : {"measure model resnet18", "measure operators", "measure dispatch", "calibrate"}) {
+        CAPTURE(verb);
+        CHECK(run_program(verb + out, before).exit_code != 0);
+        CHECK_FALSE(std::filesystem::exists(trace));
+    }
+    // The trap works: without isolation Python imports it.
+    CHECK(std::system(("cd '" + folder.path.string() + "' && /usr/bin/python3 -c 'import csv'").c_str()) == 0);
+    CHECK(std::filesystem::exists(trace));
+}
 
 TEST_CASE("the commands of the README run") {
     std::istringstream readme(read_text(std::string(FTAX_SOURCE_DIR) + "/README.md"));

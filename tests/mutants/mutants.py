@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).parent / "table.tsv"
-OTHER_TARGETS = ("ftax_threads", "ftax_instructions", "ftax_allocation_failures", "ftax_folds", "ftax_torchscript", "ftax_libtorch", "ftax_fuzzer")
+OTHER_TARGETS = ("ftax_threads", "ftax_instructions", "ftax_allocation_failures", "ftax_folds", "ftax_pack", "ftax_torchscript", "ftax_libtorch", "ftax_fuzzer")
 SWITCH = """#ifndef FTAX_MUTANT
 #define FTAX_MUTANT
 #include <fcntl.h>
@@ -270,10 +270,17 @@ def killer(mutant, tests, quick=False):
     return None
 
 
-def python_killer(build, mutant):
+def python_of(build):
+    """The Python of the build that has the package; empty where none is configured or it has none."""
+    python = re.search(r"^FTAX_PYTHON:\w+=(.+)$", (build / "CMakeCache.txt").read_text(), re.M)
+    if python and subprocess.run([python.group(1), "-c", "import ftax"], capture_output=True, check=False).returncode == 0:
+        return python.group(1)
+    return ""
+
+
+def python_killer(build, python, mutant):
     """Whether tests/python notice a fault of the package, which is in a copy of the installed one."""
     _, file, old, new, _ = mutant
-    python = re.search(r"^FTAX_PYTHON:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M).group(1)
     installed = subprocess.run([python, "-c", "import ftax; print(ftax.__path__[0])"], capture_output=True, text=True, check=True).stdout.strip()
     copy = build / "mutants/python/ftax"
     shutil.rmtree(copy, ignore_errors=True)
@@ -293,6 +300,11 @@ def run(build, given):
         print(f"seed {given.seed}")
         rows = random.Random(given.seed).sample([row for row in rows if row[1].endswith(".cpp")], given.pick)
     in_python = [row for row in rows if row[1].endswith(".py")]
+    python = python_of(build) if in_python else ""
+    if in_python and not python:
+        print(f"{len(in_python)} faults of the Python package are left out: configure with -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=PYTHON and install "
+              "it there (ctest -R python_install)")
+        rows, in_python = [row for row in rows if row not in in_python], []
     mutants = plant(build, [row for row in rows if row not in in_python], given.jobs)
     tests, lived = [t for t in tests_of(build) if not given.without or given.without not in t[0]], []
     tests = reach_of(build, tests, given.jobs)
@@ -305,7 +317,7 @@ def run(build, given):
             print(f"{found or lives:40} {number:4} {file}: {fault}" + ("" if found else f"\n    {old}  ->  {new}"), flush=True)
             lived += [] if found else [mutant]
     for mutant in in_python:
-        found = python_killer(build, mutant)
+        found = python_killer(build, python, mutant)
         print(f"{'python' if found else 'LIVES':40} {mutant[0]:4} {mutant[1]}: {mutant[4]}" + ("" if found else f"\n    {mutant[2]}  ->  {mutant[3]}"), flush=True)
         lived += [] if found else [mutant]
     mutants += in_python

@@ -30,3 +30,4 @@ $as_root unshare --mount sh -c '
         python3 -m venv --clear /test/venv
         /test/venv/bin/pip install --quiet --no-index --find-links /test ftax
         cd /test && PATH=/test/venv/bin:\$PATH exec python bare_test.py"' sh "$root"
+"$source/../hardening/check.sh" $(find "$root/test/venv/lib" -path '*ftax_program/ftax*' -type f -perm -100 -o -name '_ftax*.so')

@@ -36,7 +36,7 @@ std::string_view device_text(std::string_view slug) {
 const std::vector<DeviceSpec>& device_specs() {
     static const std::vector<DeviceSpec> devices = [] {
         std::vector<DeviceSpec> specs;
-        for (const EmbeddedFile& file : embedded_files()) {
+        for (const EmbeddedFile& file : packed_files()) {
             if (file.path.starts_with("data/devices/"))
                 specs.push_back(parse_device(file.content, std::string(file.path)));
         }
@@ -51,7 +51,7 @@ const DeviceSpec& device_spec(std::string_view name) {
     static std::mutex mutex;
     static std::map<std::string, DeviceSpec, std::less<>> read;
     const std::string path = fmt::format("data/devices/{}.json", name);
-    if (const std::string_view text = embedded_text(path); !text.empty()) {
+    if (const std::string_view text = packed_document(path); !text.empty()) {
         const std::lock_guard lock(mutex);
         auto known = read.find(name);
         if (known == read.end()) known = read.emplace(name, parse_device(text, path)).first;

@@ -39,17 +39,24 @@ const char* data_folder() {
 
 /// A file below data/ that is parsed when it is asked for.
 struct DataFile {
-    std::string name;  ///< without folder and ending
-    std::string path;  ///< for messages
-    std::string text;
+    std::string name;           ///< without folder and ending
+    std::string path;           ///< for messages
+    std::string own_text;       ///< empty for a built-in file
+    std::string_view built_in;  ///< packed
+
+    template <class T>
+    [[nodiscard]] T parse(T (*parser)(std::string_view, const std::string&)) const {
+        return parser(built_in.empty() ? own_text : built_in, path);
+    }
 };
 
 DataFile read_data_file(const std::filesystem::path& path) {
-    return {path.stem().string(), escape_terminal(path.string()), read_file(path.string())};
+    return {path.stem().string(), escape_terminal(path.string()), read_file(path.string()), {}};
 }
 
 DataFile built_in_file(std::string_view path) {
-    return {std::filesystem::path(path).stem().string(), std::string(path), std::string(embedded_text(path))};
+    const std::size_t name = path.rfind('/') + 1;
+    return {std::string(path.substr(name, path.rfind('.') - name)), std::string(path), {}, packed_document(path)};
 }
 
 DataFile data_file(const std::string& below_data) {
@@ -70,27 +77,33 @@ std::vector<DataFile> data_files(std::string_view folder) {
         return files;
     }
     const std::string built_in = fmt::format("data/{}/", folder);
-    for (const EmbeddedFile& file : embedded_files()) {
+    for (const EmbeddedFile& file : packed_files()) {
         if (file.path.starts_with(built_in)) files.push_back(built_in_file(file.path));
     }
     return files;
 }
 
-template <class T>
-std::vector<T> parse_all(std::string_view folder, T (*parse)(std::string_view, const std::string&)) {
-    std::vector<T> parsed;
-    for (const DataFile& file : data_files(folder)) parsed.push_back(parse(file.text, file.path));
-    return parsed;
-}
+/// A fitted profile; its parameters are parsed where they are needed.
+struct KnownProfile {
+    std::string framework, host;
+    DataFile file;
+};
 
-const std::vector<FrameworkProfile>& framework_profiles() {
-    static const std::vector<FrameworkProfile> profiles = parse_all("profiles/frameworks", parse_framework_profile);
+const std::vector<KnownProfile>& known_profiles() {
+    static const std::vector<KnownProfile> profiles = [] {
+        std::vector<KnownProfile> known;
+        for (DataFile& file : data_files("profiles/frameworks")) {
+            auto [framework, host] = file.parse(parse_framework_and_host);
+            known.push_back({std::move(framework), std::move(host), std::move(file)});
+        }
+        return known;
+    }();
     return profiles;
 }
 
 std::vector<std::string> calibrated_frameworks() {
     std::vector<std::string> names;
-    for (const FrameworkProfile& known : framework_profiles()) {
+    for (const KnownProfile& known : known_profiles()) {
         if (names.empty() || names.back() != known.framework) names.push_back(known.framework);
     }
     return names;
@@ -101,15 +114,17 @@ std::vector<std::string> calibrated_frameworks() {
 }
 
 const VarianceComponents& variance_components() {
-    static const VarianceComponents components = [] {
-        const DataFile file = data_file("profiles/uncertainty.json");
-        return parse_variance_components(file.text, file.path);
-    }();
+    static const VarianceComponents components =
+        data_file("profiles/uncertainty.json").parse(parse_variance_components);
     return components;
 }
 
 const std::vector<Stack>& stacks() {
-    static const std::vector<Stack> all = parse_all("stacks", parse_stack);
+    static const std::vector<Stack> all = [] {
+        std::vector<Stack> parsed;
+        for (const DataFile& file : data_files("stacks")) parsed.push_back(file.parse(parse_stack));
+        return parsed;
+    }();
     return all;
 }
 
@@ -124,16 +139,17 @@ const Stack* nearest_stack(std::string_view framework, int version, std::optiona
     return nearest;
 }
 
-const FrameworkProfile* reference_of(std::string_view framework) {
-    const auto found = std::ranges::find_if(framework_profiles(), [&](const FrameworkProfile& known) {
+std::optional<FrameworkProfile> reference_of(std::string_view framework) {
+    const auto found = std::ranges::find_if(known_profiles(), [&](const KnownProfile& known) {
         return known.framework == framework && known.host == reference_host;
     });
-    return found == framework_profiles().end() ? nullptr : &*found;
+    if (found == known_profiles().end()) return std::nullopt;
+    return found->file.parse(parse_framework_profile);
 }
 
 std::optional<int> fitted_version(std::string_view framework) {
-    const FrameworkProfile* reference = reference_of(framework);
-    return reference == nullptr ? std::nullopt : version_number(reference->version);
+    const auto reference = reference_of(framework);
+    return reference ? version_number(reference->version) : std::nullopt;
 }
 
 double scale_of(const FrameworkProfile& profile) {
@@ -148,10 +164,7 @@ constexpr double unmeasured_version_log_stddev = 0.12;
 }  // namespace
 
 const DeviceProfileFile& embedded_device_profile() {
-    static const DeviceProfileFile profile = [] {
-        const DataFile file = data_file("profiles/devices.json");
-        return parse_device_profile(file.text, file.path);
-    }();
+    static const DeviceProfileFile profile = data_file("profiles/devices.json").parse(parse_device_profile);
     return profile;
 }
 
@@ -163,7 +176,7 @@ std::vector<const DeviceSpec*> measured_cards(const DeviceProfileFile& file) {
     for (const PartlyFittedDevice& device : file.partly_fitted_on) slugs.push_back(device.slug);
     std::vector<const DeviceSpec*> cards;
     for (const std::string& slug : slugs) {
-        if (!embedded_text(fmt::format("data/devices/{}.json", slug)).empty()) cards.push_back(&device_spec(slug));
+        if (!packed_document(fmt::format("data/devices/{}.json", slug)).empty()) cards.push_back(&device_spec(slug));
     }
     return cards;
 }
@@ -226,7 +239,7 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
 
 std::vector<std::string> host_names(std::string_view framework) {
     std::vector<std::string> hosts;
-    for (const FrameworkProfile& known : framework_profiles()) {
+    for (const KnownProfile& known : known_profiles()) {
         if (known.framework == framework) hosts.push_back(known.host);
     }
     return hosts;
@@ -249,9 +262,9 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
     const std::string wanted = normalized_name(framework);
     const std::string wanted_host = normalized_name(host.empty() ? reference_host : host);
     std::vector<std::string> hosts;
-    for (const FrameworkProfile& known : framework_profiles()) {
+    for (const KnownProfile& known : known_profiles()) {
         if (normalized_name(known.framework) != wanted) continue;
-        if (normalized_name(known.host) == wanted_host) return known;
+        if (normalized_name(known.host) == wanted_host) return known.file.parse(parse_framework_profile);
         hosts.push_back(known.host);
     }
     if (!hosts.empty()) fail_unknown("host", host, hosts);
@@ -270,8 +283,8 @@ FrameworkProfile at_version(FrameworkProfile profile, int version) {
     const Stack* nearest = nearest_stack(profile.framework, version, own);
     if (nearest == nullptr && !own) return profile;
     if (nearest != nullptr) {
-        const FrameworkProfile* reference = reference_of(profile.framework);
-        const double relative_scale = reference == nullptr ? 1 : scale_of(profile) / scale_of(*reference);
+        const auto reference = reference_of(profile.framework);
+        const double relative_scale = reference ? scale_of(profile) / scale_of(*reference) : 1;
         if (!own && !nearest->costs.empty()) profile.warnings.clear();  // start values, which the stack replaces
         profile = on_stack(std::move(profile), *nearest, relative_scale);
     }
@@ -309,7 +322,7 @@ FrameworkProfile call_host_profile(std::string_view device_slug, const std::stri
         return compose(parse_host_profile(read_file(profile), escape_terminal(profile)), device_slug);
     const std::string_view name = profile.empty() ? default_call_host : profile;
     for (const DataFile& file : data_files(call_host_folder)) {
-        if (file.name == name) return compose(parse_host_profile(file.text, file.path), device_slug);
+        if (file.name == name) return compose(file.parse(parse_host_profile), device_slug);
     }
     fail_unknown("host profile", name, call_host_names());
 }

@@ -61,7 +61,7 @@ std::map<std::string, std::string> row_of(const CsvTable& table, std::size_t row
 std::string fake_python(const TemporaryFolder& folder, const std::string& measures) {
     const std::string path = folder.write(
         "python",
-        "#!/bin/sh\nif grep -q '\"cases\"' \"$2\"; then\n" + measures +
+        "#!/bin/sh\nif [ \"$1\" = -I ] && grep -q '\"cases\"' \"$3\"; then\n" + measures +
             "\nelse echo '{\"environment\": {\"framework_version\": \"1\"}, \"warnings\": [\"half a card\"]}'\nfi\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return path;
