@@ -100,11 +100,12 @@ ftax_sources(predictors_sources
     predictors/steps/
         kernel_plans.cpp launch_times.cpp prepared_model.cpp summary.cpp
     predictors/lowering/
-        autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp launch_rules.cpp lowering.cpp math_path.cpp
+        autocast.cpp equal_kernels.cpp kernel_shapes.cpp launch_rules.cpp lowering.cpp math_path.cpp
         rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp
         rewrite_quantization.cpp rewrite_serving.cpp type_assignment.cpp
     predictors/kernels/
-        device_model.cpp kernel_detail.cpp kernel_factor.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
+        bind_attention.cpp bind_memory.cpp bind_products.cpp device_model.cpp kernel_detail.cpp kernel_models.cpp
+        layout.cpp
     predictors/host/
         host_costs.cpp
     predictors/timeline/
@@ -150,7 +151,7 @@ endif()
 
 ftax_sources(bench_sources
     calibration/bench/
-        bench_device.cpp machine.cpp operator_cases.cpp python_device.cpp)
+        machine.cpp operator_cases.cpp python_device.cpp)
 ftax_layer(ftax_bench SOURCES ${bench_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 if(FTAX_BUILD_CUDA)

@@ -7,6 +7,7 @@
 
 #include "ftax/precision.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax {
 namespace {
@@ -80,9 +81,7 @@ class Liveness {
   private:
     void visit(OpId id) {
         const Op& op = graph_.ops[id];
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor) last_[root_[input]] = id;
-        }
+        for (const TensorId input : present(op.inputs)) last_[root_[input]] = id;
         if (shares_storage(op)) {
             for (const TensorId output : op.outputs) root_[output] = root_[op.inputs[0]];
         } else if (op.kind == OpKind::scatter && !scattered(graph_, op).empty()) {
@@ -103,8 +102,8 @@ class Liveness {
     /// embedding) keep their type.
     void note_narrow_weights() {
         for (const Kernel& kernel : schedule_.kernels) {
-            const PrecisionSpec& precision = precision_spec(kernel.operands);
-            if (kernel.op == no_op || !precision.quantizes_weights() || kernel.cls == KernelClass::quantize) continue;
+            const PrecisionSpec& precision = precision_spec(weight_precision(kernel.shape));
+            if (!precision.quantizes_weights()) continue;
             const Op& op = graph_.ops[kernel.op];
             if (op.inputs.size() > 1 && op.inputs[1] != no_tensor)
                 narrow_bytes_[root_[op.inputs[1]]] = precision.weight_bytes();

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "ftax/precision.hpp"
-#include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "src/core/statistics.hpp"
 
@@ -26,7 +25,7 @@ std::int64_t dimension(const OperatorMeasurement& row, const std::string& name, 
 }
 
 bool has_dimensions(const OperatorMeasurement& row, std::initializer_list<const char*> names) {
-    return std::all_of(names.begin(), names.end(), [&](const char* name) { return row.shape.contains(name); });
+    return std::ranges::all_of(names, [&](const char* name) { return row.shape.contains(name); });
 }
 
 int element_bytes(Precision precision) {
@@ -80,14 +79,9 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.k = dimension(row, "k");
     shape.element_bytes = element_bytes(row.precision);
     shape.linear = row.op == "linear" || row.op == "gemm";
-    const PrecisionSpec& precision = precision_spec(row.precision);
-    if (precision.quantizes_weights()) shape.operands = row.precision;
-    if (row.weights) {  // bytes touched between two uses of a copy
-        const double weight_bytes =
-            precision.quantizes_weights() ? precision.weight_bytes() : static_cast<double>(shape.element_bytes);
-        shape.weight_reuse_bytes = static_cast<double>(*row.weights) * weight_bytes * static_cast<double>(shape.n) *
-                                   static_cast<double>(shape.k);
-    }
+    if (precision_spec(row.precision).quantizes_weights()) shape.operands = row.precision;
+    if (row.weights)  // bytes touched between two uses of a copy
+        shape.weight_reuse_bytes = real(*row.weights) * weight_bytes(shape) * real(shape.n) * real(shape.k);
     shape.older_library = row.library == "sarathi";  // cuBLAS of 2023
     const bool without_lt = dimension(row, "bias") == 0 || is_without_lt(row.kernel);
     if (shape.linear && without_lt) shape.library = kernels::BlasLibrary::cublas;
@@ -113,8 +107,7 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
                                                         // The same row of the table every time.
                                                         {"embedding", Token::embedding, gather, 0, false},
                                                         {"rope", Token::rope, pointwise, 1, false}}};
-    const auto found =
-        std::find_if(operators.begin(), operators.end(), [&](const auto& o) { return o.name == row.op; });
+    const auto found = std::ranges::find(operators, row.op, &Operator::name);
     if (found == operators.end()) return std::nullopt;
     const std::int64_t row_length = row.op == "rope"
                                         ? (dimension(row, "heads") + dimension(row, "kv_heads")) * dimension(row, "d")
@@ -191,7 +184,8 @@ std::optional<kernels::MixtureShape> mixture_shape(const OperatorMeasurement& ro
     return shape;
 }
 
-kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
+std::optional<kernels::ConvShape> conv_shape(const OperatorMeasurement& row) {
+    if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
     kernels::ConvShape shape;
     shape.batch = dimension(row, "b");
     shape.in_channels = dimension(row, "cin");
@@ -215,17 +209,12 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     const bool product = is_product(row.op) || row.op == "gemm";
     if (row.mode == "device_hot" && !row.shape.contains("b") && !product) {
         if (const auto shape = mixture_shape(row)) return *shape;
-        if (const auto shape = token_shape(row)) return *shape;
-        return std::nullopt;
+        return token_shape(row);
     }
-    if (!operator_index(row.op) && row.op != "gemm") return std::nullopt;
-    if (row.op == "conv") {
-        return has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"}) ? std::optional<OperatorShape>(conv_shape(row))
-                                                                         : std::nullopt;
-    }
-    if (product)
-        return has_dimensions(row, {"m", "n", "k"}) ? std::optional<OperatorShape>(gemm_shape(row)) : std::nullopt;
-    return has_dimensions(row, {"b", "h"}) ? std::optional<OperatorShape>(memory_shape(row)) : std::nullopt;
+    if (product) return has_dimensions(row, {"m", "n", "k"}) ? std::optional(gemm_shape(row)) : std::nullopt;
+    if (row.op == "conv") return conv_shape(row);
+    const bool complete = operator_index(row.op) && has_dimensions(row, {"b", "h"});
+    return complete ? std::optional(memory_shape(row)) : std::nullopt;
 }
 
 KernelModels graph_kernels(KernelModels models) {
@@ -281,14 +270,13 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     result.bound = plan.bound();
     double width = spread(row.op, host_);
     if (alone) {
-        result.kernel_s = alone_s(row, *shape, graph_kernels_, path);
-        result.latency_s = result.kernel_s;
+        result.latency_s = result.kernel_s = alone_s(row, *shape, graph_kernels_, path);
     } else {
         if (!operator_index(row.op)) return std::nullopt;  // no measured host time
         result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
         const bool counted = row.op == "conv" && row.order;
-        result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
-                                                             host_.conv_slope_s, host_.conv_curvature_s)
+        result.host_s = host_.scale * (counted ? conv_host_s(real(*row.order), host_.conv_start_s, host_.conv_slope_s,
+                                                             host_.conv_curvature_s)
                                                : host_.dispatch_s[*operator_index(row.op)]);
         result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
         if (counted) width = host_.product_spread;  // given the host time, its spread is that of a matrix product

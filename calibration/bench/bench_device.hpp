@@ -19,7 +19,10 @@ enum class Mode : std::uint8_t {
     host_dispatch,  ///< host time of asynchronous calls below the queue depth, synchronised outside
     end_to_end,     ///< one call with its synchronisation, as a user waits for it
 };
-[[nodiscard]] std::string_view name_of(Mode mode) noexcept;
+[[nodiscard]] constexpr std::string_view name_of(Mode mode) noexcept {
+    constexpr std::string_view names[] = {"device_hot", "host_dispatch", "end_to_end"};
+    return names[static_cast<std::size_t>(mode)];
+}
 
 struct BenchCase {
     std::string id;                   ///< unique among the cases of a result file; stays the same from run to run

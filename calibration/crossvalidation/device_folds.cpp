@@ -13,7 +13,7 @@
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "ftax/factors.hpp"
-#include "predictors/kernels/kernel_factor.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/uncertainty_file.hpp"

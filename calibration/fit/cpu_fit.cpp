@@ -29,8 +29,7 @@ std::vector<Parameter> parameters_of(const LogFit::Block& block, std::size_t row
 
 CpuRow cpu_row(const Graph& graph, const DeviceSpec& device, std::string_view framework) {
     CpuRow row;
-    const Schedule schedule =
-        lower(graph, device, PredictOptions{}, traits_on(device, framework_model(framework).traits));
+    const Schedule schedule = lower(graph, device, PredictOptions{}, framework_model(framework).traits);
     const BoundShapes bound = bind(graph, {});
     ++row.dispatched[static_cast<std::size_t>(HostKind::forward)];
     for (const Launch& launch : schedule.launches) {

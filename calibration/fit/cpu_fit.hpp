@@ -10,7 +10,7 @@
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
-#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 
 namespace ftax::fit {
 

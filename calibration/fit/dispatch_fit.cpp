@@ -10,7 +10,7 @@
 
 #include "calibration/fit/operator_fit.hpp"
 #include "predictors/host/operator_host.hpp"
-#include "predictors/kernels/profile_parameters.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/core/statistics.hpp"
 

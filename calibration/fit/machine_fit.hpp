@@ -11,7 +11,7 @@
 #include "calibration/fit/scoped_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
-#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "src/io/profile_file.hpp"
 
 /// One GPU and one framework, fitted to rows that were measured on that machine. Ratios of the generation stay.

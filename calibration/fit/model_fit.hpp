@@ -7,7 +7,7 @@
 #include "calibration/fit/log_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "ftax/device.hpp"
-#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "src/io/profile_file.hpp"
 
 namespace ftax::fit {

@@ -13,8 +13,6 @@
 
 namespace ftax {
 
-struct LoweringTraits;  // predictors/lowering/lowering.hpp
-
 /// Returns true if a graph has the symbols of a decoder: batch, seq and past.
 [[nodiscard]] bool is_decoder(const Graph& graph);
 
@@ -109,7 +107,7 @@ class Generator {
     Predictor predictor_;
     std::unique_ptr<const Graph> steps_graph_;  ///< null if decoding uses the whole graph
     std::unique_ptr<Predictor> steps_;
-    const LoweringTraits* traits_;  ///< framework traits
+    const FrameworkModel* model_;
     bool has_fixed_cache_;
     std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< most recent result
 };

@@ -118,7 +118,7 @@ bool is_decoder(const Graph& graph) {
 
 Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options)
     : predictor_(graph, std::move(device), std::move(framework), one_by_one(options)),
-      traits_(&model_of(predictor_.framework()).traits),
+      model_(&model_of(predictor_.framework())),
       has_fixed_cache_(has_symbol(graph, "cache")) {
     for (const std::string_view symbol : decoder_symbols) {
         if (has_symbol(graph, symbol)) continue;
@@ -135,17 +135,17 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
 }
 
 std::int64_t Generator::prompt_of(const GenerationRequest& request) const {
-    return traits_->skips_padding ? request.prompt : std::max(request.prompt, request.longest_prompt);
+    return model_->traits.skips_padding ? request.prompt : std::max(request.prompt, request.longest_prompt);
 }
 
 std::int64_t Generator::prompts_per_pass(const GenerationRequest& request) const {
-    if (traits_->tokens_per_pass == 0) return request.batch;
-    return std::clamp<std::int64_t>(traits_->tokens_per_pass / prompt_of(request), 1, request.batch);
+    if (model_->serving.tokens_per_pass == 0) return request.batch;
+    return std::clamp<std::int64_t>(model_->serving.tokens_per_pass / prompt_of(request), 1, request.batch);
 }
 
 std::int64_t Generator::longest_part(const GenerationRequest& request) const {
     const std::int64_t prompt = prompt_of(request);
-    return traits_->splits_prompts ? std::min(prompt, traits_->tokens_per_pass) : prompt;
+    return model_->serving.splits_prompts ? std::min(prompt, model_->serving.tokens_per_pass) : prompt;
 }
 
 ShapeBindings Generator::pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
@@ -177,7 +177,7 @@ MemoryUse Generator::serving_memory(std::int64_t tokens, std::int64_t length) {
 double Generator::usable_bytes() const {
     // Engines leave a tenth of the memory unused. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
     // kv_cache_free_gpu_mem_fraction.
-    return (traits_->serves_sequences ? 0.9 : 1.0) * device().memory_bytes;
+    return (model_->traits.serves_sequences ? 0.9 : 1.0) * device().memory_bytes;
 }
 
 std::int64_t Generator::largest_batch(const GenerationRequest& request) {
@@ -250,7 +250,7 @@ Generation Generator::generate(const GenerationRequest& request) {
     check(request);
     Generation result{.request = request, .memory = memory(request), .at_once = largest_batch(request)};
     // A batch that does not fit is predicted as if it did, unless the framework queues sequences.
-    const bool waits = traits_->serves_sequences && result.at_once > 0 && result.at_once < request.batch;
+    const bool waits = model_->traits.serves_sequences && result.at_once > 0 && result.at_once < request.batch;
     GenerationRequest turn = request;
     if (waits) turn.batch = result.at_once;
     run_at_once(turn, result);
@@ -258,8 +258,8 @@ Generation Generator::generate(const GenerationRequest& request) {
         result.waves = static_cast<double>(request.batch) / static_cast<double>(result.at_once);
         result.warnings.push_back(fmt::format("{} of {} sequences fit into the memory at once: they take {:.1f} turns",
                                               result.at_once, request.batch, result.waves));
-        double factor = traits_->evicts_sequences ? result.waves : std::floor(result.waves);
-        if (const std::int64_t rest = request.batch % result.at_once; !traits_->evicts_sequences && rest > 0) {
+        double factor = model_->serving.evicts_sequences ? result.waves : std::floor(result.waves);
+        if (const std::int64_t rest = request.batch % result.at_once; !model_->serving.evicts_sequences && rest > 0) {
             Generation last_turn;
             turn.batch = rest;
             run_at_once(turn, last_turn);

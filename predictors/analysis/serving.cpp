@@ -7,7 +7,6 @@
 #include <limits>
 #include <optional>
 #include <random>
-#include <string_view>
 #include <utility>
 
 #include "ftax/error.hpp"
@@ -281,8 +280,7 @@ class Scheduler {
     Scheduler(std::span<const ServingRequest> requests, const SchedulerOptions& options, bool reads_only,
               Arrivals& arrivals, Record& record)
         : options_(options), reads_only_(reads_only), arrivals_(arrivals), record_(record) {
-        std::int64_t longest_prompt = 0;
-        for (const ServingRequest& request : requests) longest_prompt = std::max(longest_prompt, request.prompt);
+        const std::int64_t longest_prompt = std::ranges::max(requests, {}, &ServingRequest::prompt).prompt;
         total_pages_ = (options.cache_tokens - shared(longest_prompt)) / options.block_tokens;
         free_ = FreePages(total_pages_);
         full_.resize(static_cast<std::size_t>(options.block_tokens));
@@ -614,9 +612,7 @@ class Server {
         double start_s, end_s;
     };
 
-    [[nodiscard]] bool has_work() const {
-        return std::any_of(groups_.begin(), groups_.end(), [](const Scheduler& group) { return group.has_work(); });
-    }
+    [[nodiscard]] bool has_work() const { return std::ranges::any_of(groups_, &Scheduler::has_work); }
 
     /// Whether requests wait beside sequences that decode. Source: TensorRT-LLM, py_executor.py (_balance_adp_requests,
     /// _waiting_requests).
@@ -818,8 +814,8 @@ Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOp
 }
 
 double kept_share(const Serving& serving, const ServiceLevel& level) {
-    const auto kept = std::count_if(serving.requests.begin(), serving.requests.end(),
-                                    [&](const RequestTimes& request) { return level.keeps(request); });
+    const auto kept =
+        std::ranges::count_if(serving.requests, [&](const auto& request) { return level.keeps(request); });
     return static_cast<double>(kept) / static_cast<double>(serving.requests.size());
 }
 

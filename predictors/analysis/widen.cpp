@@ -150,8 +150,7 @@ class WidthMarks {
                     return;
                 }
             }
-            if (!grows) continue;
-            set_mark(y, j - 1, true);
+            if (grows) set_mark(y, j - 1, true);
         }
     }
 

@@ -25,7 +25,7 @@ const FrameworkModel cuda_graph{
                .module_calls = false,
                .captures_no_updates = true,
                .copies_inputs = true,
-               .copies_weights_from = 205,
+               .copies_weights = true,
                .host_kind = HostKind::graph_node},
     .rewrites = passes,
     .measured = {.transformers = true},

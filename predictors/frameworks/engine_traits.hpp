@@ -8,18 +8,18 @@
 namespace ftax {
 
 /// How engines of TensorRT run a graph, whoever calls them.
-inline constexpr LoweringTraits engine_traits{.views_cost_host = false,
-                                              .views_move_data = true,
-                                              .module_calls = false,
-                                              .separate_conv_bias = false,
-                                              .conv_library = kernels::ConvLibrary::tensorrt,
-                                              .half_accumulation = true,
-                                              .channels_last = true,
-                                              .windows_stream = true,
-                                              .cublas_lt_limit = no_cublas_lt_limit,
-                                              .batched_matmul_copies = false,
-                                              .engine = true,
-                                              .host_kind = HostKind::engine};
+inline constexpr LoweringTraits engine_traits{
+    .views_cost_host = false,
+    .views_move_data = true,
+    .module_calls = false,
+    .separate_conv_bias = false,
+    .gemm = {.cublas_lt_limit = kernels::no_cublas_lt_limit},
+    .conv = {.channels_last = true, .library = kernels::ConvLibrary::tensorrt},
+    .half_accumulation = true,
+    .windows_stream = true,
+    .batched_matmul_copies = false,
+    .engine = true,
+    .host_kind = HostKind::engine};
 
 /// What TensorRT's builder makes of a network, in this order. A BERT layer becomes seven kernels: one product for
 /// queries, keys and values, attention, the product after it, residual and norm, and the two products of the

@@ -19,49 +19,29 @@ namespace ftax {
 
 namespace {
 
-constexpr const FrameworkModel* models[] = {&pytorch_eager,
-                                            &torchscript,
-                                            &torch_compile,
-                                            &torch_compile_max_autotune_no_cudagraphs,
-                                            &torch_compile_cuda_graph,
-                                            &torch_compile_max_autotune,
-                                            &libtorch,
-                                            &bettertransformer,
-                                            &torch_cuda_graph,
-                                            &cuda_graph,
-                                            &onnxruntime_cuda,
-                                            &onnxruntime_cuda_graph,
-                                            &onnxruntime_tensorrt,
-                                            &torch_tensorrt,
-                                            &tensorrt,
-                                            &tensorrt_onnx,
-                                            &vllm,
-                                            &vllm_eager,
-                                            &tensorrt_llm,
-                                            &sglang,
-                                            &llama_cpp};
+// clang-format off
+constexpr const FrameworkModel* models[] = {
+    &pytorch_eager, &torchscript, &torch_compile, &torch_compile_max_autotune_no_cudagraphs, &torch_compile_cuda_graph,
+    &torch_compile_max_autotune, &libtorch, &bettertransformer, &torch_cuda_graph, &cuda_graph, &onnxruntime_cuda,
+    &onnxruntime_cuda_graph, &onnxruntime_tensorrt, &torch_tensorrt, &tensorrt, &tensorrt_onnx, &vllm, &vllm_eager,
+    &tensorrt_llm, &sglang, &llama_cpp};
+// clang-format on
 
 /// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none.
 const FrameworkModel* model_called(std::string_view spelled) {
-    const auto find = [](const auto& matches) -> const FrameworkModel* {
-        const auto found = std::find_if(std::begin(models), std::end(models), matches);
-        return found != std::end(models) ? *found : nullptr;
-    };
-    if (const FrameworkModel* exact = find([&](const FrameworkModel* model) { return model->name == spelled; })) {
-        return exact;
-    }
-    const std::string wanted = normalized_name(spelled);
-    return find([&](const FrameworkModel* model) { return normalized_name(model->name) == wanted; });
+    const auto exact = std::ranges::find(models, spelled, &FrameworkModel::name);
+    if (exact != std::end(models)) return *exact;
+    const auto name = [](const FrameworkModel* model) { return normalized_name(model->name); };
+    const auto found = std::ranges::find(models, normalized_name(spelled), name);
+    return found != std::end(models) ? *found : nullptr;
 }
 
 }  // namespace
 
-bool Pass::applies(const DeviceSpec& device, const PredictOptions& options) const {
-    const auto& [before_torch, from_tensorrt, from_chip, in_f32_only] = limits;
+bool Pass::applies(const DeviceSpec& device, const PredictOptions& options, const LibraryBehaviour& libraries) const {
     const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
-    const int torch = options.libraries.torch;
-    return (before_torch == 0 || (torch > 0 && torch < before_torch)) && options.libraries.tensorrt >= from_tensorrt &&
-           chip >= from_chip && (!in_f32_only || storage_type(options.precision) == DType::f32);
+    return (limits.when == nullptr || libraries.*limits.when) && chip >= limits.from_chip &&
+           (!limits.in_f32_only || storage_type(options.precision) == DType::f32);
 }
 
 std::span<const FrameworkModel* const> framework_models() {
@@ -103,12 +83,9 @@ std::vector<std::string> framework_names() {
 }
 
 std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph) {
-    const bool attends = std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
-        return op.kind == OpKind::attention || op.kind == OpKind::softmax;
-    });
-    const bool convolves =
-        std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::conv; }) > 1;
-    if (attends) return model.measured.transformers ? "" : "transformer";
+    const auto attends = [](const Op& op) { return op.is(OpKind::attention, OpKind::softmax); };
+    const bool convolves = std::ranges::count(graph.ops, OpKind::conv, &Op::kind) > 1;
+    if (std::ranges::any_of(graph.ops, attends)) return model.measured.transformers ? "" : "transformer";
     return convolves && !model.measured.convolutional ? "convolutional network" : "";
 }
 
@@ -123,8 +100,9 @@ std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& m
     if (chosen || options.channels_last) lay_out_for_cuda(result, true);
     if (chosen) rewrites::convert_layouts_at_edges(result);
     if (!rewrites) return result;
+    const LibraryBehaviour libraries = behaviour_of(model, options.libraries);
     for (const Pass& pass : model.rewrites) {
-        if (pass.applies(device, options)) pass.rewrite(result);
+        if (pass.applies(device, options, libraries)) pass.rewrite(result);
     }
     return result;
 }

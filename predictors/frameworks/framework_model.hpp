@@ -16,18 +16,30 @@ struct HostPrior {
 };
 
 struct PassLimits {
-    int before_torch = 0;                  ///< PyTorch versions before this one (LibraryVersions); 0: all
-    int from_tensorrt = 0, from_chip = 0;  ///< TensorRT version; 10 · compute capability
+    bool LibraryBehaviour::*when = nullptr;  ///< a rule of the libraries; nullptr: always
+    int from_chip = 0;                       ///< 10 · compute capability
     bool in_f32_only = false;
 };
 
 struct Pass {
     constexpr Pass() = default;
     constexpr Pass(void (*pass)(Graph&), PassLimits where = {}) : rewrite(pass), limits(where) {}
-    [[nodiscard]] bool applies(const DeviceSpec& device, const PredictOptions& options) const;
+    [[nodiscard]] bool applies(const DeviceSpec& device, const PredictOptions& options,
+                               const LibraryBehaviour& libraries) const;
 
     void (*rewrite)(Graph&) = nullptr;
     PassLimits limits{};
+};
+
+/// How an engine schedules sequences.
+struct ServingTraits {
+    std::int64_t most_captured_sequences = 0;  ///< largest batch of a CUDA graph of decoding steps
+    int captures_from_capability_major = 0;    ///< lowest compute capability with graph capture
+    std::int64_t tokens_per_pass = 0;          ///< prompt tokens per pass; 0: unlimited
+    bool splits_prompts = false;               ///< prompts longer than a pass are split
+    bool splits_tensors = true;                ///< supports tensor parallelism
+    bool evicts_sequences = false;  ///< sequences out of memory wait while others run; else all start together
+    double frontend_s = 0;          ///< see SchedulerOptions
 };
 
 /// One framework: graph rewrites, and the way the rewritten operators are launched. Each framework that the command
@@ -36,6 +48,7 @@ struct FrameworkModel {
     std::string_view name;
     std::string_view description;
     LoweringTraits traits;
+    ServingTraits serving{};
     std::span<const Pass> rewrites;  ///< in order
     /// Devices below this compute capability run the graph without rewrites.
     int rewrites_from_compute_capability_major = 0;
@@ -66,15 +79,15 @@ FrameworkProfile framework_profile(const FrameworkModel&& temporary) = delete;
 /// framework's rules; empty otherwise.
 [[nodiscard]] std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph);
 
-/// Returns true if the library version is at least `from`.
-[[nodiscard]] inline bool has(const LibraryVersions& libraries, const std::optional<int>& from) {
-    return from && libraries.engine >= *from;
+/// Returns what the libraries of a run do under a framework.
+[[nodiscard]] inline LibraryBehaviour behaviour_of(const FrameworkModel& model, const LibraryVersions& libraries) {
+    return behaviour_of(libraries, model.traits.library);
 }
 
 /// Returns true if each run waits for the previous one, because of the options or the framework. An engine that
 /// schedules ahead never waits.
 [[nodiscard]] inline bool synchronizes_runs(const FrameworkModel& model, const PredictOptions& options) {
-    return !has(options.libraries, model.traits.schedules_ahead_from) &&
+    return !behaviour_of(model, options.libraries).schedules_ahead &&
            (options.synchronized || model.traits.synchronizes_runs);
 }
 

@@ -4,6 +4,13 @@
 
 namespace ftax {
 
+/// Returns traits with a change, for a framework that differs from another in it.
+template <class Traits, class Change>
+constexpr Traits changed(Traits traits, const Change& change) {
+    change(traits);
+    return traits;
+}
+
 /// Costs of operators dispatched from C++. Source: first fits on framework_tax.csv, torchscript.
 inline constexpr HostPrior cpp_dispatch_costs[] = {
     {"host.conv", 76e-6},       {"host.conv_depthwise", 25e-6}, {"host.conv_grouped", 90e-6},

@@ -27,9 +27,9 @@ constexpr LoweringTraits nodes{
     .module_calls = false,
     .separate_conv_bias = true,  // cudnnAddTensor (nn/conv.cc); FusedConv includes it
     .concat_copies_tables = true,
-    .conv_library = kernels::ConvLibrary::cudnn_timed,  // cudnn_conv_algo_search = EXHAUSTIVE, the default
-    .conv_workspace_bytes = 32 << 20,                   // cudnn_conv_use_max_workspace = 0, default until 1.14
-    .cublas_lt_limit = 0,                               // cublasGemmHelper (shared_inc/fpgeneric.h)
+    .gemm = {.cublas_lt_limit = 0},  // cublasGemmHelper (shared_inc/fpgeneric.h)
+    // cudnn_conv_algo_search = EXHAUSTIVE, the default; cudnn_conv_use_max_workspace = 0, default until 1.14
+    .conv = {.library = kernels::ConvLibrary::cudnn_timed, .workspace_bytes = 32 << 20},
     .batched_matmul_copies = false,
     .persistent_recurrences = false,  // CUDNN_RNN_ALGO_STANDARD (rnn/cudnn_rnn_base.h)
     .synchronizes_runs = true,        // InferenceSession::Run ends with a synchronisation of the stream
@@ -37,11 +37,7 @@ constexpr LoweringTraits nodes{
     .joins_contrib_nodes = true,
     .fused_attention = fused_attention,
     .host_kind = HostKind::engine};
-constexpr LoweringTraits captured = [] {
-    LoweringTraits traits = nodes;
-    traits.host_kind = HostKind::graph_node;
-    return traits;
-}();
+constexpr LoweringTraits captured = changed(nodes, [](auto& traits) { traits.host_kind = HostKind::graph_node; });
 
 const FrameworkModel onnxruntime_cuda{
     .name = "onnxruntime-cuda",

@@ -13,98 +13,52 @@ constexpr Pass passes[] = {rewrites::recognise_attention, rewrites::absorb_laten
 constexpr Pass unmerged_passes[] = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
                                     rewrites::append_to_pages, rewrites::fuse_between_contractions};
 
-constexpr LoweringTraits serving{
-    .views_cost_host = false,
-    .module_calls = false,
-    .separate_conv_bias = false,
-    .skips_padding = true,
-    .cublas_lt_limit = no_cublas_lt_limit,
-    .batched_matmul_copies = false,
-    // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
-    .tokens_per_pass = 8192,
-    .serves_sequences = true,
-    // Fitted to the first tokens of serving_engines.csv under vLLM: with one model left out 30.1 % off without it and
-    // 21.5 with it.
-    .frontend_s = 20e-3,
-    .synchronizes_runs = true};
-
-constexpr LoweringTraits vllm_eager_traits = [] {
-    LoweringTraits traits = serving;
-    traits.evicts_sequences = true;  // Source: vLLM, preemption by recomputation; TensorRT-LLM: GUARANTEED_NO_EVICT
-    traits.module_calls = true;
-    return traits;
-}();
-constexpr LoweringTraits vllm_traits = [] {
-    LoweringTraits traits = vllm_eager_traits;
-    traits.most_captured_sequences = 512;  // Source: vLLM, _set_cudagraph_sizes; before 0.8 256, as many as ran
-    // Source: vLLM, pull request 1926 (0.2.6, December 2023) and csrc/custom_all_reduce.cuh (0.3).
-    traits.captures_decoding_from = 3;
-    traits.sums_by_itself_from = 3;
-    traits.module_calls = false;
-    // Source: vLLM's release notes, V1 (0.8) and --async-scheduling (0.11, the default from 0.14 on).
-    traits.mixes_phases_from = 8;
-    traits.chunks_prompts_from = 8;
-    traits.captures_pieces_from = 8;
-    traits.schedules_ahead_from = 11;
-    // Source: vLLM, v1/sample/ops/topk_topp_sampler.py, apply_top_k_top_p; FlashInfer's kernels later (pull request
-    // 40376).
-    traits.sorts_logits_from = 11;
-    traits.sorts_logits_until = 14;
-    // Source: vLLM, moe_align_block_size and count_and_sort_expert_tokens; when they end is from serving_engines.csv,
-    // where GPT-OSS under 0.14 takes no more than the products.
-    traits.sorts_experts_until = 14;
-    // Source: vLLM 0.11.1, fused_moe.py (fused_experts): DeepGEMM, which its image contains, for any number of tokens.
-    traits.pads_experts_in = 11;
-    return traits;
-}();
-// Source: SGLang's release notes, "zero-overhead batch scheduler" (0.4); --chunked-prefill-size; prompts and decoding
-// share a step with --enable-mixed-chunk only.
-constexpr LoweringTraits sglang_traits = [] {
-    LoweringTraits traits = serving;
-    traits.most_captured_sequences = 512;  // Source: SGLang, cuda_graph_max_bs of cards of 80 GB and more
-    traits.evicts_sequences = true;        // Source: SGLang, retract_decode
-    traits.captures_decoding_from = 0;
-    traits.chunks_prompts_from = 0;
-    traits.schedules_ahead_from = 4;
+constexpr LoweringTraits serving{.views_cost_host = false,
+                                 .module_calls = false,
+                                 .separate_conv_bias = false,
+                                 .skips_padding = true,
+                                 .gemm = {.cublas_lt_limit = kernels::no_cublas_lt_limit},
+                                 .batched_matmul_copies = false,
+                                 .serves_sequences = true,
+                                 .synchronizes_runs = true};
+constexpr LoweringTraits of(Library library) {
+    return changed(serving, [&](auto& traits) { traits.library = library; });
+}
+constexpr LoweringTraits vllm_eager_traits = changed(serving, [](auto& traits) { traits.module_calls = true; });
+constexpr LoweringTraits sglang_traits = changed(of(Library::sglang), [](auto& traits) {
     traits.module_calls = true;
     traits.calls_experts = true;
-    return traits;
-}();
-constexpr LoweringTraits tensorrt_llm_traits = [] {
-    LoweringTraits traits = serving;
+});
+constexpr LoweringTraits tensorrt_llm_traits = changed(of(Library::tensorrt_llm), [](auto& traits) {
     traits.host_kind = HostKind::engine;
-    // Source: TensorRT-LLM's release notes, in-flight batching; 1.0, the PyTorch backend with cuda_graph_config and the
-    // overlap scheduler.
-    traits.mixes_phases_from = 0;
-    traits.captures_decoding_from = 100;
-    traits.most_captured_sequences = 512;
-    traits.schedules_ahead_from = 100;
-    traits.dispatches_from = 100;
     traits.calls_experts = true;
-    return traits;
-}();
+});
 // ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, use its own kernels, the rest
 // cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
-constexpr LoweringTraits llama_cpp_traits = [] {
-    LoweringTraits traits = serving;
-    traits.cublas_lt_limit = 0;
+constexpr LoweringTraits llama_cpp_traits = changed(of(Library::llama_cpp), [](auto& traits) {
     // Source: Llama-2-7B in f16 decodes 74 tokens/s on an A100 80GB, half of its bandwidth, 83 on an H100 PCIe, 55 %,
     // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023);
     // chosen on 17 figures of those tables and llm_static.csv.
-    traits.row_bytes_per_cycle = 8;
-    // Source: llama.cpp, pull request 6766 (May 2024): CUDA graphs for single sequences, from Ampere on.
-    traits.captures_decoding_from = 0;
-    traits.most_captured_sequences = 1;
-    traits.captures_from_capability_major = 8;
-    traits.tokens_per_pass = 512;  // Source: llama.cpp, --ubatch-size
-    traits.splits_prompts = true;
-    traits.splits_tensors = false;
+    traits.gemm = {.cublas_lt_limit = 0, .row_bytes_per_cycle = 8, .dot_products = true};
     traits.host_kind = HostKind::engine;
-    traits.dot_products_from = 61;  // Source: ggml-cuda, MIN_CC_DP4A
-    traits.half_products = true;    // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
+    traits.half_products = true;  // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
     traits.wide_activations = true;
-    return traits;
-}();
+});
+
+constexpr ServingTraits of_engines{
+    // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
+    .tokens_per_pass = 8192,
+    // Fitted to the first tokens of serving_engines.csv under vLLM: with one model left out 30.1 % off without it and
+    // 21.5 with it.
+    .frontend_s = 20e-3};
+// Graphs: vLLM, _set_cudagraph_sizes, before 0.8 256, as many as ran; SGLang, cuda_graph_max_bs of cards of 80 GB and
+// more. Evictions: vLLM, preemption by recomputation; SGLang, retract_decode; TensorRT-LLM has GUARANTEED_NO_EVICT.
+constexpr ServingTraits captured(bool evicts_sequences) {
+    return changed(of_engines, [&](auto& traits) {
+        traits.most_captured_sequences = 512;
+        traits.evicts_sequences = evicts_sequences;
+    });
+}
 
 // Order of magnitude: PyTorch's dispatcher under inference mode, custom operators bound to Python; prompts only.
 constexpr HostPrior vllm_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-6},         {"host.fused", 10e-6},
@@ -135,7 +89,8 @@ constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.forward"
 const FrameworkModel vllm{
     .name = "vllm",
     .description = "vLLM (versions of 2024): paged attention, CUDA graphs for decoding, continuous batching",
-    .traits = vllm_traits,
+    .traits = of(Library::vllm),
+    .serving = captured(true),
     .rewrites = passes,
     .priors = vllm_priors,
     // Includes CUDA graphs of all batch sizes. Source: vLLM, "CUDA graphs can take additional 1~3 GiB memory per GPU".
@@ -145,6 +100,7 @@ const FrameworkModel vllm_eager{
     .name = "vllm-eager",
     .description = "vLLM with --enforce-eager: PyTorch launches each step kernel by kernel",
     .traits = vllm_eager_traits,
+    .serving = captured(true),
     .rewrites = passes,
     .priors = vllm_eager_priors,
 };
@@ -152,6 +108,7 @@ const FrameworkModel tensorrt_llm{
     .name = "tensorrt-llm",
     .description = "TensorRT-LLM engine (versions of 2024): paged attention, continuous batching in C++",
     .traits = tensorrt_llm_traits,
+    .serving = captured(false),
     .rewrites = passes,
     .priors = tensorrt_llm_priors,
     // Includes an engine's buffers for its maximum number of tokens. Order of magnitude.
@@ -161,6 +118,7 @@ const FrameworkModel sglang{
     .name = "sglang",
     .description = "SGLang 0.5: paged attention, CUDA graphs for decoding, the host schedules one step ahead",
     .traits = sglang_traits,
+    .serving = captured(true),
     .rewrites = passes,
     .priors = sglang_priors,
     .context_bytes = 2e9,
@@ -170,6 +128,12 @@ const FrameworkModel llama_cpp{
     .description =
         "llama.cpp on CUDA (versions of 2024): matrix-vector kernels of its own, CUDA graphs for one sequence",
     .traits = llama_cpp_traits,
+    .serving = {.most_captured_sequences = 1,
+                .captures_from_capability_major = 8,
+                .tokens_per_pass = 512,  // Source: llama.cpp, --ubatch-size
+                .splits_prompts = true,
+                .splits_tensors = false,
+                .frontend_s = of_engines.frontend_s},
     .rewrites = unmerged_passes,
     .priors = llama_cpp_priors,
 };

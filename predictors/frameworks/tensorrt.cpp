@@ -7,97 +7,47 @@
 
 namespace ftax {
 
-// Explicit quantisation comes first, then the removals by the ONNX parser and constant folding. Before 8.2, and on
-// Volta, GELU is a separate kernel: this reduces the error on NVIDIA's tables of 7.1 and 8.0 to 4 to 6 % from 10 to 14,
-// but would raise that of 8.6 and later from 3 to 12.
+// Explicit quantisation comes first, then the removals by the ONNX parser and constant folding. On Volta, GELU is a
+// separate kernel in any version.
 constexpr auto passes = [] {
     std::array<Pass, 4 + builder_passes.size()> all{rewrites::fold_quantization, rewrites::remove_copies,
                                                     rewrites::fold_constants, rewrites::recognise_layers};
     std::copy(builder_passes.begin(), builder_passes.end(), all.begin() + 4);
     for (Pass& pass : all) {
-        if (pass.rewrite == rewrites::fuse_activation) pass.limits = {.from_tensorrt = 802, .from_chip = 75};
+        if (pass.rewrite == rewrites::fuse_activation)
+            pass.limits = {.when = &LibraryBehaviour::fuses_activations, .from_chip = 75};
     }
     return all;
 }();
 
-// Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575.
-constexpr FusedAttention myelin{
-    .from_version = 806, .least_chip = 75, .greatest_chip = 0, .least_head = 16, .greatest_head = 256, .step = 8};
-// fp8: on Ada and newer. Source: release notes of 10.6 and 10.7.
-constexpr FusedAttention myelin_fp8{.from_version = 1006,
-                                    .below_version = 1007,
-                                    .least_chip = 89,
-                                    .greatest_chip = 0,
-                                    .least_head = 16,
-                                    .greatest_head = 64,
-                                    .step = 16,
-                                    .longest = 3072,
-                                    .type = DType::f8e4m3};
-constexpr FusedAttention newer_myelin_fp8{.from_version = 1007,
-                                          .least_chip = 89,
-                                          .greatest_chip = 0,
-                                          .least_head = 16,
-                                          .greatest_head = 256,
-                                          .step = 16,
-                                          .type = DType::f8e4m3};
+// Versions from and below, chips, head widths and their step, longest sequence, one block per head, type.
+// Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575. fp8: on Ada and newer. Source:
+// release notes of 10.6 and 10.7.
+constexpr FusedAttention myelin{806, 0, 75, 0, 16, 256, 8};
+constexpr FusedAttention myelin_fp8{1006, 1007, 89, 0, 16, 64, 16, 3072, false, DType::f8e4m3};
+constexpr FusedAttention newer_myelin_fp8{1007, 0, 89, 0, 16, 256, 16, 0, false, DType::f8e4m3};
 constexpr FusedAttention of_onnx[] = {myelin, myelin_fp8, newer_myelin_fp8};
 // Kernels of the plugin, before Myelin's: one block per head. Source: TensorRT, plugin/bertQKVToContextPlugin (README:
-// supported sequences, heads and chips; longer sequences and heads of 32 from version 2 of it on).
+// supported sequences, heads and chips; longer sequences and heads of 32 from version 2 of it on). int8 for heads of 64
+// and up to 384 tokens; Myelin's kernels only support explicit Q/DQ.
 constexpr FusedAttention of_plugin[] = {
-    {.below_version = 800,
-     .least_chip = 75,
-     .greatest_chip = 80,
-     .least_head = 64,
-     .greatest_head = 64,
-     .step = 1,
-     .longest = 384,
-     .whole_heads = true},
-    {.from_version = 800,
-     .least_chip = 75,
-     .greatest_chip = 120,
-     .least_head = 32,
-     .greatest_head = 64,
-     .step = 32,
-     .longest = 512,
-     .whole_heads = true},
+    {0, 800, 75, 80, 64, 64, 1, 384, true, DType::f16},
+    {800, 0, 75, 120, 32, 64, 32, 512, true, DType::f16},
     myelin,
-    // int8 for heads of 64 and up to 384 tokens; Myelin's kernels only support explicit Q/DQ.
-    {.below_version = 800,
-     .least_chip = 75,
-     .greatest_chip = 80,
-     .least_head = 64,
-     .greatest_head = 64,
-     .step = 1,
-     .longest = 384,
-     .whole_heads = true,
-     .type = DType::i8},
-    {.from_version = 800,
-     .least_chip = 75,
-     .greatest_chip = 120,
-     .least_head = 64,
-     .greatest_head = 64,
-     .step = 1,
-     .longest = 384,
-     .whole_heads = true,
-     .type = DType::i8},
+    {0, 800, 75, 80, 64, 64, 1, 384, true, DType::i8},
+    {800, 0, 75, 120, 64, 64, 1, 384, true, DType::i8},
     myelin_fp8,
     newer_myelin_fp8,
 };
 
-constexpr LoweringTraits engine = [] {
-    LoweringTraits traits = engine_traits;
-    traits.fused_attention = of_plugin;
-    return traits;
-}();
+constexpr LoweringTraits engine = changed(engine_traits, [](auto& traits) { traits.fused_attention = of_plugin; });
 
 // One call enqueues all layers, or a CUDA graph of them. NVIDIA's tables show no host time, only gaps between kernels.
 constexpr HostPrior priors[] = {{"host.engine", 1e-6}, {"kernel_gap_s", 0.7e-6}};
-constexpr LoweringTraits parsed = [] {
-    LoweringTraits traits = engine;
+constexpr LoweringTraits parsed = changed(engine, [](auto& traits) {
     traits.fused_attention = of_onnx;
     traits.synchronizes_runs = true;
-    return traits;
-}();
+});
 // Setting bindings and waiting for a run. Source: between kernl's BERT from Python on an RTX 3090 (1.0 ms at 16 tokens:
 // 300 us) and ResNet-18 in int8 on an RTX 3060 (0.2 ms in all: below 60 us).
 constexpr HostPrior parsed_priors[] = {{"host.engine", 1e-6}, {"host.forward", 150e-6}, {"kernel_gap_s", 0.7e-6}};

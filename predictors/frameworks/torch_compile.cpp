@@ -5,22 +5,20 @@ namespace ftax {
 
 // Inductor: pointwise operators, norms, softmax and reductions are fused with their readers into Triton kernels;
 // contractions are library calls from generated code.
-constexpr Pass old_maxima{rewrites::keep_maxima_of_volumes, {.before_torch = 208}};
+constexpr Pass old_maxima{rewrites::keep_maxima_of_volumes, {.when = &LibraryBehaviour::volumes_to_aten}};
 constexpr Pass passes[] = {old_maxima, rewrites::fuse_into_readers};
 // Max-autotune times Triton templates, which fuse pointwise epilogues, against the library.
 constexpr Pass autotuned_passes[] = {old_maxima, rewrites::fuse_activation, rewrites::fuse_into_readers};
 
 constexpr LoweringTraits compiled{.views_cost_host = false,
                                   .module_calls = false,
-                                  .cublas_lt_limit = no_cublas_lt_limit,
+                                  .gemm = {.cublas_lt_limit = kernels::no_cublas_lt_limit},
                                   .lays_out_convolutions = true};
-constexpr LoweringTraits captured = [] {
-    LoweringTraits traits = compiled;
+constexpr LoweringTraits captured = changed(compiled, [](auto& traits) {
     traits.host_kind = HostKind::graph_node;
     traits.copies_inputs = true;
     traits.synchronizes_runs = true;
-    return traits;
-}();
+});
 
 const FrameworkModel torch_compile{
     .name = "torch-compile",

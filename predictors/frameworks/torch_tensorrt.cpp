@@ -10,11 +10,7 @@ constexpr HostPrior priors[] = {{"host.engine", 4e-6}};
 
 // One engine for the whole graph, plus one after each operator that Torch-TensorRT 1.2 leaves to TorchScript: chunk and
 // split return lists. Attention is not fused: these versions ship TensorRT 8.4 without plugins.
-constexpr LoweringTraits segmented = [] {
-    LoweringTraits traits = engine_traits;
-    traits.calls_engines = true;
-    return traits;
-}();
+constexpr LoweringTraits segmented = changed(engine_traits, [](auto& traits) { traits.calls_engines = true; });
 
 const FrameworkModel torch_tensorrt{
     .name = "torch-tensorrt",

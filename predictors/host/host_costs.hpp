@@ -3,7 +3,6 @@
 #include <array>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"

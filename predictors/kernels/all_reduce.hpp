@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "predictors/kernels/shapes.hpp"
+
 namespace ftax::kernels {
 
 /// Returns the seconds of NCCL's ring all-reduce of `bytes` over `cards` with `peer_bandwidth_bytes_per_s` in one
@@ -16,8 +18,8 @@ namespace ftax::kernels {
         double base_s, step_s, bandwidth;
     };
     constexpr Protocol ll{6.6e-6, 0.6e-6, 0.5}, simple{8.4e-6, 3.4e-6, 1};
-    const double steps = 2 * static_cast<double>(cards - 1);
-    const double wire_s = steps / static_cast<double>(cards) * bytes / (usable * peer_bandwidth_bytes_per_s);
+    const double steps = 2 * real(cards - 1);
+    const double wire_s = steps / real(cards) * bytes / (usable * peer_bandwidth_bytes_per_s);
     const auto time_s = [&](const Protocol& p) { return p.base_s + steps * p.step_s + wire_s / p.bandwidth; };
     return std::min(time_s(ll), time_s(simple));
 }
@@ -34,10 +36,10 @@ namespace ftax::kernels {
     const bool joined = cards == 2 || peer_bandwidth_bytes_per_s >= least_switched_bytes_per_s;
     const double ring_s = all_reduce_s(bytes, cards, peer_bandwidth_bytes_per_s);
     if (cards < 2 || bytes > longest_bytes || !joined) return ring_s;
-    const double others = static_cast<double>(cards - 1);
+    const double others = real(cards - 1);
     const double wire_s = bytes / peer_bandwidth_bytes_per_s;
     const double one_shot_s = 4.8e-6 + others * wire_s / 0.6;
-    const double two_shot_s = 12e-6 + 2 * others / static_cast<double>(cards) * wire_s / 0.5;
+    const double two_shot_s = 12e-6 + 2 * others / real(cards) * wire_s / 0.5;
     return std::min({one_shot_s, two_shot_s, ring_s});
 }
 

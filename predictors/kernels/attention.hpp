@@ -51,15 +51,14 @@ inline constexpr double tf32_products = 3, tf32_share = 0.3;
 
 /// Returns the elements of queries, keys, values and result; a key head shared by several query heads counts once.
 inline double elements(const AttentionShape& s) {
-    const auto kv_heads = static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
-    return static_cast<double>(s.batch) *
-           (static_cast<double>(s.heads) * 2 * static_cast<double>(s.q_length) * static_cast<double>(s.head_dim) +
-            kv_heads * cached_elements(s) * static_cast<double>(s.kv_length));
+    const auto kv_heads = real(s.kv_heads > 0 ? s.kv_heads : s.heads);
+    return real(s.batch) * (real(s.heads) * 2 * real(s.q_length) * real(s.head_dim) +
+                            kv_heads * cached_elements(s) * real(s.kv_length));
 }
 
 /// Returns the next larger head size with a kernel: a multiple of 32.
 inline double padded_head(std::int64_t head_dim) {
-    return static_cast<double>((head_dim + 31) / 32 * 32);
+    return real((head_dim + 31) / 32 * 32);
 }
 
 }  // namespace attention
@@ -71,10 +70,10 @@ inline double padded_head(std::int64_t head_dim) {
 inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, const AttentionParameters& p,
                        const TensorGemmParameters& gemm) {
     if (has_flash_kernels(shape, device)) return plan_flash(shape, device, p.flash, gemm);
-    const double heads = static_cast<double>(shape.batch) * static_cast<double>(shape.heads);
-    const auto queries = static_cast<double>(shape.q_length);
-    const auto keys = static_cast<double>(shape.kv_length);
-    const auto head_dim = static_cast<double>(shape.head_dim);
+    const double heads = real(shape.batch) * real(shape.heads);
+    const auto queries = real(shape.q_length);
+    const auto keys = real(shape.kv_length);
+    const auto head_dim = real(shape.head_dim);
     const double scores = heads * queries * keys;
     const bool unfused = shape.path == AttentionPath::math || shape.path == AttentionPath::products;
     constexpr double tile = attention::query_tile;

@@ -55,11 +55,10 @@ inline double most_parts(const ConvShape& s) {
 
 /// Bytes of the 36 planes of transformed data and products of the non-fused Winograd algorithm.
 inline double winograd_planes_bytes(const ConvShape& s, double patches) {
-    return 36 * s.element_bytes * patches * static_cast<double>(s.in_channels + s.out_channels);
+    return 36 * s.element_bytes * patches * real(s.in_channels + s.out_channels);
 }
 inline double winograd_patches(const ConvShape& s) {
-    return 16 * tiles_over(static_cast<double>(s.batch), 16) * tiles_over(static_cast<double>(s.out_height), 4) *
-           tiles_over(static_cast<double>(s.out_width), 4);
+    return 16 * tiles_over(real(s.batch), 16) * tiles_over(real(s.out_height), 4) * tiles_over(real(s.out_width), 4);
 }
 
 inline std::span<const Tile> available(std::span<const Tile> tiles, const ConvShape& s) {
@@ -162,8 +161,8 @@ inline double operands_seconds(double activation_bytes, double weight_bytes, con
 /// older kernels 0.62.
 inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                      const ConvParameters& p, std::optional<std::span<const Tile>> tiles = {}) {
-    const auto plan = cheapest_tile(tiles.value_or(available(implicit_tiles, s)), static_cast<double>(s.groups), c.rows,
-                                    c.columns, c.reduction, 8, rates, core_efficiency(s, p), p, 1.0, most_parts(s));
+    const auto plan = cheapest_tile(tiles.value_or(available(implicit_tiles, s)), real(s.groups), c.rows, c.columns,
+                                    c.reduction, 8, rates, core_efficiency(s, p), p, 1.0, most_parts(s));
     const double bytes = c.in_bytes + c.out_bytes;
     double memory_s = load_bytes(bytes + c.weight_bytes, s) / rates.bandwidth_bytes_per_s;
     if (s.library == ConvLibrary::tensorrt) {
@@ -185,7 +184,7 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
     plan.tile = {{}, 32, 128};
     plan.threads_per_block = 256;
     plan.blocks = blocks;
-    const double depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
+    const double depth = p.fill_steps * 8.0 + round_up(real(s.in_channels), 8);
     const double sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * p.winograd2_efficiency;
     plan.compute_s = depth * (2.0 * 16 * 32 * 32) / sm_rate * wave_time(blocks / rates.sms, 1, 0.0, p.wave_sharpness);
     plan.waves = blocks / rates.sms;
@@ -199,8 +198,8 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
 /// Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows).
 inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                          const ConvParameters& p) {
-    const auto in_channels = static_cast<double>(s.in_channels);
-    const auto out_channels = static_cast<double>(s.out_channels);
+    const auto in_channels = real(s.in_channels);
+    const auto out_channels = real(s.out_channels);
     const double patches = winograd_patches(s);
     std::array<Tile, 4> winograd{};
     const auto tiles = winograd_tiles(*rates.chip, winograd);
@@ -240,7 +239,7 @@ inline double merged_groups(const ConvShape& s) {
     const auto is_power_of_two = [](std::int64_t width) { return width > 0 && (width & (width - 1)) == 0; };
     if (!is_power_of_two(in_width) || !is_power_of_two(out_width)) return 1;
     const std::int64_t merged = channels / std::min(channels, std::max(in_width, out_width));
-    return s.groups % merged == 0 ? static_cast<double>(merged) : 1;
+    return s.groups % merged == 0 ? real(merged) : 1;
 }
 
 /// Returns true for types narrower than f32 on a device with tensor cores for them.
@@ -282,9 +281,7 @@ inline double gathered_taps(const ConvShape& s, const ConvCounts& c, const Archi
     constexpr std::int64_t few_channels = 16;
     const bool skips = chip.operand_sharing > 1 || s.in_channels >= few_channels;
     if (!s.transposed || !skips || s.dilation_h > 1 || s.dilation_w > 1) return c.taps;
-    const auto ratio = [](std::int64_t taps, std::int64_t stride) {
-        return static_cast<double>((taps - 1) / stride + 1);
-    };
+    const auto ratio = [](std::int64_t taps, std::int64_t stride) { return real((taps - 1) / stride + 1); };
     return ratio(s.kernel_d, s.stride_d) * ratio(s.kernel_h, s.stride_h) * ratio(s.kernel_w, s.stride_w);
 }
 
@@ -306,7 +303,7 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
                                    const ConvParameters& p) {
     const double align = 16.0 / s.element_bytes;
     const double merged = merged_groups(s);
-    const auto products = static_cast<double>(s.groups) / merged;
+    const auto products = real(s.groups) / merged;
     const bool engine = s.library == ConvLibrary::tensorrt;
     const double taps = s.transposed && engine ? 1 : c.taps;
     const double channels = merged * c.reduction / taps;
@@ -328,7 +325,7 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
         return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, 0.0, 1, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32 && !s.transposed;
-    const auto pixels = [](std::int64_t d, std::int64_t h, std::int64_t w) { return static_cast<double>(d * h * w); };
+    const auto pixels = [](std::int64_t d, std::int64_t h, std::int64_t w) { return real(d * h * w); };
     double bytes = (c.in_bytes + in_bytes) * layout_padding(pixels(s.in_depth, s.in_height, s.in_width), s);
     if (!writes_nchw) bytes += 2 * c.out_bytes * layout_padding(pixels(s.out_depth, s.out_height, s.out_width), s);
     double layout_s = activations_seconds(bytes, rates, p);
@@ -365,13 +362,13 @@ inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const 
                                  const ConvParameters& p) {
     KernelPlan plan;
     const bool own = s.library != ConvLibrary::tensorrt && !is_cudnn_depthwise(s, rates.path);
-    double outputs = c.rows * c.columns * static_cast<double>(s.groups);
+    double outputs = c.rows * c.columns * real(s.groups);
     if (!own && s.channels_last) {
         plan.compute_s = 2 * outputs * c.reduction / rates.fp32_flops_per_s;
     } else {
         double rate = own ? p.depthwise_rate : p.depthwise_half_rate;
         double steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
-        const auto width = static_cast<double>(s.out_width);
+        const auto width = real(s.out_width);
         if (!own) outputs *= round_up(width, depthwise_row_outputs) / width;
         const double taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
         plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
@@ -400,7 +397,7 @@ inline KernelPlan plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, c
 }
 
 inline bool fits_workspace(const ConvShape& s, double bytes) {
-    return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
+    return s.workspace_bytes == 0 || bytes <= real(s.workspace_bytes);
 }
 
 /// Returns true if cuDNN 7's heuristic always picks the same algorithm for the 3×3 filter. It does for few channels:

@@ -31,7 +31,7 @@ struct ConvCounts {
 /// kernelbench.csv, PyTorch 2.5: counting all taps, CUDA cores reach 0.6 of their peak with a 3x5x7 filter in four
 /// groups on an A100.
 inline ConvCounts conv_counts(const ConvShape& s) {
-    const auto d = [](std::int64_t v) { return static_cast<double>(v); };
+    const auto d = [](std::int64_t v) { return real(v); };
     ConvCounts c;
     const double groups = d(s.groups);
     const double in_pixels = d(s.batch) * d(s.in_depth) * d(s.in_height) * d(s.in_width);
@@ -90,8 +90,8 @@ inline constexpr std::array<Tile, 4> tensor_tiles = {{{128, 128, 256}, {128, 64,
 /// combine several images in a mosaic: the first of `mosaics` with fewer partial blocks, if it saves 15 %.
 /// Source: grids in neusight_ops.csv: exact in all rows of Volta and Turing, 96 % of Ampere's, 89 % of Pascal's.
 inline double winograd_fused_blocks(const ConvShape& s, int mosaics_of_chip) {
-    const auto height = static_cast<double>(s.out_height);
-    const auto width = static_cast<double>(s.out_width);
+    const auto height = real(s.out_height);
+    const auto width = real(s.out_width);
     struct Mosaic {
         int down, across;
     };
@@ -108,7 +108,7 @@ inline double winograd_fused_blocks(const ConvShape& s, int mosaics_of_chip) {
         const double blocks = images(down, across);
         if (blocks < threshold) fewest = threshold = blocks;
     }
-    return static_cast<double>(s.batch) * fewest * tiles_over(static_cast<double>(s.out_channels), 32);
+    return real(s.batch) * fewest * tiles_over(real(s.out_channels), 32);
 }
 
 }  // namespace ftax::kernels

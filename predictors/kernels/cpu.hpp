@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <string>
 
 #include "ftax/device.hpp"
@@ -107,8 +106,8 @@ struct CpuModel {
 
     [[nodiscard]] double seconds(const GemmShape& s) const {
         const CpuParameters& p = parameters;
-        const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-        const auto batch = static_cast<double>(s.batch);
+        const auto m = real(s.m), n = real(s.n), k = real(s.k);
+        const auto batch = real(s.batch);
         const double arithmetic_s =
             2 * batch * m * n * k / (p.gemm_flops_per_s * ramp(m, p.gemm_rows) * ramp(k, p.gemm_depth));
         const double moved = batch * (m * k + m * n) * s.element_bytes;
@@ -119,22 +118,22 @@ struct CpuModel {
 
     [[nodiscard]] double seconds(const ConvShape& s) const {
         const CpuParameters& p = parameters;
-        const auto count = [](auto... sides) { return (static_cast<double>(sides) * ...); };
+        const auto count = [](auto... sides) { return (real(sides) * ...); };
         const double bytes = s.element_bytes;
         const double in_bytes = count(s.batch, s.in_channels, s.in_depth, s.in_height, s.in_width) * bytes;
         const double out_points = count(s.batch, s.out_depth, s.out_height, s.out_width);
-        const double out_bytes = out_points * static_cast<double>(s.out_channels) * bytes;
+        const double out_bytes = out_points * real(s.out_channels) * bytes;
         const double filter = count(s.kernel_d, s.kernel_h, s.kernel_w);
-        const double depth = static_cast<double>(s.in_channels) / static_cast<double>(s.groups) * filter;
-        const double weights = static_cast<double>(s.out_channels) * depth * bytes;
+        const double depth = real(s.in_channels) / real(s.groups) * filter;
+        const double weights = real(s.out_channels) * depth * bytes;
         const bool depthwise = s.groups == s.in_channels && s.groups > 1;
-        const double blocked_channels = std::ceil(static_cast<double>(s.out_channels / s.groups) / block_channels) *
-                                        block_channels * static_cast<double>(s.groups);
+        const double blocked_channels =
+            std::ceil(real(s.out_channels / s.groups) / block_channels) * block_channels * real(s.groups);
         const double arithmetic_s =
-            depthwise ? 2 * out_points * static_cast<double>(s.out_channels) * depth / p.depthwise_flops_per_s
-                      : 2 * out_points * blocked_channels * depth /
-                            (p.conv_flops_per_s * ramp(static_cast<double>(s.out_width), p.conv_columns) *
-                             ramp(depth, p.conv_channels));
+            depthwise
+                ? 2 * out_points * real(s.out_channels) * depth / p.depthwise_flops_per_s
+                : 2 * out_points * blocked_channels * depth /
+                      (p.conv_flops_per_s * ramp(real(s.out_width), p.conv_columns) * ramp(depth, p.conv_channels));
         const double passes = 1.0 + p.relayout_passes;
         return arithmetic_s +
                passes *
@@ -143,10 +142,9 @@ struct CpuModel {
     }
 
     [[nodiscard]] double seconds(const MemoryShape& s) const {
-        const auto read = static_cast<double>(s.read_bytes), written = static_cast<double>(s.write_bytes);
-        const auto elements = static_cast<double>(s.elements);
-        const double work =
-            s.cls == MemoryClass::pool ? static_cast<double>(s.rows) * static_cast<double>(s.row_length) : elements;
+        const auto read = real(s.read_bytes), written = real(s.write_bytes);
+        const auto elements = real(s.elements);
+        const double work = s.cls == MemoryClass::pool ? real(s.rows) * real(s.row_length) : elements;
         const double busy = busy_share(elements);
         const double traffic_s = (read + written) * seconds_per_byte(read + written);
         return (work * parameters.element_s[static_cast<std::size_t>(s.cls)] + traffic_s + fault_s(written)) / busy;
@@ -163,12 +161,11 @@ struct CpuModel {
     /// Two products and a softmax over cache-resident blocks. Source:
     /// aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     [[nodiscard]] double seconds(const AttentionShape& s) const {
-        const auto pairs = static_cast<double>(s.batch) * static_cast<double>(s.heads) *
-                           static_cast<double>(s.q_length) * static_cast<double>(s.kv_length) * (s.causal ? 0.5 : 1.0);
-        const auto tokens = static_cast<double>(s.batch) * static_cast<double>(s.heads) *
-                            (static_cast<double>(s.q_length) + static_cast<double>(s.kv_length));
-        const double moved = 2 * tokens * static_cast<double>(s.head_dim) * s.element_bytes;
-        return 4 * pairs * static_cast<double>(s.head_dim) / parameters.gemm_flops_per_s +
+        const auto pairs =
+            real(s.batch) * real(s.heads) * real(s.q_length) * real(s.kv_length) * (s.causal ? 0.5 : 1.0);
+        const auto tokens = real(s.batch) * real(s.heads) * (real(s.q_length) + real(s.kv_length));
+        const double moved = 2 * tokens * real(s.head_dim) * s.element_bytes;
+        return 4 * pairs * real(s.head_dim) / parameters.gemm_flops_per_s +
                pairs * parameters.element_s[static_cast<std::size_t>(MemoryClass::softmax)] +
                moved * seconds_per_byte(moved);
     }

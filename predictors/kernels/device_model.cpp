@@ -1,6 +1,5 @@
 #include "predictors/kernels/device_model.hpp"
 
-#include "predictors/kernels/profile_parameters.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
 

@@ -3,7 +3,7 @@
 #include <variant>
 
 #include "predictors/kernels/cpu.hpp"
-#include "predictors/kernels/kernel_detail.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/kernels/shapes.hpp"
 
 namespace ftax {
@@ -17,7 +17,7 @@ using DeviceModel = std::variant<KernelModels, kernels::CpuModel>;
 /// Plans a kernel; on a CPU only the time is set.
 [[nodiscard]] kernels::KernelPlan plan(const DeviceModel& model, const KernelShape& shape, MathPath path);
 
-/// Returns details of a kernel's time (kernel_detail.hpp); on a CPU only time and bound.
+/// Returns details of a kernel's time (kernel_models.hpp); on a CPU only time and bound.
 [[nodiscard]] KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

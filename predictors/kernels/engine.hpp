@@ -90,10 +90,10 @@ inline double memory_time(double bytes, const Products& own, const tensor_gemm::
 inline KernelPlan plan(const AttentionShape& s, const Products& own, const EngineParameters& p) {
     const DeviceRates& device = own.device;
     const auto rates = tensor_gemm::rates_of(unit_product(device.path), device, own.gemm);
-    const auto queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
+    const auto queries = real(s.q_length), keys = real(s.kv_length);
     const double rows = s.whole_heads ? queries : std::min(queries, query_rows);
-    const double heads = static_cast<double>(s.batch) * static_cast<double>(s.heads);
-    const auto head_dim = static_cast<double>(s.head_dim);
+    const double heads = real(s.batch) * real(s.heads);
+    const auto head_dim = real(s.head_dim);
     const double clock_hz = own.gemm.clock * device.boost_clock_hz;
     KernelPlan plan;
     plan.algorithm = "fmha_v2";
@@ -109,7 +109,7 @@ inline KernelPlan plan(const AttentionShape& s, const Products& own, const Engin
     const double together = (arithmetic < 1 / exponentials ? 1 / exponentials : arithmetic) *
                             tensor_gemm::waves(blocks_per_sm, own.gemm.wave_sharpness);
     plan.compute_s = scores * (alone < together ? together : alone) / clock_hz;
-    const double kv_heads = static_cast<double>(s.batch) * static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
+    const double kv_heads = real(s.batch) * real(s.kv_heads > 0 ? s.kv_heads : s.heads);
     plan.memory_s = memory_time(s.element_bytes * head_dim * 2 * (heads * queries + kv_heads * keys), own, rates);
     plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
     plan.seconds = plan.floor_s + tensor_gemm::overlap(plan.compute_s, plan.memory_s);
@@ -122,10 +122,10 @@ inline KernelPlan plan(const MemoryShape& s, const Products& own) {
     const auto rates = tensor_gemm::rates_of(unit_product(own.device.path), own.device, own.gemm);
     KernelPlan plan;
     plan.algorithm = "skip-layer-norm";
-    plan.blocks = static_cast<double>(s.rows);
+    plan.blocks = real(s.rows);
     plan.blocks_per_sm = own.device.max_threads_per_sm / plan.threads_per_block;
     plan.waves = plan.blocks / (own.device.sms * plan.blocks_per_sm);
-    plan.memory_s = memory_time(static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes), own, rates);
+    plan.memory_s = memory_time(real(s.read_bytes) + real(s.write_bytes), own, rates);
     plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
     plan.seconds = plan.floor_s + plan.memory_s;
     plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);

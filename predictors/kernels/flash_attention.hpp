@@ -97,9 +97,9 @@ inline constexpr double flash1_step = 2;
 /// Returns the next larger head size with a kernel. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
 inline double padded_head(std::int64_t head_dim) {
     for (const double size : {64, 96, 128, 192, 256}) {
-        if (static_cast<double>(head_dim) <= size) return size;
+        if (real(head_dim) <= size) return size;
     }
-    return 256 * round_up(static_cast<double>(head_dim) / 256);
+    return 256 * round_up(real(head_dim) / 256);
 }
 
 inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, double head) {
@@ -128,7 +128,7 @@ inline bool is_decode(const AttentionShape& s) {
 }
 
 inline double kv_heads(const AttentionShape& s) {
-    return static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
+    return real(s.kv_heads > 0 ? s.kv_heads : s.heads);
 }
 
 struct Compute {
@@ -141,8 +141,7 @@ struct Compute {
 /// One block per tile of queries. Under a causal mask blocks have unequal lengths and the longest start first.
 inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, double head, double score_s, double fill_s,
                        const DeviceCounts& device) {
-    const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
-               queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
+    const auto batch = real(s.batch), heads = real(s.heads), queries = real(s.q_length), keys = real(s.kv_length);
     const double packed = kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
     const double tiles = round_up(queries * packed / tile.rows);
     const double most = most_keys(s, tile.rows / packed);  // keys of a tile
@@ -157,8 +156,8 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
     double scores = result.blocks * (seen + padding) * tile.rows;
     double longest_s = round_up(most / tile.keys) * tile.keys * tile.rows * score_s + fill_s;
     if (s.decodes > 0) {  // single queries of other sequences in the same call: tiles of one row
-        const double blocks = static_cast<double>(s.decodes) * heads;
-        const double length = round_up(static_cast<double>(s.decode_length) / tile.keys) * tile.keys;
+        const double blocks = real(s.decodes) * heads;
+        const double length = round_up(real(s.decode_length) / tile.keys) * tile.keys;
         const double decode_s = length * tile.rows * score_s + fill_s;
         if (longest_s < decode_s) longest_s = decode_s;
         scores += blocks * length * tile.rows;
@@ -179,8 +178,7 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
 inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double score_s, double fill_s, double split_s,
                       const DeviceCounts& device) {
     const AttentionKernels& kernels = kernels_of(s, device);
-    const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
-               keys = static_cast<double>(s.kv_length);
+    const auto batch = real(s.batch), heads = real(s.heads), keys = real(s.kv_length);
     const double group = heads / kv_heads(s);
     const bool packs = group > 1 || kernels.asynchronous || !s.paged;
     const double units = batch * (packs ? kv_heads(s) * round_up(group / 64) : heads);
@@ -237,7 +235,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
         !s.paged ? device.floor_s : double((decodes ? kind.decode_floor_s : kind.paged_floor_s) * rates.cycle_scale);
     plan.seconds = plan.floor_s;
     // Kernels for latent vectors support a single width, without padding. Source: FlashMLA, csrc.
-    const double head = s.latent_width > 0 ? static_cast<double>(s.head_dim) : flash::padded_head(s.head_dim);
+    const double head = s.latent_width > 0 ? real(s.head_dim) : flash::padded_head(s.head_dim);
     // cuDNN: sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1 in a block of three warpgroups, two of which
     // compute.
     const bool narrow_tiles = s.paged || s.library == FlashLibrary::cudnn || decodes;
@@ -264,13 +262,12 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.tile = {.columns = tile.keys, .rows = decodes ? kernels.decode_rows : tile.rows};
     plan.compute_s = compute.seconds;
 
-    const auto batch = static_cast<double>(s.batch), decode_batch = static_cast<double>(s.decodes);
-    const double tokens = batch * static_cast<double>(s.q_length) + decode_batch;
-    const double keys = batch * static_cast<double>(s.kv_length) + decode_batch * static_cast<double>(s.decode_length);
-    const double vector_bytes = static_cast<double>(s.head_dim) * s.element_bytes;
+    const auto batch = real(s.batch), decode_batch = real(s.decodes);
+    const double tokens = batch * real(s.q_length) + decode_batch;
+    const double keys = batch * real(s.kv_length) + decode_batch * real(s.decode_length);
+    const double vector_bytes = real(s.head_dim) * s.element_bytes;
     const double cached_bytes = cached_elements(s) * s.element_bytes;
-    const double bytes =
-        cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * static_cast<double>(s.heads) * tokens;
+    const double bytes = cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * real(s.heads) * tokens;
     const double missed = tensor_gemm::miss_share(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
     plan.memory_s = rates.seconds(bytes, missed);
     if (decodes) {

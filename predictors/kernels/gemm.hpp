@@ -83,7 +83,7 @@ inline bool is_lt_layer(const GemmShape& s) {
 /// Number of 32 x 32 tiles, by which cublasLt decides about layers, and the number up to which it splits them.
 inline constexpr double few_tiles = 32;
 inline double small_tiles(const GemmShape& s) {
-    return static_cast<double>(ceil_quotient(s.m, 32)) * static_cast<double>(ceil_quotient(s.n, 32));
+    return real(ceil_quotient(s.m, 32)) * real(ceil_quotient(s.n, 32));
 }
 
 /// Time of the blocks of a candidate, and of a second kernel that adds the parts of a split reduction. cublasLt splits
@@ -101,7 +101,7 @@ struct TileTime {
         return is_lt_layer(s) && !splits_layer ? 0 : splits.next_split(c, blocks, split_k);
     }
     [[nodiscard]] double operator()(const GemmCandidate& c, double blocks, double split_k) const {
-        const double part = rates->part(static_cast<double>(splits.shape->k), split_k);
+        const double part = rates->part(real(splits.shape->k), split_k);
         return compute_time(c.tile, blocks * split_k * splits.inverse_sms, block_time(c.tile, part, *rates), *rates) +
                (split_k > 1 ? second_kernel_s : 0);
     }
@@ -125,13 +125,13 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     const GemmTile& tile = *c.tile;
     const double grid_columns = block_columns(s, tile);
     const double grid_rows = block_rows(s, tile);
-    const double part = block.part(static_cast<double>(s.k), c.split_k);
+    const double part = block.part(real(s.k), c.split_k);
 
     KernelPlan plan;
     plan.algorithm = "gemm";
     plan.tile = {tile.name, tile.columns, tile.rows};
     plan.split_k = c.split_k;
-    plan.blocks = grid_columns * grid_rows * static_cast<double>(s.batch) * c.split_k;
+    plan.blocks = grid_columns * grid_rows * real(s.batch) * c.split_k;
     plan.blocks_per_sm = tile.resident;
     plan.threads_per_block = 128 / tile.idle_schedulers;
     const double blocks_per_sm = plan.blocks / rates.sms;
@@ -142,11 +142,10 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     const double per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
     const double strided = s.dot_products ? 1.0 : strided_cost(s, tile.loop, p);
     // The skew was not fitted to dp4a kernels.
-    const double depth_bytes = static_cast<double>(s.k) * s.element_bytes;
-    const auto operands = s.dot_products
-                              ? Traffic{static_cast<double>(s.m) * depth_bytes, static_cast<double>(s.n) * depth_bytes}
-                              : shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
-    const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
+    const double depth_bytes = real(s.k) * s.element_bytes;
+    const auto operands = s.dot_products ? Traffic{real(s.m) * depth_bytes, real(s.n) * depth_bytes}
+                                         : shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
+    const double results = real(s.batch) * real(s.m) * real(s.n);
     const double narrow = weight_bytes(s) / s.element_bytes;
     const double read_s = operands.rows * strided + narrow * operands.columns * (s.linear ? strided : 1.0);
     const double bias_bytes = s.separate_bias ? results * s.element_bytes : 0;
@@ -186,7 +185,7 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
     plan.blocks_per_sm = 8;
     plan.blocks = tiles_over_log2(s.n, 7);
     plan.waves = plan.blocks / (rates.sms * plan.blocks_per_sm);
-    const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+    const auto m = real(s.m), n = real(s.n), k = real(s.k);
     plan.compute_s = 2 * m * n * k / rates.flops_per_s;
     plan.memory_s = (weight_bytes(s) * n * k + s.element_bytes * (m * k + m * n)) / rates.bandwidth_bytes_per_s;
     plan.floor_s = gemm::floor_s(rates);
@@ -206,9 +205,9 @@ inline double largek_seconds(const GemmShape& s, const DeviceRates& rates) {
     const bool concerned = rates.chip->has_sgemm_largek && s.newest_library && is_lt_layer(s);
     if (!concerned) return 0;
     const double tiles = small_tiles(s);
-    const double steps = static_cast<double>(ceil_quotient(s.k, 8));
+    const double steps = real(ceil_quotient(s.k, 8));
     if (s.m <= few_rows) return tiles <= 2 * rates.sms ? 0.16 * steps * wait_cycles / rates.boost_clock_hz : 0;
-    if (tiles <= few_tiles || tiles > rates.sms || static_cast<double>(s.k) < 8 * tiles) return 0;
+    if (tiles <= few_tiles || tiles > rates.sms || real(s.k) < 8 * tiles) return 0;
     const double at_once = std::clamp(std::floor(2 * rates.sms / tiles), 1.0, 5.0);
     const double parts = s.k < long_k ? at_once : std::max(at_once, std::min(4.0, std::floor(3 * rates.sms / tiles)));
     const double step_s = block_step_cycles * round_up(tiles * parts / rates.sms) / rates.boost_clock_hz;

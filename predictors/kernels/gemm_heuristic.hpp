@@ -30,14 +30,14 @@ inline double block_rows(const GemmShape& s, const GemmTile& tile) {
 }
 
 inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
-    return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
+    return real(s.batch) * block_columns(s, tile) * block_rows(s, tile);
 }
 
 /// Split-K targets this many waves, with at most 32 parts of at least 64 values.
 /// Source: grids of neusight_ops.csv linear: 1.1 to 1.65 waves fit equally well on five GPUs.
 inline constexpr double split_waves = 1.35;
 inline double most_parts(std::int64_t k) {
-    return std::min(32.0, static_cast<double>(k / 64));
+    return std::min(32.0, real(k / 64));
 }
 
 /// Returns the split-K that fills the GPU; 1 if unsplit reductions fill a wave.
@@ -79,7 +79,7 @@ struct PaddedWork {
         const double waves = blocks_per_sm * c.tile.inverse_resident;
         const double idle = (round_up(waves) - waves) * c.tile.resident;
         const double share = blocks_per_sm > many_blocks ? 0 : c.wave_quantization_penalty * std::min(1.0, 0.5 / waves);
-        const double part = 8 * round_up(static_cast<double>(shape->k) / split_k * 0.125);
+        const double part = 8 * round_up(real(shape->k) / split_k * 0.125);
         return c.tile.area * (blocks_per_sm + share * idle + lone_block * c.tile.inverse_work) * (part + fill) *
                (split_k > 1 ? split_penalty : 1) / c.weight * (1 + 1e-9 * idle);  // ties: prefer the fullest last wave
     }

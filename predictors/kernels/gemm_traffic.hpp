@@ -53,7 +53,7 @@ struct Traffic {
 /// P4; 4,096³ without bias takes 12.2 ms on a GTX 1080 Ti).
 inline double strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters& p) {
     constexpr double vector_loss = 0.5;  // 16-byte loads
-    const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
+    const double length = real(s.k) * s.element_bytes * 0.25;
     const double length2 = length * length;
     double bandwidth = s.linear ? p.layer_strided_bandwidth : p.strided_bandwidth;
     const double loss = (1.0 / bandwidth - 1.0) * (length2 / (length2 + p.strided_reduction * p.strided_reduction));
@@ -81,12 +81,12 @@ inline double lost_share(double skew, double sharers) {
 inline Traffic shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                               const DeviceRates& rates, const GemmParameters& p) {
     const GemmTile& tile = *c.tile;
-    const double batches = static_cast<double>(s.batch) * c.split_k;
+    const double batches = real(s.batch) * c.split_k;
     const double grid = grid_columns * grid_rows;
     const double resident = rates.sms * tile.resident;
     const double depth_bytes = part * s.element_bytes;
     const double inverse_l2 = 1 / rates.l2_bytes;
-    const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n);
+    const auto m = real(s.m), n = real(s.n);
     const auto [across, down] = band_of(tile, grid_columns, grid_rows, resident);
     double rows_once(m * depth_bytes), columns_once(n * depth_bytes);
     if (grid > resident) {

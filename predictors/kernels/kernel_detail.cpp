@@ -1,5 +1,3 @@
-#include "predictors/kernels/kernel_detail.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "ftax/precision.hpp"
 #include "ftax/types.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 
 namespace ftax {
 namespace {
@@ -35,7 +34,7 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels& models, M
     double least_s = std::numeric_limits<double>::infinity();
     std::string_view next;
     for (const GemmCandidate& candidate : candidates) {
-        if (candidate.tile.name == plan.tile.name || static_cast<double>(s.m) > candidate.most_rows) continue;
+        if (candidate.tile.name == plan.tile.name || real(s.m) > candidate.most_rows) continue;
         for (const double split_k : {1.0, plan.split_k}) {
             const kernels::gemm::Choice other{&candidate.tile, split_k};
             const double seconds = tensor ? kernels::tensor_gemm::plan_choice(
@@ -83,77 +82,52 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, M
     return reason;
 }
 
-std::string reason_of(const kernels::MemoryShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "traffic and work of the multiprocessors";
-}
-
-std::string reason_of(const kernels::AttentionShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "as the graph asks";
-}
-
-std::string reason_of(const kernels::QuantizeShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "the product takes narrower operands than the activations are";
-}
 std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels& models, MathPath path,
                       const KernelPlan&) {
     const auto& rates = models.at(path);
-    const double touched = kernels::mixture::touched_experts(
-        static_cast<double>(s.rows) / static_cast<double>(s.per_token), static_cast<double>(s.per_token),
-        static_cast<double>(s.experts), kernels::mixture::spread_of_texts);
+    const double touched = kernels::mixture::touched_experts(real(s.rows) / real(s.per_token), real(s.per_token),
+                                                             real(s.experts), kernels::mixture::spread_of_texts);
     return kernels::tensor_gemm::runs_on_tensor_cores(rates)
                ? fmt::format("{:.0f} of {} experts have rows", touched, s.experts)
                : "a batch of equal products, one per expert";
 }
-std::string reason_of(const kernels::MixtureShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "routing, two grouped products and a sum";
-}
-std::string reason_of(const kernels::RecurrentShape&, const KernelModels&, MathPath, const KernelPlan&) {
-    return "the weights of a small state stay on the chip";
+/// The other kernels leave no choice.
+template <class Shape>
+std::string reason_of(const Shape&, const KernelModels&, MathPath, const KernelPlan&) {
+    if (std::is_same_v<Shape, kernels::MemoryShape>) return "traffic and work of the multiprocessors";
+    if (std::is_same_v<Shape, kernels::AttentionShape>) return "as the graph asks";
+    if (std::is_same_v<Shape, kernels::MixtureShape>) return "routing, two grouped products and a sum";
+    if (std::is_same_v<Shape, kernels::RecurrentShape>) return "the weights of a small state stay on the chip";
+    return "the product takes narrower operands than the activations are";
 }
 
 double bytes_of(const kernels::QuantizeShape& s) {
     const PrecisionSpec& precision = precision_spec(s.operands);
-    return static_cast<double>(s.rows) * static_cast<double>(s.columns) *
-           (bits_of(precision.storage) / 8.0 + precision.activation_bytes());
+    return real(s.rows) * real(s.columns) * (bits_of(precision.storage) / 8.0 + precision.activation_bytes());
 }
 double bytes_of(const kernels::GroupedGemmShape& s) {
-    const PrecisionSpec& precision = precision_spec(s.operands);
-    const bool narrow = precision.quantizes_weights();
-    const auto rows = static_cast<double>(s.rows), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-    return rows * (k * (narrow ? precision.activation_bytes() : s.element_bytes) + n * s.element_bytes) +
-           static_cast<double>(s.experts) * n * k * (narrow ? precision.weight_bytes() : s.element_bytes);
+    return real(s.rows) * (real(s.k) * activation_bytes(s) + real(s.n) * s.element_bytes) +
+           real(s.experts) * real(s.n) * real(s.k) * weight_bytes(s);
 }
 double bytes_of(const kernels::MixtureShape& s) {
-    const PrecisionSpec& precision = precision_spec(s.operands);
-    const double weight = precision.quantizes_weights() ? precision.weight_bytes() : s.element_bytes;
-    return 2.0 * static_cast<double>(s.tokens) * static_cast<double>(s.hidden) * s.element_bytes +
-           (s.gated ? 3 : 2) * static_cast<double>(s.experts) * static_cast<double>(s.width) *
-               static_cast<double>(s.hidden) * weight;
+    return 2.0 * real(s.tokens) * real(s.hidden) * s.element_bytes +
+           (s.gated ? 3 : 2) * real(s.experts) * real(s.width) * real(s.hidden) * weight_bytes(s);
 }
 double bytes_of(const kernels::RecurrentShape& s) {
-    return s.element_bytes *
-           (static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden) +
-            static_cast<double>(s.steps) * static_cast<double>(s.batch) * static_cast<double>(s.gates + 1) *
-                static_cast<double>(s.hidden));
+    return s.element_bytes * (real(s.gates) * real(s.hidden) * real(s.hidden) +
+                              real(s.steps) * real(s.batch) * real(s.gates + 1) * real(s.hidden));
 }
 double bytes_of(const kernels::GemmShape& s) {
-    const PrecisionSpec& precision = precision_spec(s.operands);
-    if (precision.quantizes_weights()) {
-        const auto rows = static_cast<double>(s.m), columns = static_cast<double>(s.n),
-                   depth = static_cast<double>(s.k);
-        return rows * (depth * precision.activation_bytes() + columns * s.element_bytes) +
-               depth * columns * precision.weight_bytes();
-    }
-    const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
-               k = static_cast<double>(s.k);
-    return s.element_bytes * (batch * m * (k + n) + (s.linear ? 1 : batch) * k * n);
+    const auto batch = real(s.batch), m = real(s.m), n = real(s.n), k = real(s.k);
+    return batch * m * (k * activation_bytes(s) + n * s.element_bytes) +
+           (s.linear ? 1 : batch) * k * n * weight_bytes(s);
 }
 double bytes_of(const kernels::ConvShape& s) {
     const auto counts = kernels::conv_counts(s);
     return counts.in_bytes + counts.out_bytes + counts.weight_bytes;
 }
 double bytes_of(const kernels::MemoryShape& s) {
-    return static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes);
+    return real(s.read_bytes) + real(s.write_bytes);
 }
 double bytes_of(const kernels::AttentionShape& s) {
     return s.element_bytes * kernels::attention::elements(s);
@@ -175,8 +149,7 @@ std::string units_of(const KernelShape& shape, MathPath path) {
     using kernels::MemoryClass;
     const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
     constexpr std::array copies{MemoryClass::copy, MemoryClass::transpose, MemoryClass::gather, MemoryClass::concat};
-    if (memory == nullptr || std::find(copies.begin(), copies.end(), memory->cls) == copies.end())
-        return std::string(name_of(path));
+    if (memory == nullptr || std::ranges::count(copies, memory->cls) == 0) return std::string(name_of(path));
     return fmt::format("{} bit", 8 * memory->element_bytes);
 }
 

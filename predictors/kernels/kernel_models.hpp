@@ -1,9 +1,10 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 #include "ftax/device.hpp"
+#include "ftax/factors.hpp"
+#include "ftax/framework.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/attention.hpp"
 #include "predictors/kernels/conv.hpp"
@@ -143,8 +144,30 @@ struct KernelModels {
     }
 };
 
+/// Returns the value of a parameter in a profile's parameters (sorted by name), or its initial value if not set. Throws
+/// Error{profile} naming the owner for a value outside the declared bounds.
+[[nodiscard]] double profile_value(std::span<const Parameter> parameters, std::string_view owner, std::string_view name,
+                                   const ParameterSpec& spec);
+
+/// Fills the parameters of a model (any type with visit_parameters) from a profile. Throws what profile_value throws.
+template <class Parameters>
+[[nodiscard]] Parameters profile_parameters(const FrameworkProfile& profile) {
+    Parameters parameters;
+    visit_parameters(parameters, [&](std::string_view name, double& value, const ParameterSpec& spec) {
+        value = profile_value(profile.parameters, profile.host, name, spec);
+    });
+    return parameters;
+}
+
 /// Resolves the parameters of a device profile; parameters that it does not set keep their initial values. Throws
 /// Error{profile} for an unknown name or a value outside the declared bounds.
 [[nodiscard]] KernelParameters kernel_parameters(const DeviceProfile& profile);
+
+/// Returns the class of a kernel, whose factor an anchor fits.
+[[nodiscard]] Factor factor_of(const KernelShape& shape, MathPath path);
+
+/// Returns details of a kernel's time: the choice, its alternatives and its position in the roofline. Slower than
+/// KernelModels::plan, on which it is based.
+[[nodiscard]] KernelDetail kernel_detail(const KernelModels& models, const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "ftax/equations.hpp"
@@ -54,6 +56,13 @@ struct KernelPlan : KernelTime {
 };
 
 /// Returns the occupancy, with a partial last wave. Source: the definition of waves.
-[[nodiscard]] Occupancy occupancy(const KernelPlan& plan, double sms, double max_threads_per_sm);
+[[nodiscard]] inline Occupancy occupancy(const KernelPlan& plan, double sms, double max_threads_per_sm) {
+    const double per_sm = std::ceil(plan.blocks) / sms;
+    const double waves = std::ceil(per_sm / plan.blocks_per_sm);
+    if (waves < 1) return {};
+    const double last = per_sm - (waves - 1) * plan.blocks_per_sm;  // blocks per SM in the last wave
+    return {.sms = (waves - 1 + std::min(1.0, last)) / waves,
+            .warps = std::min(1.0, per_sm / waves * plan.threads_per_block / max_threads_per_sm)};
+}
 
 }  // namespace ftax::kernels

@@ -120,8 +120,7 @@ inline constexpr double rms_norm_share = 0.62;
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
 inline RowKernel layer_norm(const MemoryShape& shape, const MemoryParameters& p) {
-    const double steps =
-        0.25 * static_cast<double>(ceil_quotient(shape.row_length, 4 * 32));  // steps of its four warps
+    const double steps = 0.25 * real(ceil_quotient(shape.row_length, 4 * 32));  // steps of its four warps
     const double share = shape.root_mean_square ? rms_norm_share : 1;
     return {128, 1, share * (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.sfu_cost_ratio};
 }
@@ -132,7 +131,7 @@ inline RowKernel layer_norm(const MemoryShape& shape, const MemoryParameters& p)
 inline RowKernel softmax(const MemoryShape& shape, const MemoryParameters& p) {
     const auto length = static_cast<std::uint64_t>(std::max<std::int64_t>(shape.row_length, 1));
     if (length <= 1024) {
-        const double lanes_elements = static_cast<double>(std::max<std::uint64_t>(std::bit_ceil(length) / 32, 1));
+        const double lanes_elements = real(std::max<std::uint64_t>(std::bit_ceil(length) / 32, 1));
         const double warps = length <= 128 ? 0.5 : 1.0;
         return {128, 0, warps * (p.softmax_warp_cycles + p.softmax_element_cycles * lanes_elements)};
     }
@@ -141,9 +140,8 @@ inline RowKernel softmax(const MemoryShape& shape, const MemoryParameters& p) {
     const std::uint64_t threads = std::max<std::uint64_t>(std::bit_ceil((most + 1) / 2), 32);
     const std::uint64_t stride = threads * vector;
     const std::uint64_t steps = length / stride + (length % stride + threads - 1) / threads;
-    const double blocks_of_128 = static_cast<double>(threads) / 128;
-    return {static_cast<double>(threads), 2,
-            blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * static_cast<double>(steps))};
+    const double blocks_of_128 = real(threads) / 128;
+    return {real(threads), 2, blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * real(steps))};
 }
 
 /// Returns the waits of a kernel with one block per row: `waits` per row, overlapped over all resident blocks.
@@ -180,7 +178,7 @@ inline bool is_scalar_access(const MemoryShape& shape) {
 /// of 128, 768 and 3,072 elements takes 1.2, 1.8 and 3.9 µs more than a pointwise kernel, softmax 0.9 on 64 rows of
 /// 128, 2.8 of 768, 1.3 of 3,072, embeddings 0.5; kernels.csv there: elementwise kernels that compute offsets 1 µs.
 inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceRates& device) {
-    const auto length = static_cast<double>(shape.row_length);
+    const auto length = real(shape.row_length);
     switch (shape.cls) {
         case MemoryClass::layer_norm: {
             // Statistics, then results: where a row leaves the L1 cache it is read twice.
@@ -189,7 +187,7 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
         }
         case MemoryClass::softmax:
             if (length > 1024) return 3;
-            return 1.6 + 0.135 * static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(length))) / 32;
+            return 1.6 + 0.135 * real(std::bit_ceil(static_cast<std::uint64_t>(length))) / 32;
         case MemoryClass::reduce:
             // Longer rows are shared by blocks.
             if (shape.waits > 0) return shape.waits;
@@ -254,11 +252,11 @@ inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
     plan.floor_s = device.floor_s;
     plan.threads_per_block = 128;
     plan.blocks_per_sm = device.max_threads_per_sm / plan.threads_per_block;
-    const auto rows = static_cast<double>(shape.rows);
+    const auto rows = real(shape.rows);
     const bool by_row = shape.cls == MemoryClass::layer_norm || shape.cls == MemoryClass::group_norm;
     plan.blocks = shape.cls == MemoryClass::softmax ? rows / softmax_rows_per_block
                   : by_row                          ? rows
-                                                    : static_cast<double>(shape.elements) / elements_per_block;
+                                                    : real(shape.elements) / elements_per_block;
     return plan;
 }
 
@@ -269,8 +267,8 @@ inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
 /// Source: kernel structure as cited above; capacities and cycles are fitted (visit_parameters).
 inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, const MemoryParameters& p) {
     const double sm_hertz = device.sms * device.boost_clock_hz;
-    const auto rows = static_cast<double>(shape.rows);
-    const auto footprint_bytes = static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes);
+    const auto rows = real(shape.rows);
+    const auto footprint_bytes = real(shape.read_bytes) + real(shape.write_bytes);
     KernelPlan plan = memory_bound::blocks(shape, device);
     plan.seconds = device.floor_s;
     if (footprint_bytes <= 0) return plan;
@@ -281,7 +279,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         const bool is_softmax = shape.cls == MemoryClass::softmax;
         const double slowdown = memory_bound::issue_slowdown(*device.chip);
         const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, p);
-        const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
+        const double row_bytes = real(shape.row_length) * shape.element_bytes;
         if (is_softmax && !is_aligned(shape.row_length, shape.element_bytes, 32))
             traffic_bytes *= 1.0 + p.misaligned_traffic;
         if (kernel.extra_passes > 0) {
@@ -293,47 +291,44 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         }
         work_s = kernel.cycles_per_row * slowdown * (std::max(rows, device.sms) / sm_hertz);
     } else if (shape.cls == MemoryClass::transcendental) {
-        work_s = p.transcendental_flops * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
+        work_s = p.transcendental_flops * real(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::power) {
-        work_s = p.power_flops * p.sfu_cost_ratio * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
+        work_s = p.power_flops * p.sfu_cost_ratio * real(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::pool && !shape.indexed) {
         // Source: kernelbench.csv, PyTorch 2.5: windows of 9 and 27 take 7.5 and 9.4 SM cycles on an A100, 7.2 and 8.5
         // on an H100; an L40S is bandwidth-bound.
-        work_s = (6.4 + 0.1 * static_cast<double>(shape.row_length)) * device.chip->integer_product_ratio *
-                 (rows / sm_hertz);
+        work_s = (6.4 + 0.1 * real(shape.row_length)) * device.chip->integer_product_ratio * (rows / sm_hertz);
     } else if (shape.cls == MemoryClass::pool) {
         // Each thread computes one output: six integer divisions locate its window, which it then iterates over
         // (avg_pool2d_out_cuda_frame, max_pool_forward_nchw; PyTorch 1.8 AveragePool2d.cu, DilatedMaxPool2d.cu).
-        const double steps = rows * (6 + static_cast<double>(shape.row_length));
+        const double steps = rows * (6 + real(shape.row_length));
         work_s = p.pool_step_flops * device.chip->integer_product_ratio * steps / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::resize) {
         // Each thread computes one pixel of every plane (upsample_bilinear2d_out_frame, PyTorch UpSampleBilinear2d.cu).
-        const double waves =
-            std::max(static_cast<double>(shape.row_length) / (device.sms * device.max_threads_per_sm), 1.0);
+        const double waves = std::max(real(shape.row_length) / (device.sms * device.max_threads_per_sm), 1.0);
         work_s = p.resize_plane_cycles * (rows * waves / device.boost_clock_hz);
         // Source: microsoft/onnxruntime issue 14596: 85.4 ms for 113 million outputs of five dimensions on a T4.
         constexpr double cycles_per_coordinate = 9.6;
-        if (shape.coordinates > 0)
-            work_s = cycles_per_coordinate * shape.coordinates * static_cast<double>(shape.elements) / sm_hertz;
+        if (shape.coordinates > 0) work_s = cycles_per_coordinate * shape.coordinates * real(shape.elements) / sm_hertz;
     } else if (shape.cls == MemoryClass::group_norm) {
-        traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
+        traffic_bytes += real(shape.elements) * shape.element_bytes;  // statistics, then normalisation
     }
     if (shape.elements_per_wait > 0 && !shape.engine) {
         // In a reduction, one thread processes a row.
         const double block_threads = shape.cls == MemoryClass::reduce ? 1 : 512;
-        const double waits = static_cast<double>(shape.row_length) / static_cast<double>(shape.elements_per_wait);
+        const double waits = real(shape.row_length) / real(shape.elements_per_wait);
         work_s = std::max(work_s, memory_bound::sequential_waits(waits, rows, block_threads, device) * wait_cycles /
                                       device.boost_clock_hz);
     }
     if (!shape.engine) {
-        const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
+        const double row_bytes = real(shape.row_length) * shape.element_bytes;
         const double waits = memory_bound::waits_of(shape, row_bytes, device);
         // Blocks of elementwise kernels take many elements.
         const bool by_element = memory_bound::is_scalar_access(shape) && shape.cls != MemoryClass::gather;
         const double blocks = by_element || shape.waits > 0 ? 1 : rows;
         const double block_threads = shape.cls == MemoryClass::softmax && shape.row_length <= 1024 ? 32
                                      : shape.cls == MemoryClass::reduce || shape.cls == MemoryClass::pool
-                                         ? std::clamp(static_cast<double>(shape.row_length) / 4, 1.0, 128.0)
+                                         ? std::clamp(real(shape.row_length) / 4, 1.0, 128.0)
                                          : 128;
         work_s = std::max(work_s,
                           beyond_floor_s(memory_bound::sequential_waits(waits, blocks, block_threads, device), device));
@@ -345,11 +340,10 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     // Inductor 2.5: 415 µs more than the traffic of 64 million elements on an A100 and an H100, 260 on an L40S; fp16
     // copies of transposed tensors on an H100: 10.4 µs for 1.2 million elements, 4.3 if rows stay rows.
     constexpr double sector_bytes = 32;
-    plan.memory_s +=
-        sector_bytes * static_cast<double>(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
+    plan.memory_s += sector_bytes * real(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape)) {
-        const double accesses = shape.accesses > 0 && !shape.engine ? static_cast<double>(shape.accesses)
-                                                                    : footprint_bytes / shape.element_bytes;
+        const double accesses =
+            shape.accesses > 0 && !shape.engine ? real(shape.accesses) : footprint_bytes / shape.element_bytes;
         work_s += accesses / (p.scalar_elements * sm_hertz);
     }
     plan.compute_s = work_s;

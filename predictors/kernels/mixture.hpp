@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cmath>
-#include <string_view>
 
 #include "predictors/kernels/quantized.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
@@ -59,8 +58,8 @@ struct GroupedTime {
 
 inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
                                 const MixtureParameters& q, const ExpertKernels& own = {}) {
-    const auto rows = static_cast<double>(s.rows), n = static_cast<double>(s.n), k = static_cast<double>(s.k),
-               per_token = static_cast<double>(s.per_token), experts = static_cast<double>(s.experts);
+    const auto rows = real(s.rows), n = real(s.n), k = real(s.k), per_token = real(s.per_token),
+               experts = real(s.experts);
     const double touched = touched_experts(rows / per_token, per_token, experts, q.spread);
     const GemmShape one{
         .m = s.rows, .n = s.n, .k = s.k, .element_bytes = s.element_bytes, .linear = true, .operands = s.operands};
@@ -116,8 +115,8 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     plan.seconds =
         plan.floor_s + tensor_gemm::overlap(time.own * time.compute_s, time.memory_s) + (1 - time.own) * time.compute_s;
     // Activated and quantised: 2 + 1 and 1 + 0.5 bytes of each result.
-    const double added = s.padded - static_cast<double>(s.rows);
-    if (s.gated) plan.seconds += 4.5 * added * static_cast<double>(s.n) / device.dram_bytes_per_s;
+    const double added = s.padded - real(s.rows);
+    if (s.gated) plan.seconds += 4.5 * added * real(s.n) / device.dram_bytes_per_s;
     plan.power_limited_s = plan.seconds;
     return plan;
 }
@@ -141,11 +140,10 @@ inline KernelPlan plan(const MixtureShape& s, const DeviceRates& device, const T
     product.k = s.width;
     const auto down = mixture::grouped_time(product, device, p, q, own);
     const auto rates = tensor_gemm::rates_of(GemmShape{.m = rows, .element_bytes = 2, .linear = true}, device, p);
-    const auto pairs = static_cast<double>(rows), hidden = static_cast<double>(s.hidden),
-               width = static_cast<double>(s.width);
+    const auto pairs = real(rows), hidden = real(s.hidden), width = real(s.width);
     // gated and activated values, permuted rows there and back, the sum
-    const double bytes = s.element_bytes * (pairs * ((s.gated ? 3 : 2) * width + 2 * hidden) +
-                                            2 * static_cast<double>(s.tokens) * hidden);
+    const double bytes =
+        s.element_bytes * (pairs * ((s.gated ? 3 : 2) * width + 2 * hidden) + 2 * real(s.tokens) * hidden);
     const double missed = tensor_gemm::miss_share(bytes / (p.l2_share * device.l2_bytes));
     KernelPlan plan;
     plan.algorithm = "mixture of experts";

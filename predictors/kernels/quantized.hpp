@@ -107,7 +107,7 @@ inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const 
     const Quantizer& library = device.chip->quantizers[family];
     const GemmShape product{.m = s.rows, .n = 1, .k = s.columns, .element_bytes = 2, .linear = true};
     const auto rates = tensor_gemm::rates_of(product, device, p);
-    const auto rows = static_cast<double>(s.rows), columns = static_cast<double>(s.columns);
+    const auto rows = real(s.rows), columns = real(s.columns);
     const double stored = bits_of(precision.storage) / 8.0, written = precision.activation_bytes();
     const double missed = tensor_gemm::miss_share(rows * columns * (stored + written) / (p.l2_share * device.l2_bytes));
     KernelPlan plan;

@@ -31,8 +31,8 @@ inline constexpr double stream_bytes_per_clock = 37, stream_sequences = 8;
 /// Plans the steps of one layer and direction; the products with the layer's input are a separate kernel. Beyond the
 /// largest measured batch, blocks of sequences are distributed over the SMs in waves.
 inline KernelPlan plan(const RecurrentShape& s, const DeviceRates& device) {
-    const auto batch = static_cast<double>(s.batch), steps = static_cast<double>(s.steps);
-    const double weights = static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden);
+    const auto batch = real(s.batch), steps = real(s.steps);
+    const double weights = real(s.gates) * real(s.hidden) * real(s.hidden);
     const double bytes = recurrent::value_bytes * weights;
     const bool tensor = device.path == MathPath::fp16_tensor;
     const double shared = std::min(batch, recurrent::most_sequences), of_an_sm = batch / device.sms;
@@ -42,14 +42,14 @@ inline KernelPlan plan(const RecurrentShape& s, const DeviceRates& device) {
     plan.waves = plan.blocks / device.sms;
     plan.floor_s = device.floor_s;
     if (bytes <= recurrent::register_bytes) {
-        const double elementwise = 1 + static_cast<double>(s.gates) / 4;
+        const double elementwise = 1 + real(s.gates) / 4;
         const double flop_s = device.sms / device.fp32_flops_per_s;
         const double shared_s = std::max(1.0, shared / recurrent::block_sequences) * flop_s;
         const double spread_s = of_an_sm * (tensor ? device.sms / device.flops_per_s : flop_s);
         const double product_s = 2 * weights * (shared_s < spread_s ? spread_s : shared_s);
         plan.compute_s = steps * elementwise *
                          (std::max(1.0, plan.waves) * recurrent::step_cycles / device.boost_clock_hz + product_s);
-        const double gates = steps * batch * static_cast<double>(s.gates + 1) * static_cast<double>(s.hidden);
+        const double gates = steps * batch * real(s.gates + 1) * real(s.hidden);
         plan.memory_s = gates * s.element_bytes / device.bandwidth_bytes_per_s;
     } else {
         plan.memory_s = steps * std::max({1.0, shared / recurrent::stream_sequences, of_an_sm}) * bytes /

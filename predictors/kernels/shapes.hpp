@@ -1,13 +1,26 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 #include <variant>
 
 #include "ftax/precision.hpp"
 #include "ftax/types.hpp"
 
-/// Inputs of the kernel models: plain numbers that describe an operator for one binding of the graph's symbols.
+namespace ftax {
+
+/// Converts a count for formulas, which are in real numbers.
+[[nodiscard]] constexpr double real(std::integral auto count) {
+    return static_cast<double>(count);
+}
+
+}  // namespace ftax
+
+/// Inputs of the kernel models: plain numbers that describe an operator for one binding of the graph's symbols, and the
+/// kernel that the libraries take for it.
 namespace ftax::kernels {
 
 /// Returns true if all rows of a contiguous matrix start at multiples of `bytes`. Does not overflow.
@@ -17,6 +30,7 @@ constexpr bool is_aligned(std::int64_t row_length, int element_bytes, std::int64
 
 /// Library that chooses the kernel of a linear layer.
 enum class BlasLibrary : std::uint8_t { cublas_lt, cublas };
+inline constexpr std::int64_t no_cublas_lt_limit = std::numeric_limits<std::int64_t>::max();
 
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||
@@ -30,21 +44,31 @@ struct GemmShape {
     int element_bytes = 4;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
     BlasLibrary library = BlasLibrary::cublas_lt;  ///< for layers; cublasLt's kernels add the bias
+    /// Layers with a bias and all dimensions below this use cublasLt; 0: none. Source: PyTorch 1.12,
+    /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.
+    std::int64_t cublas_lt_limit = 65535;
     double weight_reuse_bytes =
-        1e18;                        ///< bytes touched between two uses of the weights; default: weights come from DRAM
-    bool older_library = false;      ///< cuBLAS before 12
-    bool newest_library = false;     ///< cuBLAS 13, which PyTorch ships from 2.11 on
-    bool engine = false;             ///< see MemoryShape
-    bool separate_bias = false;      ///< the bias is first copied to the result, which the product then reads
-    double row_bytes_per_cycle = 0;  ///< see LoweringTraits
-    bool dot_products = false;       ///< 8-bit dp4a on CUDA cores
+        1e18;                     ///< bytes touched between two uses of the weights; default: weights come from DRAM
+    bool older_library = false;   ///< cuBLAS before 12
+    bool newest_library = false;  ///< cuBLAS 13, which PyTorch ships from 2.11 on
+    bool engine = false;          ///< see MemoryShape
+    bool separate_bias = false;   ///< the bias is first copied to the result, which the product then reads
+    /// Weight bytes per cycle and SM that the framework's own kernels load for products with few rows, and at most with
+    /// more rows; 0: all products use cuBLAS.
+    double row_bytes_per_cycle = 0;
+    bool dot_products = false;             ///< 8-bit dp4a on CUDA cores
     Precision operands = Precision::fp32;  ///< for quantised layers: precision that gives the formats of x and weight
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
-[[nodiscard]] inline double weight_bytes(const GemmShape& s) {
-    const PrecisionSpec& operands = precision_spec(s.operands);
-    return operands.quantizes_weights() ? operands.weight_bytes() : s.element_bytes;
+/// Returns the bytes of one weight of a product, and those of one of the values that it multiplies.
+[[nodiscard]] inline double weight_bytes(const auto& product) {
+    const PrecisionSpec& operands = precision_spec(product.operands);
+    return operands.quantizes_weights() ? operands.weight_bytes() : product.element_bytes;
+}
+[[nodiscard]] inline double activation_bytes(const auto& product) {
+    const PrecisionSpec& operands = precision_spec(product.operands);
+    return operands.quantizes_weights() ? operands.activation_bytes() : product.element_bytes;
 }
 
 /// Library of the convolution kernels and its way to choose among them.
@@ -64,7 +88,8 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
-    bool older_library = false;  ///< cuDNN before 9
+    bool older_library = false;            ///< cuDNN before 9
+    Precision operands = Precision::fp32;  ///< see GemmShape
     ConvLibrary library = ConvLibrary::cudnn_heuristic;
     std::int64_t workspace_bytes = 0;  ///< workspace limit; 0: unlimited
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
@@ -104,7 +129,7 @@ struct MemoryShape {
     int element_bytes = 4;
     bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are contiguous and of the result's type, or scalars; reduce:
-                             ///< rows are long, or adjacent rows share a vector
+                             ///< rows are long, or adjacent rows share a vector; in a prototype: of any operands
     TokenKernel token = TokenKernel::none;
     std::int64_t elements_per_wait = 0;  ///< row elements per memory latency of a block; 0: hidden by others
     int waits = 0;                       ///< memory latencies in sequence beyond those of an elementwise kernel
@@ -156,7 +181,8 @@ struct GroupedGemmShape {
     Precision operands = Precision::fp32;  ///< see GemmShape
     double weight_reuse_bytes = 1e18;      ///< see GemmShape
     bool sorted = false;                   ///< one of two whose rows kernels of the engine's own route and sort
-    double padded = 0;                     ///< rows that are computed in whole tiles; 0: those that there are
+    std::int64_t padding_cards = 0;        ///< cards whose experts' rows are computed in whole tiles; 0: none
+    double padded = 0;                     ///< these rows; 0: those that there are
     bool gated = false;                    ///< of padded rows: a kernel activates the results, another quantises them
     friend bool operator==(const GroupedGemmShape&, const GroupedGemmShape&) = default;
 };
@@ -192,56 +218,49 @@ struct RecurrentShape {
 
 /// Returns the operations implied by the shape, regardless of the kernel; a multiply-add counts as two.
 [[nodiscard]] inline double flops(const GemmShape& s) {
-    return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
-           static_cast<double>(s.k);
+    return 2.0 * real(s.batch) * real(s.m) * real(s.n) * real(s.k);
 }
 [[nodiscard]] inline double flops(const ConvShape& s) {
-    const double filters = static_cast<double>(s.in_channels) / static_cast<double>(s.groups) *
-                           static_cast<double>(s.kernel_d) * static_cast<double>(s.kernel_h) *
-                           static_cast<double>(s.kernel_w) * static_cast<double>(s.out_channels);
+    const double filters = real(s.in_channels) / real(s.groups) * real(s.kernel_d) * real(s.kernel_h) *
+                           real(s.kernel_w) * real(s.out_channels);
     // Transposed convolutions are counted per input pixel, others per output pixel.
-    const double pixels =
-        s.transposed
-            ? static_cast<double>(s.in_depth) * static_cast<double>(s.in_height) * static_cast<double>(s.in_width)
-            : static_cast<double>(s.out_depth) * static_cast<double>(s.out_height) * static_cast<double>(s.out_width);
-    return 2.0 * static_cast<double>(s.batch) * pixels * filters;
+    const double pixels = s.transposed ? real(s.in_depth) * real(s.in_height) * real(s.in_width)
+                                       : real(s.out_depth) * real(s.out_height) * real(s.out_width);
+    return 2.0 * real(s.batch) * pixels * filters;
 }
 [[nodiscard]] inline double flops(const MemoryShape& s) {
-    return static_cast<double>(s.elements);
+    return real(s.elements);
 }
 /// Returns the cached elements per token and key head.
 [[nodiscard]] inline double cached_elements(const AttentionShape& s) {
-    return static_cast<double>(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
+    return real(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
 }
 /// Returns the largest number of keys that `queries` adjacent queries attend to together.
 [[nodiscard]] inline double most_keys(const AttentionShape& s, double queries) {
-    const auto keys = static_cast<double>(s.kv_length);
-    return s.window > 0 ? std::min(keys, static_cast<double>(s.window) + queries - 1) : keys;
+    const auto keys = real(s.kv_length);
+    return s.window > 0 ? std::min(keys, real(s.window) + queries - 1) : keys;
 }
 /// Returns the operations of both products; a causal mask halves those of the new tokens, a window limits them to its
 /// keys.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
-    const auto queries = static_cast<double>(s.q_length);
-    const double seen = std::min(static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0), most_keys(s, 1));
-    const double scores = static_cast<double>(s.batch) * queries * seen +
-                          static_cast<double>(s.decodes) * static_cast<double>(s.decode_length);
-    return 4 * scores * static_cast<double>(s.heads) * static_cast<double>(s.head_dim);
+    const auto queries = real(s.q_length);
+    const double seen = std::min(real(s.kv_length) - (s.causal ? queries / 2 : 0), most_keys(s, 1));
+    const double scores = real(s.batch) * queries * seen + real(s.decodes) * real(s.decode_length);
+    return 4 * scores * real(s.heads) * real(s.head_dim);
 }
 
 [[nodiscard]] inline double flops(const QuantizeShape& s) {
-    return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.columns);
+    return 2.0 * real(s.rows) * real(s.columns);
 }
 [[nodiscard]] inline double flops(const GroupedGemmShape& s) {
-    return 2.0 * std::max(static_cast<double>(s.rows), s.padded) * static_cast<double>(s.n) * static_cast<double>(s.k);
+    return 2.0 * std::max(real(s.rows), s.padded) * real(s.n) * real(s.k);
 }
 [[nodiscard]] inline double flops(const MixtureShape& s) {
-    return (s.gated ? 6.0 : 4.0) * static_cast<double>(s.tokens) * static_cast<double>(s.per_token) *
-           static_cast<double>(s.hidden) * static_cast<double>(s.width);
+    return (s.gated ? 6.0 : 4.0) * real(s.tokens) * real(s.per_token) * real(s.hidden) * real(s.width);
 }
 
 [[nodiscard]] inline double flops(const RecurrentShape& s) {
-    return 2.0 * static_cast<double>(s.steps) * static_cast<double>(s.batch) * static_cast<double>(s.gates) *
-           static_cast<double>(s.hidden) * static_cast<double>(s.hidden);
+    return 2.0 * real(s.steps) * real(s.batch) * real(s.gates) * real(s.hidden) * real(s.hidden);
 }
 
 }  // namespace ftax::kernels
@@ -251,5 +270,17 @@ namespace ftax {
 using KernelShape =
     std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape,
                  kernels::QuantizeShape, kernels::GroupedGemmShape, kernels::MixtureShape, kernels::RecurrentShape>;
+
+/// Returns the precision of the weights that a kernel multiplies; fp32 if they are not quantised.
+[[nodiscard]] inline Precision weight_precision(const KernelShape& shape) {
+    return std::visit(
+        []<class Shape>(const Shape& s) {
+            if constexpr (requires { s.operands; } && !std::is_same_v<Shape, kernels::QuantizeShape>)
+                return s.operands;
+            else
+                return Precision::fp32;
+        },
+        shape);
+}
 
 }  // namespace ftax

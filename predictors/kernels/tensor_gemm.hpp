@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
-#include <type_traits>
 
 #include "ftax/parameter.hpp"
 #include "ftax/precision.hpp"
@@ -90,7 +89,7 @@ inline constexpr double f32_lanes_per_sm = 128;
 inline double promotion(const PrecisionSpec& operands, const DeviceCounts& device) {
     if (operands.activation_block == 0 || device.chip->scales_on_tensor_cores) return 1;
     const double products_per_cycle_and_sm = device.peak_flops_per_s / (2 * device.boost_clock_hz * device.sms);
-    return 1 + products_per_cycle_and_sm / (f32_lanes_per_sm * static_cast<double>(operands.activation_block));
+    return 1 + products_per_cycle_and_sm / (f32_lanes_per_sm * real(operands.activation_block));
 }
 
 /// Returns the cycles of a main loop that dequantises weights before its products, relative to those of the products
@@ -181,19 +180,19 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
 /// Returns the time of one tile and split-K without memory: waves of fill, main loop and epilogue.
 inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks, double split_k, const Rates& r,
                         double flops_per_s, const TensorGemmParameters& p) {
-    const double rows = std::min(tile.rows, static_cast<double>(s.m));
+    const double rows = std::min(tile.rows, real(s.m));
     const double arithmetic_s = 2 * tile.area * step / flops_per_s;
-    const double columns = std::min(tile.columns, static_cast<double>(s.n));
+    const double columns = std::min(tile.columns, real(s.n));
     const double operands_s = step * (rows * r.x_bytes + columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
     const double step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
     const double fixed_s =
         p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * columns) / r.sm_operand_bytes_per_s;
     // Scalar loads skip values beyond the end; vector loads always fetch a whole step.
-    const double loads = static_cast<double>(s.k) / (step * split_k);
+    const double loads = real(s.k) / (step * split_k);
     const double steps = r.loads_whole_steps ? round_up(loads) : loads;
     double time_s = waves(blocks * split_k / r.sms, p.wave_sharpness) * (fixed_s + steps * step_s);
     if (split_k > 1) {
-        const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
+        const double results = real(s.batch) * real(s.m) * real(s.n);
         time_s += p.split_s * r.cycle_scale + 8 * split_k * results / r.l2_bytes_per_s;
     }
     return time_s;
@@ -212,8 +211,7 @@ inline double memory_time(double weights, double activations, double reuse_bytes
 }
 inline double memory_time(const GemmShape& s, const DeviceRates& device, const Rates& r,
                           const TensorGemmParameters& p) {
-    const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
-               k = static_cast<double>(s.k);
+    const auto batch = real(s.batch), m = real(s.m), n = real(s.n), k = real(s.k);
     return memory_time((s.linear ? 1 : batch) * k * n * r.weight_bytes, batch * m * (k * r.x_bytes + n * r.y_bytes),
                        s.linear ? s.weight_reuse_bytes : 0, device, r, p);
 }
@@ -225,7 +223,7 @@ inline double first_tile_s(const GemmShape& s, const DeviceRates& device, const 
                            const TensorGemmParameters& p) {
     constexpr double wait_s = 0.8e-6, copies = 6;
     if (!s.linear) return 0;
-    const double weights = static_cast<double>(s.k) * static_cast<double>(s.n) * r.weight_bytes;
+    const double weights = real(s.k) * real(s.n) * r.weight_bytes;
     const double room = p.l2_share * device.l2_bytes;
     return wait_s * miss_share(std::max(s.weight_reuse_bytes, weights) / room) *
            (1 - miss_share(copies * weights / room));
@@ -240,17 +238,15 @@ struct TileTime {
     double sm_flop_s = 1 / rates->sm_flops_per_s, sm_byte_s = 1 / rates->sm_operand_bytes_per_s;
 
     [[nodiscard]] double bound(const GemmCandidate& c, double blocks) const {
-        if (static_cast<double>(shape->m) > c.most_rows) return std::numeric_limits<double>::infinity();
-        const double rows = std::min(c.tile.rows, static_cast<double>(shape->m));
-        const double columns = std::min(c.tile.columns, static_cast<double>(shape->n));
+        if (real(shape->m) > c.most_rows) return std::numeric_limits<double>::infinity();
+        const double rows = std::min(c.tile.rows, real(shape->m));
+        const double columns = std::min(c.tile.columns, real(shape->n));
         const double operand_bytes = rows * rates->x_bytes + columns * rates->weight_bytes;
-        return blocks / rates->sms * static_cast<double>(shape->k) *
-               std::max(2 * c.tile.area * sm_flop_s, operand_bytes * sm_byte_s);
+        return blocks / rates->sms * real(shape->k) * std::max(2 * c.tile.area * sm_flop_s, operand_bytes * sm_byte_s);
     }
     [[nodiscard]] double next_split(const GemmCandidate&, double blocks, double split_k) const {
         const double parts = 2 * split_k;
-        const bool fits = shape->batch == 1 && parts <= most_parts &&
-                          least_part * parts <= static_cast<double>(shape->k) &&
+        const bool fits = shape->batch == 1 && parts <= most_parts && least_part * parts <= real(shape->k) &&
                           blocks * parts <= split_blocks_per_sm * rates->sms;
         return fits ? parts : 0;
     }
@@ -284,12 +280,10 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
     plan.floor_s += first_tile_s(s, device, r, p);
     plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
     const double limited_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_flops_per_s, p);
-    plan.power_limited_s =
-        plan.compute_s < limited_s
-            ? plan.floor_s + overlap(limited_s, plan.memory_s)
-            : power_limited_seconds(plan.seconds, 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) *
-                                                      static_cast<double>(s.n) * static_cast<double>(s.k) /
-                                                      (r.sm_flops_per_s * r.sms));
+    plan.power_limited_s = plan.compute_s < limited_s
+                               ? plan.floor_s + overlap(limited_s, plan.memory_s)
+                               : power_limited_seconds(plan.seconds, 2.0 * real(s.batch) * real(s.m) * real(s.n) *
+                                                                         real(s.k) / (r.sm_flops_per_s * r.sms));
     return plan;
 }
 
@@ -299,10 +293,10 @@ inline constexpr std::string_view streamed = "matrix-vector";
 /// flight.
 inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
     const Rates r = rates_of(s, device, p);
-    const double weights = static_cast<double>(s.n) * static_cast<double>(s.k) * r.weight_bytes;
+    const double weights = real(s.n) * real(s.k) * r.weight_bytes;
     KernelPlan plan;
     plan.algorithm = streamed;
-    plan.blocks = static_cast<double>(s.n);
+    plan.blocks = real(s.n);
     plan.blocks_per_sm = 8;
     plan.waves = plan.blocks / (device.sms * plan.blocks_per_sm);
     plan.floor_s = p.floor_s * r.cycle_scale;

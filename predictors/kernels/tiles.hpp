@@ -3,13 +3,15 @@
 #include <cmath>
 #include <cstdint>
 
+#include "predictors/kernels/shapes.hpp"
+
 namespace ftax::kernels {
 
 /// Rounds down a quotient of counts. Counts are doubles (products of dimensions leave 64 bits), exact below 2⁵³ and
 /// whole beyond.
 inline double whole_part(double quotient) {
     constexpr double all_whole = 9007199254740992.0;
-    return quotient < all_whole ? static_cast<double>(static_cast<std::int64_t>(quotient)) : quotient;
+    return quotient < all_whole ? real(static_cast<std::int64_t>(quotient)) : quotient;
 }
 
 /// Rounds up such a quotient.
@@ -28,7 +30,7 @@ inline double tiles_over(double count, double size) {
 
 /// tiles_over for an integer and tiles of 2^size_log2, with fewer instructions.
 inline double tiles_over_log2(std::int64_t count, int size_log2) {
-    return static_cast<double>(((count - 1) >> size_log2) + 1);
+    return real(((count - 1) >> size_log2) + 1);
 }
 
 inline double ceil_div(double count, double size) {

@@ -40,8 +40,8 @@ inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, co
     const bool pointwise =
         s.token == TokenKernel::add || s.token == TokenKernel::gelu || s.token == TokenKernel::embedding;
     const bool rereads = norm && !s.vectorized;  // statistics, then normalisation
-    const auto rows = static_cast<double>(std::max<std::int64_t>(s.rows, 1));
-    const double bytes = static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes);
+    const auto rows = real(std::max<std::int64_t>(s.rows, 1));
+    const double bytes = real(s.read_bytes) + real(s.write_bytes);
     KernelPlan plan = memory_bound::blocks(s, device);
     plan.algorithm = norm ? "token, norm" : pointwise ? "token, pointwise" : "token, rows";
     plan.floor_s = p.floor_s;
@@ -57,7 +57,7 @@ inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, co
     const double l2_bytes_per_s = tensor_gemm::l2_stream_share * l2_per_clock * clock_hz;
     const double dram_bytes_per_s =
         device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - tensor_gemm::inline_ecc : 1.0);
-    const double traffic = bytes + (rereads ? static_cast<double>(s.read_bytes) : 0.0);
+    const double traffic = bytes + (rereads ? real(s.read_bytes) : 0.0);
     plan.memory_s = traffic * (missed / dram_bytes_per_s + (1.0 - missed) / l2_bytes_per_s);
     plan.seconds += sqrt(plan.compute_s * plan.compute_s + plan.memory_s * plan.memory_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);

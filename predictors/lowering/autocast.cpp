@@ -6,14 +6,10 @@
 #include <unordered_set>
 
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax::autocast {
 namespace {
-
-template <std::size_t n>
-bool holds(const std::array<std::string_view, n>& names, std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 constexpr std::array<std::string_view, 15> full_functions{"acos",  "asin",  "cosh",       "erfinv",   "exp",
                                                           "expm1", "log",   "log10",      "log1p",    "log2",
@@ -25,29 +21,10 @@ Policy policy_of(const Op& op) {
     if (op.is(conv, conv_transpose, linear, matmul, attention, recurrent)) return Policy::lower;
     if (op.is(layer_norm, group_norm)) return Policy::full;
     if (op.is(softmax, log_softmax)) return Policy::full_result;
-    if (op.is(pointwise) && holds(full_functions, op.text("function"))) return Policy::full;
-    if (op.is(reduce, cumulative) && holds(summing_functions, op.text("function"))) return Policy::full_result;
+    if (op.is(pointwise) && std::ranges::count(full_functions, op.text("function")) > 0) return Policy::full;
+    if (op.is(reduce, cumulative) && std::ranges::count(summing_functions, op.text("function")) > 0)
+        return Policy::full_result;
     return Policy::widest;
-}
-
-/// Marks tensors read only by contractions, directly or as views: generated kernels write them already cast.
-std::vector<bool> read_by_contractions(const Graph& graph, const std::vector<Policy>& policies) {
-    std::vector<bool> marked(graph.tensors.size(), true), read(graph.tensors.size(), false);
-    for (const TensorId output : graph.outputs) marked[output] = false;
-    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
-        const Op& op = graph.ops[id];
-        using enum OpKind;
-        const bool view = op.is(reshape, transpose, identity, slice, split, expand);
-        const bool passes = view && std::all_of(op.outputs.begin(), op.outputs.end(),
-                                                [&](TensorId output) { return marked[output] && read[output]; });
-        for (const TensorId input : op.inputs) {
-            if (input == no_tensor) continue;
-            read[input] = true;
-            marked[input] = marked[input] && (passes || policies[id] == Policy::lower);
-        }
-    }
-    for (std::size_t i = 0; i < marked.size(); ++i) marked[i] = marked[i] && read[i];
-    return marked;
 }
 
 }  // namespace
@@ -69,8 +46,8 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
     const auto widest = [&](const Op& op) {
         DType type = DType::f16;
         bool any_float = false;
-        for (const TensorId input : op.inputs) {
-            if (input == no_tensor || !is_float(storage[input])) continue;
+        for (const TensorId input : present(op.inputs)) {
+            if (!is_float(storage[input])) continue;
             const Tensor& tensor = graph.tensors[input];
             // Parameters of norms and scalars do not widen a result.
             const bool of_norms =
@@ -82,7 +59,14 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         }
         return any_float ? type : DType::f32;
     };
-    const std::vector<bool> lowered = read_by_contractions(graph, policies);
+    // Generated kernels write what only contractions read, directly or as views, already cast.
+    const std::vector<bool> lowered = read_only_by(
+        graph,
+        [&](const Op& op) { return policies[static_cast<std::size_t>(&op - graph.ops.data())] == Policy::lower; },
+        [](const Op& op) {
+            using enum OpKind;
+            return op.is(reshape, transpose, identity, slice, split, expand);
+        });
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         const Op& op = graph.ops[id];
         const bool generated = op.integer(rewrites::generated, 0) != 0;

@@ -1,81 +1,72 @@
-#include "predictors/lowering/equal_kernels.hpp"
-
 #include <algorithm>
+#include <bit>
 #include <map>
-#include <unordered_set>
 #include <utility>
+
+#include "predictors/lowering/kernel_shapes.hpp"
 
 namespace ftax {
 namespace {
 
-/// Compares everything that kernel_shape() and is_launched() read from a kernel, its operator and their tensors.
-class KernelComparison {
-  public:
-    KernelComparison(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {}
-
-    [[nodiscard]] bool equal(std::uint32_t first, std::uint32_t second) const {
-        const Kernel& a = schedule_.kernels[first];
-        const Kernel& b = schedule_.kernels[second];
-        return a.cls == b.cls && a.memory_class == b.memory_class && a.path == b.path && a.condition == b.condition &&
-               a.conv_library == b.conv_library && a.conv_workspace_bytes == b.conv_workspace_bytes &&
-               a.cublas_lt_limit == b.cublas_lt_limit && a.engine == b.engine && a.whole_heads == b.whole_heads &&
-               a.part == b.part && a.longest == b.longest && a.older_blas == b.older_blas && a.torch == b.torch &&
-               a.cudnn_attention == b.cudnn_attention && a.row_bytes_per_cycle == b.row_bytes_per_cycle &&
-               a.operands == b.operands && a.wide_activations == b.wide_activations &&
-               a.dot_products == b.dot_products && a.lookup == b.lookup &&
-               a.divides_coordinates == b.divides_coordinates && a.written_type == b.written_type &&
-               equal(a.reads, b.reads) && equal(a.writes, b.writes) && equal_operators(a.op, b.op);
+/// Returns, for each of `count` things, the first one that equals it, possibly itself.
+template <class Hash, class Equal>
+std::vector<std::uint32_t> first_equal(std::size_t count, const Hash& hash, const Equal& equal) {
+    constexpr std::uint32_t none = ~std::uint32_t{0};
+    std::vector<std::uint32_t> first(count), table(std::bit_ceil(2 * count + 1), none);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        std::size_t at = hash(i) % table.size();
+        while (table[at] != none && !equal(table[at], i)) at = (at + 1) % table.size();
+        if (table[at] == none) table[at] = i;
+        first[i] = table[at];
     }
+    return first;
+}
 
-    /// Hash of the accessed dimensions; equal kernels have equal hashes.
-    [[nodiscard]] std::size_t hash(std::uint32_t kernel) const {
-        std::size_t sum = 0;
-        for (const auto* list : {&schedule_.kernels[kernel].reads, &schedule_.kernels[kernel].writes}) {
-            for (const TensorId id : *list) {
-                for (const Expression dim : graph_.tensors[id].shape) sum = sum * 31 + dim.id;
-            }
-        }
-        return sum;
-    }
-
-  private:
-    [[nodiscard]] bool equal(const std::vector<TensorId>& a, const std::vector<TensorId>& b) const {
-        return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                          [&](TensorId x, TensorId y) { return equal_tensors(x, y); });
-    }
-
-    [[nodiscard]] bool equal_tensors(TensorId first, TensorId second) const {
-        if (first == second) return true;
-        if (first == no_tensor || second == no_tensor) return false;
-        const Tensor& a = graph_.tensors[first];
-        const Tensor& b = graph_.tensors[second];
-        return schedule_.storage[first] == schedule_.storage[second] && a.role == b.role &&
-               a.known_shape == b.known_shape && a.shape == b.shape && a.strides == b.strides;
-    }
-
-    [[nodiscard]] bool equal_operators(OpId first, OpId second) const {
-        if (first == second) return true;
-        const Op& a = graph_.ops[first];
-        const Op& b = graph_.ops[second];
-        return a.kind == b.kind && equal(a.inputs, b.inputs) && equal(a.outputs, b.outputs) &&
-               a.attributes == b.attributes;
-    }
-
-    const Graph& graph_;
-    const Schedule& schedule_;
-};
+std::size_t mixed(std::size_t hash, std::size_t value) {
+    return (hash ^ value) * 0x9E3779B97F4A7C15 >> 7;
+}
 
 }  // namespace
 
+// Tensors are equal if binding reads the same of them, operators and kernels if their operands are.
 std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule) {
-    const KernelComparison comparison(graph, schedule);
-    const auto hash = [&](std::uint32_t kernel) { return comparison.hash(kernel); };
-    const auto equal = [&](std::uint32_t a, std::uint32_t b) { return comparison.equal(a, b); };
-    const auto count = static_cast<std::uint32_t>(schedule.kernels.size());
-    std::unordered_set<std::uint32_t, decltype(hash), decltype(equal)> different(count, hash, equal);
-    std::vector<std::uint32_t> first(count);
-    for (std::uint32_t kernel = 0; kernel < count; ++kernel) first[kernel] = *different.insert(kernel).first;
-    return first;
+    const auto tensors = first_equal(
+        graph.tensors.size(),
+        [&](TensorId id) {
+            auto hash = static_cast<std::size_t>(schedule.storage[id]);
+            for (const Expression dim : graph.tensors[id].shape) hash = mixed(hash, dim.id);
+            return hash;
+        },
+        [&](TensorId first, TensorId second) {
+            const Tensor &a = graph.tensors[first], &b = graph.tensors[second];
+            return schedule.storage[first] == schedule.storage[second] && a.known_shape == b.known_shape &&
+                   a.shape == b.shape && a.strides == b.strides;
+        });
+    const auto place = [&](TensorId id) { return id == no_tensor ? id : tensors[id]; };
+    const auto alike = [&](const auto& a, const auto& b) { return std::ranges::equal(a, b, {}, place, place); };
+    const auto hash_of = [&](std::size_t hash, const std::vector<TensorId>& ids) {
+        for (const TensorId id : ids) hash = mixed(hash, place(id));
+        return hash;
+    };
+    const auto ops = first_equal(
+        graph.ops.size(),
+        [&](OpId id) { return hash_of(static_cast<std::size_t>(graph.ops[id].kind), graph.ops[id].inputs); },
+        [&](OpId first, OpId second) {
+            const Op &a = graph.ops[first], &b = graph.ops[second];
+            return a.kind == b.kind && alike(a.inputs, b.inputs) && alike(a.outputs, b.outputs) &&
+                   a.attributes == b.attributes;
+        });
+    return first_equal(
+        schedule.kernels.size(),
+        [&](std::uint32_t i) { return hash_of(ops[schedule.kernels[i].op], schedule.kernels[i].writes); },
+        [&](std::uint32_t first, std::uint32_t second) {
+            // Names every member: a new one does not compile without its comparison.
+            const auto& [shape, path, when, longest, part, op, reads, writes, strided, type] = schedule.kernels[first];
+            const Kernel& b = schedule.kernels[second];
+            return ops[op] == ops[b.op] && path == b.path && when == b.when && longest == b.longest && part == b.part &&
+                   type == b.written_type && place(strided) == place(b.strided_read) && alike(reads, b.reads) &&
+                   alike(writes, b.writes) && shape == b.shape;
+        });
 }
 
 std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,

@@ -57,20 +57,15 @@ constexpr std::array<LaunchRule, op_kind_count> rules{{
     {OpKind::custom, Action::move},
 }};
 
-constexpr bool rules_follow_op_kinds() {
-    for (int i = 0; i < op_kind_count; ++i) {
-        if (static_cast<int>(rules[i].kind) != i) return false;
-    }
-    return true;
-}
-static_assert(rules_follow_op_kinds());
+// One for each kind, in their order.
+static_assert(std::ranges::adjacent_find(rules, std::ranges::greater_equal{}, &LaunchRule::kind) == rules.end());
 
 /// Elementwise functions with significant arithmetic compared with their traffic.
 bool is_transcendental(std::string_view function) {
     static constexpr std::array<std::string_view, 19> names{
         "exp",  "log",      "tanh", "sigmoid", "gelu", "erf", "div",  "sqrt",        "rsqrt", "silu",
         "mish", "softplus", "elu",  "selu",    "sin",  "cos", "atan", "hardsigmoid", "log1p"};
-    return std::find(names.begin(), names.end(), function) != names.end();
+    return std::ranges::count(names, function) > 0;
 }
 
 }  // namespace

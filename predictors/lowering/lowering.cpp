@@ -11,12 +11,15 @@
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/type_assignment.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
 
+using kernels::GemmShape;
 using kernels::MemoryClass;
+using kernels::MemoryShape;
 
 class Lowering {
   public:
@@ -26,15 +29,16 @@ class Lowering {
           options_(options),
           precision_(precision_spec(options.precision)),
           traits_(traits),
+          libraries_(behaviour_of(options.libraries, traits.library)),
           types_(graph, device, options, traits) {
-        if (traits.dispatches_from && options.libraries.engine >= *traits.dispatches_from) {
+        if (is_cpu(device)) traits_.separate_conv_bias = traits_.persistent_recurrences = false;
+        if (libraries_.dispatches_modules) {
             traits_.host_kind = std::nullopt;
             traits_.module_calls = true;
         }
         if (!traits.captures_no_updates || !rewrites::updates_buffers(graph)) return;
         traits_.host_kind = std::nullopt;
-        traits_.copies_inputs = false;
-        traits_.copies_weights_from = std::nullopt;
+        traits_.copies_inputs = traits_.copies_weights = false;
     }
 
     Schedule run() {
@@ -42,11 +46,13 @@ class Lowering {
             throw_error(ErrorCode::usage, "cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn);
         }
         schedule_.storage = types_.storage();
-        sum_weights();
-        count_module_calls();
-        find_readers();
-        const int torch = options_.libraries.torch;
-        if (traits_.copies_weights_from && (torch == 0 || torch >= *traits_.copies_weights_from)) copy_weights();
+        for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+            if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
+        }
+        if (traits_.module_calls)
+            for (const ModuleCall& call : graph_.module_calls) ++pending_calls_[call.path];
+        readers_ = readers_of(graph_);
+        if (traits_.copies_weights && !libraries_.weights_in_place) copy_weights();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
         return std::move(schedule_);
     }
@@ -59,17 +65,6 @@ class Lowering {
             bytes *= static_cast<double>(graph_.expressions.constant_value(dim).value_or(0));
         }
         return bytes;
-    }
-
-    void sum_weights() {
-        for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-            if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
-        }
-    }
-
-    void count_module_calls() {
-        if (!traits_.module_calls) return;
-        for (const ModuleCall& call : graph_.module_calls) ++pending_calls_[call.path];
     }
 
     /// Returns the module calls that begin with this operator: its own module and every enclosing one not yet entered.
@@ -105,19 +100,66 @@ class Lowering {
              traits_.module_calls && !pending_calls_.empty() ? take_module_calls(op.module) : 0});
     }
 
+    /// Returns the prototype of a memory-bound kernel, whose operands decide whether it moves vectors.
+    MemoryShape memory(MemoryClass cls = MemoryClass::pointwise) const {
+        return {.cls = cls, .engine = traits_.engine, .vectorized = false};
+    }
+
     void add_kernel(Kernel kernel) {
-        kernel.engine = traits_.engine;
-        kernel.torch = options_.libraries.torch;
+        if (auto* shape = std::get_if<MemoryShape>(&kernel.shape)) add_fused_operators(*shape, kernel);
         schedule_.kernels.push_back(std::move(kernel));
         ++schedule_.launches.back().kernel_count;
     }
 
-    std::vector<TensorId> present_inputs(const Op& op) const {
-        std::vector<TensorId> present;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor && graph_.tensors[input].role != TensorRole::constant) present.push_back(input);
+    /// Emits a memory-bound kernel.
+    void add_move(OpId id, MemoryShape shape, std::vector<TensorId> reads, std::vector<TensorId> writes,
+                  LaunchCondition when = LaunchCondition::always, std::optional<DType> type = {}) {
+        add_kernel({.shape = shape,
+                    .when = when,
+                    .op = id,
+                    .reads = std::move(reads),
+                    .writes = std::move(writes),
+                    .written_type = type});
+    }
+
+    /// Adds to a prototype what its fused operators do beyond their traffic.
+    void add_fused_operators(MemoryShape& shape, Kernel& kernel) const {
+        const Op& op = graph_.ops[kernel.op];
+        const bool casts = libraries_.vectorized_casts && shape.cls == MemoryClass::pointwise &&
+                           kernel.reads.size() == 1 && !kernel.writes.empty() &&
+                           schedule_.storage[kernel.reads[0]] == DType::f32 &&
+                           bits_of(kernel.written_type.value_or(schedule_.storage[kernel.writes[0]])) == 16;
+        if (casts || is_generated(op)) shape.vectorized = true;
+        // A reduction loads, then combines what its warps have. Source: kernels of KernelBench's compiled networks on
+        // an H200 (data/measurements), 1.6 µs at least where elementwise ones take 0.75.
+        shape.waits += 2 * static_cast<int>(op.integer(rewrites::reductions, 0));
+        if (libraries_.strided_reads)
+            kernel.strided_read = static_cast<TensorId>(op.integer(rewrites::strided_tensor, no_tensor));
+        if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
+            shape.token = token == "norm" ? kernels::TokenKernel::norm : kernels::TokenKernel::gated;
+            shape.vectorized = true;
         }
-        return present;
+    }
+
+    /// Emits a launch of one memory-bound kernel.
+    void launch_move(OpId id, MemoryClass cls, std::vector<TensorId> reads, std::vector<TensorId> writes,
+                     LaunchCondition when = LaunchCondition::always, std::optional<DType> type = {}) {
+        begin_launch(id, HostKind::elementwise);
+        add_move(id, memory(cls), std::move(reads), std::move(writes), when, type);
+    }
+
+    /// Emits a launch that rewrites a tensor in another layout or type.
+    void launch_copy(OpId id, TensorId tensor, MemoryClass cls, LaunchCondition when = LaunchCondition::always,
+                     std::optional<DType> type = {}) {
+        launch_move(id, cls, {tensor}, {tensor}, when, type);
+    }
+
+    std::vector<TensorId> present_inputs(const Op& op) const {
+        std::vector<TensorId> inputs = op.inputs;
+        std::erase_if(inputs, [&](TensorId input) {
+            return input == no_tensor || graph_.tensors[input].role == TensorRole::constant;
+        });
+        return inputs;
     }
 
     void lower_op(OpId id) {
@@ -138,25 +180,17 @@ class Lowering {
         // (batch_norm_calc_invstd).
         if (device_.chip().has_measured_gaps() && scales_channels(op) && !traits_.views_move_data &&
             op.inputs.size() > 4 && op.inputs[1] != no_tensor && bits_of(schedule_.storage[op.inputs[1]]) == 16)
-            add_kernel({.op = id, .reads = {op.inputs[4]}, .writes = {op.inputs[4]}});
+            add_move(id, memory(), {op.inputs[4]}, {op.inputs[4]});
         if (op.kind == OpKind::concat && !traits_.host_kind)
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
-        Kernel kernel{.memory_class = memory_class(op), .op = id, .reads = present_inputs(op), .writes = op.outputs};
+        Kernel kernel{.shape = moving_shape(op), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         // The second operand of type_as only has a type; the first one of copy_ is what it overwrites.
         if (op.kind == OpKind::cast && kernel.reads.size() > 1) kernel.reads = {kernel.reads[0]};
         if (op.source.starts_with("aten::copy") && kernel.reads.size() > 1) kernel.reads.erase(kernel.reads.begin());
-        kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
-        // Source: ONNX Runtime until 1.24, resize_impl.cu: _ResizeNearestKernel except for two dimensions.
-        kernel.divides_coordinates = traits_.resizes_volumes_by_index && op.kind == OpKind::resize &&
-                                     op.text("function") == "nearest" &&
-                                     graph_.tensors[op.outputs[0]].shape.size() == 5;
         if (op.kind == OpKind::scatter) write_updates_alone(op, id, kernel);
-        // Tensors of more than four dimensions are copied part by part. Source: aten/src/ATen/native/cuda/Shape.cu
-        // (CAT_ARRAY_MAX_INPUT_DIMS).
-        if (op.kind == OpKind::concat && options_.libraries.torch > 0 && !traits_.host_kind &&
+        if (op.kind == OpKind::concat && libraries_.concatenates_by_part && !traits_.host_kind &&
             graph_.tensors[op.outputs[0]].shape.size() > 4) {
-            for (const TensorId part : kernel.reads)
-                add_kernel({.memory_class = MemoryClass::transpose, .op = id, .reads = {part}, .writes = {part}});
+            for (const TensorId part : kernel.reads) add_move(id, memory(MemoryClass::transpose), {part}, {part});
             return;
         }
         add_kernel(std::move(kernel));
@@ -181,9 +215,8 @@ class Lowering {
             if (!there) launch.crossing.push_back(input);
         }
         for (const TensorId output : graph_.ops[id].outputs) {
-            const bool back = std::any_of(readers_[output].begin(), readers_[output].end(),
-                                          [&](OpId reader) { return !runs_on_host(graph_.ops[reader]); });
-            if (back) launch.crossing.push_back(output);
+            const auto on_device = [&](OpId reader) { return !runs_on_host(graph_.ops[reader]); };
+            if (std::ranges::any_of(readers_[output], on_device)) launch.crossing.push_back(output);
         }
     }
 
@@ -196,8 +229,7 @@ class Lowering {
             if (input == no_tensor || graph_.tensors[input].role != TensorRole::input) continue;
             if (readers_[input].front() != id || is_cache_name(graph_.tensors[input].name)) continue;
             if (!schedule_.kernels.empty() && schedule_.kernels.back().reads == std::vector{input}) continue;
-            begin_launch(id, HostKind::elementwise);
-            add_kernel({.memory_class = MemoryClass::copy, .op = id, .reads = {input}, .writes = {input}});
+            launch_copy(id, input, MemoryClass::copy);
         }
     }
 
@@ -211,11 +243,7 @@ class Lowering {
             if (graph_.tensors[id].role == TensorRole::weight && !readers_[id].empty()) weights.push_back(id);
         }
         if (weights.empty()) return;
-        begin_launch(readers_[weights.front()].front(), HostKind::elementwise);
-        add_kernel({.memory_class = MemoryClass::copy,
-                    .op = readers_[weights.front()].front(),
-                    .reads = weights,
-                    .writes = weights});
+        launch_move(readers_[weights.front()].front(), MemoryClass::copy, weights, weights);
     }
 
     /// A scatter runs in place and touches only what it writes, unless a later operator reads the old tensor: then the
@@ -233,15 +261,6 @@ class Lowering {
         kernel.written_type = schedule_.storage[op.outputs[0]];
     }
 
-    void find_readers() {
-        readers_.resize(graph_.tensors.size());
-        for (OpId id = 0; id < graph_.ops.size(); ++id) {
-            for (const TensorId input : graph_.ops[id].inputs) {
-                if (input != no_tensor) readers_[input].push_back(id);
-            }
-        }
-    }
-
     /// A cast between types with the same storage in an f32 run returns its input.
     bool is_stored_alike(const Op& op) const {
         if (op.kind != OpKind::cast || op.inputs.empty() || op.inputs[0] == no_tensor) return false;
@@ -249,6 +268,23 @@ class Lowering {
         const DType from = graph_.tensors[op.inputs[0]].dtype;
         const DType to = graph_.tensors[op.outputs[0]].dtype;
         return is_float(from) && is_float(to) && schedule_.storage[op.inputs[0]] == schedule_.storage[op.outputs[0]];
+    }
+
+    /// Returns the prototype of an operator's own memory-bound kernel.
+    MemoryShape moving_shape(const Op& op) const {
+        const std::string_view function = op.text("function");
+        MemoryShape shape = memory(memory_class(op));
+        shape.root_mean_square = op.kind == OpKind::rms_norm;
+        // One warp sums the losses of all rows, which are in the L2, or eight. Source: PyTorch 2.5
+        // aten/src/ATen/native/cuda/Loss.cu (nll_loss_forward_reduce_cuda_kernel_2d); kernelbench.csv, cross-entropy of
+        // 4,096 rows: 550 to 700 cycles for 32 of them.
+        if (function == "nll_loss") shape.elements_per_wait = libraries_.sums_losses_by_blocks ? 288 : 48;
+        // Source: ONNX Runtime until 1.24, resize_impl.cu: _ResizeNearestKernel except for two dimensions.
+        constexpr int volume = 5;
+        if (traits_.resizes_volumes_by_index && op.kind == OpKind::resize && function == "nearest" &&
+            graph_.tensors[op.outputs[0]].shape.size() == volume)
+            shape.coordinates = volume;
+        return shape;
     }
 
     MemoryClass memory_class(const Op& op) const {
@@ -270,18 +306,11 @@ class Lowering {
         const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&
                               !graph_.tensors[op.inputs[0]].strides.empty() && !traits_.views_move_data;
         if (!moves && !may_copy && !traits_.views_cost_host) return;
-        if (may_copy && (is_generated(op.inputs[0]) || is_read_by_generated(op.outputs[0]))) return;
+        if (may_copy && (is_written_by_generated(op.inputs[0]) || is_read_by_generated(op.outputs[0]))) return;
         begin_launch(id, moves || may_copy ? HostKind::elementwise : rule.host_kind);
-        if (moves)
-            add_kernel(
-                {.memory_class = rule.memory_class, .op = id, .reads = present_inputs(op), .writes = op.outputs});
-        if (may_copy) {
-            add_kernel({.memory_class = MemoryClass::transpose,
-                        .condition = LaunchCondition::unless_viewable,
-                        .op = id,
-                        .reads = {op.inputs[0]},
-                        .writes = {op.outputs[0]}});
-        }
+        if (moves) add_move(id, memory(rule.memory_class), present_inputs(op), op.outputs);
+        if (!may_copy) return;
+        add_move(id, memory(MemoryClass::transpose), {op.inputs[0]}, {op.outputs[0]}, LaunchCondition::unless_viewable);
     }
 
     /// TorchScript dispatches a split between two engines; the next engine call copies non-contiguous pieces. Source:
@@ -295,11 +324,7 @@ class Lowering {
         begin(HostKind::engine_call);
         for (const TensorId piece : graph_.ops[id].outputs) {
             begin(HostKind::elementwise);
-            add_kernel({.memory_class = MemoryClass::copy,
-                        .condition = LaunchCondition::unless_contiguous,
-                        .op = id,
-                        .reads = {piece},
-                        .writes = {piece}});
+            add_move(id, memory(MemoryClass::copy), {piece}, {piece}, LaunchCondition::unless_contiguous);
         }
     }
 
@@ -308,26 +333,28 @@ class Lowering {
     void lower_engine_attention(OpId id) {
         const Op& op = graph_.ops[id];
         const DType stored = schedule_.storage[op.outputs[0]];
-        const bool narrow = bits_of(stored) == 8;
         const FusedAttention* fused = types_.fused_attention(op, stored == DType::bf16 ? DType::f16 : stored);
-        const MathPath path = contraction_path(false);
-        Kernel kernel{
-            .cls = KernelClass::attention, .path = path, .op = id, .reads = present_inputs(op), .writes = op.outputs};
+        Kernel kernel{.path = contraction_path(false), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         begin_launch(id, HostKind::bmm);
         if (fused != nullptr) {
-            kernel.whole_heads = fused->whole_heads;
-            kernel.longest = fused->longest;
-            if (narrow) kernel.path = precision_.path;
-            if (fused->longest > 0) kernel.condition = LaunchCondition::within_longest;
-            add_kernel(kernel);
+            Kernel whole = kernel;
+            whole.shape = attention_shape(op, fused->whole_heads);
+            whole.longest = kernel.longest = fused->longest;
+            if (bits_of(stored) == 8) whole.path = precision_.path;
+            if (fused->longest > 0) whole.when = LaunchCondition::within_longest;
+            add_kernel(std::move(whole));
             if (fused->longest == 0) return;
-            kernel.condition = LaunchCondition::beyond_longest;
-            kernel.path = path;
+            kernel.when = LaunchCondition::beyond_longest;
         }
+        // Separate kernels are never narrower than 16 bits. Source: TensorRT, plugin/bertQKVToContextPlugin: cuBLAS in
+        // fp16.
+        const int element_bytes = std::max(2, bits_of(stored) / 8);
         for (const OperatorPart part : {OperatorPart::scores, OperatorPart::softmax, OperatorPart::values}) {
             kernel.part = part;
-            kernel.cls = part == OperatorPart::softmax ? KernelClass::memory : KernelClass::gemm;
-            kernel.memory_class = MemoryClass::softmax;
+            kernel.shape = GemmShape{.element_bytes = element_bytes, .engine = traits_.engine};
+            if (part == OperatorPart::softmax)
+                kernel.shape =
+                    MemoryShape{.cls = MemoryClass::softmax, .element_bytes = element_bytes, .engine = traits_.engine};
             add_kernel(kernel);
         }
     }
@@ -345,28 +372,34 @@ class Lowering {
     void lower_recurrent(OpId id) {
         const Op& op = graph_.ops[id];
         cast_for_autocast(id);
-        if (op.integer("batch_first", 0) != 0 && !traits_.views_move_data) {  // _cudnn_rnn copies transposed data
-            begin_launch(id, HostKind::elementwise);
-            add_kernel(
-                {.memory_class = MemoryClass::transpose, .op = id, .reads = {op.inputs[0]}, .writes = {op.inputs[0]}});
-        }
+        if (op.integer("batch_first", 0) != 0 && !traits_.views_move_data)  // _cudnn_rnn copies transposed data
+            launch_copy(id, op.inputs[0], MemoryClass::transpose);
         begin_launch(id, HostKind::conv);
-        Kernel kernel{.cls = KernelClass::gemm,
-                      .path = contraction_path(true),
-                      .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
-                      .op = id,
-                      .reads = present_inputs(op),
-                      .writes = op.outputs};
-        const auto add_part = [&](KernelClass cls, OperatorPart part) {
-            kernel.cls = cls;
-            kernel.part = part;
-            add_kernel(kernel);
+        const auto add_part = [&](KernelShape shape, OperatorPart part) {
+            add_kernel({.shape = shape,
+                        .path = contraction_path(true),
+                        .part = part,
+                        .op = id,
+                        .reads = present_inputs(op),
+                        .writes = op.outputs});
         };
-        add_part(KernelClass::gemm, OperatorPart::input_products);
-        if (op.integer("layers", 1) > 1) add_part(KernelClass::gemm, OperatorPart::later_input_products);
-        if (is_persistent(op)) return add_part(KernelClass::recurrent, OperatorPart::steps);
-        add_part(KernelClass::gemm, OperatorPart::state_product);
-        add_part(KernelClass::memory, OperatorPart::state_update);
+        const int element_bytes = stored_bytes(op.outputs[0]);
+        const GemmShape product{.element_bytes = element_bytes,
+                                .linear = true,
+                                .library = kernels::BlasLibrary::cublas,
+                                .older_library = older_blas(),
+                                .engine = traits_.engine};
+        add_part(product, OperatorPart::input_products);
+        if (op.integer("layers", 1) > 1) add_part(product, OperatorPart::later_input_products);
+        if (is_persistent(op))
+            return add_part(kernels::RecurrentShape{.element_bytes = element_bytes}, OperatorPart::steps);
+        add_part(product, OperatorPart::state_product);
+        // elemWiseRNNcell, 10 sequences of 256 on an H200: 1.8 µs (data/measurements)
+        add_part(MemoryShape{.cls = MemoryClass::transcendental,
+                             .element_bytes = element_bytes,
+                             .engine = traits_.engine,
+                             .waits = 2},
+                 OperatorPart::state_update);
     }
 
     void lower_contraction(OpId id, const LaunchRule& rule) {
@@ -379,7 +412,8 @@ class Lowering {
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
         const bool widened = is_widened_attention(op);
-        if (widened) widen_operands(id);
+        for (std::size_t i = 0; widened && i < 3; ++i)
+            launch_copy(id, op.inputs[i], MemoryClass::pointwise, LaunchCondition::always, DType::f32);
         const Precision operands = types_.operands_of(op);
         const PrecisionSpec& format = precision_spec(operands);
         if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations())
@@ -393,32 +427,106 @@ class Lowering {
         }
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
-        Kernel kernel{.cls = convolution                            ? KernelClass::conv
-                             : op.kind == OpKind::attention         ? KernelClass::attention
-                             : op.integer(experts_attribute, 0) > 0 ? KernelClass::grouped_gemm
-                                                                    : KernelClass::gemm,
+        Kernel kernel{.shape = contraction_shape(op, operands),
                       .path = widened ? MathPath::fp32 : contraction_path(convolution || splits_f32(op), operands),
-                      .conv_library = conv_library(),
-                      .conv_workspace_bytes = traits_.conv_workspace_bytes,
-                      .cublas_lt_limit = cublas_lt_limit(),
-                      .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
-                      .cudnn_attention = prefers_cudnn_attention(),
-                      .row_bytes_per_cycle = traits_.row_bytes_per_cycle,
-                      .operands = operands,
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
-        kernel.wide_activations = traits_.wide_activations;
-        kernel.sorts_experts = options_.libraries.engine < traits_.sorts_experts_until.value_or(0);
-        kernel.pads_experts = options_.libraries.engine == traits_.pads_experts_in &&
-                              operands == Precision::fp8_block && device_.compute_capability_major == 9;
-        const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
-        kernel.dot_products =
-            format.quantizes_weights() && traits_.dot_products_from > 0 && chip >= traits_.dot_products_from;
-        if (widened) kernel.written_type = DType::f32;
+        if (std::holds_alternative<kernels::GroupedGemmShape>(kernel.shape)) {  // rows that a reshape has sorted
+            const OpId sorting = graph_.tensors[op.inputs[0]].producer;
+            const bool grouped = sorting != no_op && graph_.ops[sorting].kind == OpKind::reshape;
+            kernel.reads = {grouped ? graph_.ops[sorting].inputs[0] : op.inputs[0]};
+        }
         add_kernel(std::move(kernel));
         if (converts) convert(id, op.outputs[0]);
         add_bias(id, convolution);
+    }
+
+    int stored_bytes(TensorId tensor) const { return std::max(1, bits_of(schedule_.storage[tensor]) / 8); }
+    bool older_blas() const { return libraries_.older_blas && !traits_.engine; }
+
+    KernelShape contraction_shape(const Op& op, Precision operands) const {
+        if (op.kind == OpKind::conv || op.kind == OpKind::conv_transpose) return conv_shape(op, operands);
+        if (op.kind == OpKind::attention) return attention_shape(op, false);
+        if (op.integer(experts_attribute, 0) > 0) return experts_shape(op, operands);
+        return product_shape(op, operands);
+    }
+
+    GemmShape product_shape(const Op& op, Precision operands) const {
+        GemmShape shape = traits_.gemm;
+        shape.element_bytes = stored_bytes(traits_.wide_activations ? op.inputs[1] : op.outputs[0]);
+        shape.engine = traits_.engine;
+        shape.older_library = older_blas();
+        shape.newest_library = libraries_.newest_blas;
+        shape.operands = operands;
+        // Source: ggml-cuda, MIN_CC_DP4A.
+        constexpr int first_chip_with_dp4a = 61;
+        const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
+        shape.dot_products =
+            shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= first_chip_with_dp4a;
+        const Tensor& right = graph_.tensors[op.inputs[1]];
+        shape.linear = op.kind == OpKind::linear || (right.shape.size() <= 2 && right.role == TensorRole::weight);
+        if (libraries_.cublas_lt_of_any_size && shape.cublas_lt_limit > 0)
+            shape.cublas_lt_limit = kernels::no_cublas_lt_limit;
+        const bool has_bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+        if (shape.linear && !(has_bias && shape.cublas_lt_limit > 0)) shape.library = kernels::BlasLibrary::cublas;
+        return shape;
+    }
+
+    kernels::ConvShape conv_shape(const Op& op, Precision operands) const {
+        kernels::ConvShape shape = traits_.conv;
+        const PrecisionSpec& format = precision_spec(operands);
+        const bool quantized = format.quantizes_weights();
+        shape.element_bytes = quantized ? bits_of(format.activation) / 8 : stored_bytes(op.outputs[0]);
+        shape.channels_last = quantized || (shape.channels_last && storage_type(options_.precision) != DType::f32);
+        shape.transposed = op.kind == OpKind::conv_transpose;
+        shape.older_library = older_blas();
+        shape.operands = operands;
+        if (shape.library == kernels::ConvLibrary::cudnn_heuristic && libraries_.cudnn7_heuristic)
+            shape.library = kernels::ConvLibrary::cudnn7_heuristic;
+        return shape;
+    }
+
+    /// Returns the prototype of an attention in one kernel. `whole_heads` concerns an engine's.
+    kernels::AttentionShape attention_shape(const Op& op, bool whole_heads) const {
+        using enum kernels::AttentionPath;
+        using enum kernels::FlashLibrary;
+        kernels::AttentionShape shape;
+        shape.causal = op.integer("causal", 0) != 0;
+        shape.element_bytes = stored_bytes(op.outputs[0]);
+        if (traits_.engine || traits_.wide_activations) {
+            shape.path = traits_.engine ? engine : products;
+            shape.whole_heads = whole_heads;
+            if (!traits_.engine) shape.element_bytes = stored_bytes(op.inputs[1]);
+            return shape;
+        }
+        if (is_widened_attention(op)) shape.element_bytes = bits_of(DType::f32) / 8;
+        // The fused kernels require four dimensions; flash needs half precision and no mask, which cuDNN's kernel
+        // takes. Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
+        const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
+        const bool through_cudnn = prefers_cudnn_attention();
+        const bool flashes = shape.element_bytes == 2 && (!masked || through_cudnn);
+        shape.path = graph_.tensors[op.inputs[0]].shape.size() != 4 ? math : flashes ? flash : memory_efficient;
+        shape.paged = op.integer(rewrites::paged, 0) != 0;
+        if (shape.paged) shape.window = op.integer(window_attribute, 0);
+        shape.library = shape.paged ? generation : through_cudnn ? cudnn : libraries_.flash1 ? flash1 : flash2;
+        // 8-bit keys and values are most of the traffic of a decoding step.
+        if (shape.path == flash) shape.element_bytes = std::min(shape.element_bytes, stored_bytes(op.inputs[1]));
+        return shape;
+    }
+
+    kernels::GroupedGemmShape experts_shape(const Op& op, Precision operands) const {
+        kernels::GroupedGemmShape shape;
+        shape.experts = op.integer(experts_attribute, 1);
+        shape.per_token = std::min(op.integer(experts_per_token_attribute, 1), shape.experts);
+        shape.element_bytes = stored_bytes(op.outputs[0]);
+        shape.operands = operands;
+        shape.sorted = libraries_.sorts_experts;
+        if (libraries_.pads_experts && operands == Precision::fp8_block && device_.compute_capability_major == 9) {
+            shape.padding_cards = op.integer("cards", 1);
+            shape.gated = op.integer("gated", 0) != 0;
+        }
+        return shape;
     }
 
     bool is_layer(const Op& op) const {
@@ -428,35 +536,18 @@ class Lowering {
 
     /// Emits the conversion to fp16 for cuBLAS, or of its results to f32.
     void convert(OpId id, TensorId tensor) {
-        begin_launch(id, HostKind::elementwise);
-        add_kernel({.condition = LaunchCondition::beyond_few_rows,
-                    .op = id,
-                    .reads = {tensor},
-                    .writes = {tensor},
-                    .written_type = DType::f16});
+        launch_copy(id, tensor, MemoryClass::pointwise, LaunchCondition::beyond_few_rows, DType::f16);
     }
 
     /// Emits the conversion of all weights to fp16; the product itself counts narrow reads. Source: llama.cpp of May
     /// 2024, ggml-cuda.cu (ggml_cuda_op_mul_mat_cublas): to_fp16 of the whole matrix.
     void widen_weights(OpId id) {
-        begin_launch(id, HostKind::elementwise);
-        add_kernel({.condition = LaunchCondition::beyond_few_rows, .op = id, .writes = {graph_.ops[id].inputs[1]}});
+        launch_move(id, MemoryClass::pointwise, {}, {graph_.ops[id].inputs[1]}, LaunchCondition::beyond_few_rows);
     }
 
-    /// Source: PyTorch 2.5, aten/src/ATen/native/transformers/attention.cpp (_scaled_dot_product_attention_math,
-    /// allowFP16BF16ReductionMathSDP), used for attention without four dimensions (sdp_utils.cpp).
     bool is_widened_attention(const Op& op) const {
-        constexpr int first_torch = 205;
-        return op.kind == OpKind::attention && options_.libraries.torch >= first_torch &&
+        return op.kind == OpKind::attention && libraries_.widens_attention &&
                graph_.tensors[op.inputs[0]].shape.size() != 4 && bits_of(schedule_.storage[op.outputs[0]]) == 16;
-    }
-
-    void widen_operands(OpId id) {
-        for (std::size_t i = 0; i < 3; ++i) {
-            const TensorId input = graph_.ops[id].inputs[i];
-            begin_launch(id, HostKind::elementwise);
-            add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = DType::f32});
-        }
     }
 
     /// A convolution reads int8; inputs of another type, such as the network's input, are converted first.
@@ -464,30 +555,17 @@ class Lowering {
     void reformat_input(OpId id) {
         const TensorId input = graph_.ops[id].inputs[0];
         if (bits_of(schedule_.storage[input]) == 8) return;
-        begin_launch(id, HostKind::elementwise);
-        add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = DType::i8});
+        launch_copy(id, input, MemoryClass::pointwise, LaunchCondition::always, DType::i8);
     }
 
     void quantize_input(OpId id) {
+        const TensorId input = graph_.ops[id].inputs[0];
         begin_launch(id, HostKind::elementwise);
-        add_kernel({.cls = KernelClass::quantize,
+        add_kernel({.shape = kernels::QuantizeShape{.operands = options_.precision},
                     .path = precision_.path,
-                    .operands = options_.precision,
                     .op = id,
-                    .reads = {graph_.ops[id].inputs[0]},
-                    .writes = {graph_.ops[id].inputs[0]}});
-    }
-
-    /// Source: PyTorch has no limit with CUDA 12.1 and later (Blas.cpp), used by most builds with cuDNN 9.
-    std::int64_t cublas_lt_limit() const {
-        return options_.libraries.cudnn >= 9 && traits_.cublas_lt_limit > 0 ? no_cublas_lt_limit
-                                                                            : traits_.cublas_lt_limit;
-    }
-
-    kernels::ConvLibrary conv_library() const {
-        const bool older =
-            traits_.conv_library == kernels::ConvLibrary::cudnn_heuristic && options_.libraries.cudnn < 8;
-        return older ? kernels::ConvLibrary::cudnn7_heuristic : traits_.conv_library;
+                    .reads = {input},
+                    .writes = {input}});
     }
 
     /// Returns true if the bias needs a separate pass over the result: for convolutions without an epilogue, and for
@@ -500,19 +578,13 @@ class Lowering {
                              graph_.tensors[op.inputs[0]].shape.size() > 2 && !traits_.views_move_data;
         const bool separate = convolution && traits_.separate_conv_bias && op.text(rewrites::epilogue).empty();
         if (!separate && !strided) return;
-        begin_launch(id, HostKind::elementwise);
-        add_kernel({.condition = strided ? LaunchCondition::unless_contiguous : LaunchCondition::always,
-                    .op = id,
-                    .reads = {op.outputs[0], op.inputs[2]},
-                    .writes = {op.outputs[0]}});
+        launch_move(id, MemoryClass::pointwise, {op.outputs[0], op.inputs[2]}, {op.outputs[0]},
+                    strided ? LaunchCondition::unless_contiguous : LaunchCondition::always);
     }
 
-    /// Source: check_prefer_cudnn_attention of PyTorch's sdp_utils.cpp: compute capabilities 9 and 10 with
-    /// cuDNN 9.15.1, which the packages of PyTorch 2.11 are the first to contain.
     bool prefers_cudnn_attention() const {
-        constexpr int first_torch = 211;
         const int major = device_.compute_capability_major;
-        return options_.libraries.torch >= first_torch && (major == 9 || major == 10);
+        return libraries_.cudnn_attention && (major == 9 || major == 10);
     }
 
     /// Returns true for f32 attention in the memory-efficient kernel, which uses three TF32 products.
@@ -531,17 +603,19 @@ class Lowering {
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
 
+    static bool is_generated(const Op& op) { return op.integer(rewrites::generated, 0) != 0; }
+
     /// Returns true if a generated kernel writes the tensor's base, in the layout of its readers.
-    bool is_generated(TensorId tensor) const {
+    bool is_written_by_generated(TensorId tensor) const {
         const OpId id = graph_.tensors[viewed(graph_, tensor)].producer;
-        return id != no_op && graph_.ops[id].integer(rewrites::generated, 0) != 0;
+        return id != no_op && is_generated(graph_.ops[id]);
     }
 
     /// Returns true if only generated kernels read the tensor and its views, in place.
     bool is_read_by_generated(TensorId tensor) const {
-        return !readers_[tensor].empty() && std::all_of(readers_[tensor].begin(), readers_[tensor].end(), [&](OpId id) {
+        return !readers_[tensor].empty() && std::ranges::all_of(readers_[tensor], [&](OpId id) {
             const Op& op = graph_.ops[id];
-            return is_view(op) ? is_read_by_generated(op.outputs[0]) : op.integer(rewrites::generated, 0) != 0;
+            return is_view(op) ? is_read_by_generated(op.outputs[0]) : is_generated(op);
         });
     }
 
@@ -559,7 +633,7 @@ class Lowering {
         if (traits_.calls_engines || traits_.engine || traits_.host_kind == HostKind::graph_node)
             return BlasCall::never;
         if (op.kind == OpKind::linear) return BlasCall::always;
-        const bool by_heuristic = traits_.conv_library == kernels::ConvLibrary::cudnn_heuristic;
+        const bool by_heuristic = traits_.conv.library == kernels::ConvLibrary::cudnn_heuristic;
         if (op.kind != OpKind::conv || op.integer("groups", 1) != 1 || !by_heuristic) return BlasCall::never;
         if (graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // unknown
         const bool through_cublas =
@@ -580,17 +654,13 @@ class Lowering {
     void copy_input_out_of_format(OpId id) {
         const Op& op = graph_.ops[id];
         const auto condition = demanded_format(op);
-        if (!condition || traits_.views_move_data || op.inputs[0] == no_tensor || is_generated(op.inputs[0])) return;
+        if (!condition || traits_.views_move_data || op.inputs[0] == no_tensor || is_written_by_generated(op.inputs[0]))
+            return;
         const TensorId input = op.inputs[0];
         const bool in_order = graph_.tensors[input].strides.empty();
         const bool may_reorder = *condition == LaunchCondition::unless_in_format_of_result;
         if (in_order && !(may_reorder && !graph_.tensors[op.outputs[0]].strides.empty())) return;
-        begin_launch(id, HostKind::elementwise);
-        add_kernel({.memory_class = MemoryClass::transpose,
-                    .condition = *condition,
-                    .op = id,
-                    .reads = {input},
-                    .writes = {input}});
+        launch_copy(id, input, MemoryClass::transpose, *condition);
     }
 
     /// ONNX Runtime's Concat first sends the list of its inputs and three tables of their sizes to the device, unless
@@ -599,15 +669,11 @@ class Lowering {
         const Op& op = graph_.ops[id];
         if (op.kind != OpKind::concat || !traits_.concat_copies_tables) return;
         const std::vector<TensorId> parts = present_inputs(op);
-        const bool alike = std::all_of(parts.begin(), parts.end(), [&](TensorId part) {
-            return graph_.tensors[part].shape == graph_.tensors[parts.front()].shape;
-        });
+        const bool alike = std::ranges::all_of(
+            parts, [&](TensorId part) { return graph_.tensors[part].shape == graph_.tensors[parts.front()].shape; });
         constexpr std::size_t passed_by_value = 32;
         const int tables = !alike ? 4 : parts.size() > passed_by_value ? 1 : 0;
-        for (int i = 0; i < tables; ++i) {
-            begin_launch(id, HostKind::elementwise);
-            add_kernel({.memory_class = MemoryClass::copy, .op = id});
-        }
+        for (int i = 0; i < tables; ++i) launch_move(id, MemoryClass::copy, {}, {});
     }
 
     HostKind host_kind(const Op& op, const LaunchRule& rule) const {
@@ -630,16 +696,10 @@ class Lowering {
     /// it (batch > 1 and heads transposed after the sequence), it copies.
     /// Source: aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl: expand().reshape().
     void copy_unmergeable_operands(OpId id) {
-        for (const TensorId input : graph_.ops[id].inputs) {
-            if (input == no_tensor) continue;
+        for (const TensorId input : present(graph_.ops[id].inputs)) {
             const Tensor& operand = graph_.tensors[input];
-            if (operand.shape.size() < 4 || operand.strides.empty() || is_generated(input)) continue;
-            begin_launch(id, HostKind::elementwise);
-            add_kernel({.memory_class = MemoryClass::transpose,
-                        .condition = LaunchCondition::unless_batch_merges,
-                        .op = id,
-                        .reads = {input},
-                        .writes = {input}});
+            if (operand.shape.size() < 4 || operand.strides.empty() || is_written_by_generated(input)) continue;
+            launch_copy(id, input, MemoryClass::transpose, LaunchCondition::unless_batch_merges);
         }
     }
 
@@ -655,10 +715,10 @@ class Lowering {
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || schedule_.storage[input] != other) continue;
             if (precision_.keeps_casts && graph_.tensors[input].role == TensorRole::weight) continue;
-            begin_launch(id, HostKind::elementwise);
             // A generated kernel writes both types.
-            const std::vector<TensorId> reads = is_generated(input) ? std::vector<TensorId>{} : std::vector{input};
-            add_kernel({.op = id, .reads = reads, .writes = {input}, .written_type = wanted});
+            std::vector<TensorId> reads{input};
+            if (is_written_by_generated(input)) reads.clear();
+            launch_move(id, MemoryClass::pointwise, reads, {input}, LaunchCondition::always, wanted);
         }
     }
 
@@ -667,6 +727,7 @@ class Lowering {
     const PredictOptions& options_;
     const PrecisionSpec& precision_;
     LoweringTraits traits_;
+    const LibraryBehaviour libraries_;
     TypeAssignment types_;
     Schedule schedule_;
     std::vector<std::vector<OpId>> readers_;  ///< readers of each tensor, in order
@@ -674,15 +735,6 @@ class Lowering {
 };
 
 }  // namespace
-
-bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept {
-    return traits.channels_last && storage_type(precision) != DType::f32;
-}
-
-LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {
-    if (is_cpu(device)) traits.separate_conv_bias = traits.persistent_recurrences = false;
-    return traits;
-}
 
 Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                const LoweringTraits& traits) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,7 +14,7 @@ namespace {
 
 bool is_fixed(const Graph& graph, TensorId id) {
     const Tensor& tensor = graph.tensors[id];
-    return tensor.known_shape && std::all_of(tensor.shape.begin(), tensor.shape.end(), [&](Expression dimension) {
+    return tensor.known_shape && std::ranges::all_of(tensor.shape, [&](Expression dimension) {
                return graph.expressions.constant_value(dimension).has_value();
            });
 }
@@ -26,8 +25,7 @@ bool is_uncertain(const Op& op) {
     if (op.is(OpKind::custom, OpKind::control, OpKind::to_host, OpKind::dequantize)) return true;
     if (op.kind != OpKind::fill) return false;
     constexpr std::string_view names[] = {"rand", "Random", "bernoulli", "Bernoulli", "normal", "uniform"};
-    return std::any_of(std::begin(names), std::end(names),
-                       [&](std::string_view name) { return op.source.find(name) != std::string::npos; });
+    return std::ranges::any_of(names, [&](std::string_view name) { return op.source.find(name) != op.source.npos; });
 }
 
 /// Returns true if the result equals the first input: changes of layout or ownership only, full slices, concatenations
@@ -46,12 +44,11 @@ bool is_copy(const Graph& graph, const Op& op) {
 void drop_empty_parts(const Graph& graph, Op& op) {
     if (op.kind != OpKind::concat) return;
     const auto is_empty = [&](TensorId id) {
-        if (id == no_tensor || !graph.tensors[id].known_shape) return false;
-        const auto& shape = graph.tensors[id].shape;
-        return std::any_of(shape.begin(), shape.end(),
-                           [&](Expression dim) { return graph.expressions.constant_value(dim) == 0; });
+        const auto is_zero = [&](Expression dim) { return graph.expressions.constant_value(dim) == 0; };
+        return id != no_tensor && graph.tensors[id].known_shape &&
+               std::ranges::any_of(graph.tensors[id].shape, is_zero);
     };
-    if (!std::all_of(op.inputs.begin(), op.inputs.end(), is_empty)) std::erase_if(op.inputs, is_empty);
+    if (!std::ranges::all_of(op.inputs, is_empty)) std::erase_if(op.inputs, is_empty);
 }
 
 /// Returns true if the producer of a tensor can write it to another location; graph inputs and pieces of other tensors
@@ -77,9 +74,8 @@ void fold_constants(Graph& graph) {
         // Operators that fill or expand like a tensor only use its shape.
         const std::size_t read = op.kind == OpKind::fill ? 0 : op.kind == OpKind::expand ? 1 : op.inputs.size();
         const auto end = op.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, op.inputs.size()));
-        if (!std::all_of(op.inputs.begin(), end, is_known)) continue;
-        if (!std::all_of(op.outputs.begin(), op.outputs.end(),
-                         [&](TensorId output) { return is_fixed(graph, output); }))
+        const auto has_fixed_shape = [&](TensorId output) { return is_fixed(graph, output); };
+        if (!std::all_of(op.inputs.begin(), end, is_known) || !std::ranges::all_of(op.outputs, has_fixed_shape))
             continue;
         for (const TensorId output : op.outputs) graph.tensors[output].role = TensorRole::weight;
         removed[id] = true;

@@ -41,13 +41,7 @@ bool may_merge(const Graph& graph, const Op& a, const Op& b) {
 /// Replaces the layers of `group` (in order, with one input) by one product and slices for its readers.
 void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>& ops) {
     Op merged = graph.ops[group.front()];
-    Op pieces{.kind = OpKind::split,
-              .name = merged.name + "/split",
-              .source = merged.source,
-              .module = merged.module,
-              .inputs = {},
-              .outputs = {},
-              .attributes = {}};
+    Op pieces{.kind = OpKind::split, .name = merged.name + "/split", .source = merged.source, .module = merged.module};
     Expression width = width_of(graph, merged);
     for (std::size_t i = 1; i < group.size(); ++i) {
         const Op& layer = graph.ops[group[i]];
@@ -78,25 +72,6 @@ void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>
     pieces.inputs = merged.outputs;
     ops.push_back(std::move(merged));
     ops.push_back(std::move(pieces));
-}
-
-/// Marks tensors that are read only by strided kernels, directly or through reshapes and movement.
-std::vector<bool> read_by_strided_kernels(const Graph& graph) {
-    std::vector<bool> strided(graph.tensors.size(), true), read(graph.tensors.size(), false);
-    for (const TensorId output : graph.outputs) strided[output] = false;
-    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
-        const Op& op = graph.ops[id];
-        const bool passes = op.kind == OpKind::reshape || is_movement(op);
-        const bool on = is_strided(op) || (passes && std::all_of(op.outputs.begin(), op.outputs.end(),
-                                                                 [&](TensorId t) { return read[t] && strided[t]; }));
-        for (const TensorId input : op.inputs) {
-            if (input == no_tensor) continue;
-            read[input] = true;
-            strided[input] = strided[input] && on;
-        }
-    }
-    for (std::size_t i = 0; i < strided.size(); ++i) strided[i] = strided[i] && read[i];
-    return strided;
 }
 
 }  // namespace
@@ -141,15 +116,15 @@ void merge_sibling_layers(Graph& graph) {
 
 void fold_movement(Graph& graph) {
     assign_producers(graph);
-    const std::vector<bool> strided = read_by_strided_kernels(graph);
+    const auto passes = [](const Op& op) { return op.kind == OpKind::reshape || is_movement(op); };
+    const std::vector<bool> strided = read_only_by(graph, is_strided, passes);
     std::vector<bool> written_strided(graph.tensors.size(), false);
     for (Op& op : graph.ops) {
-        const bool passes = op.kind == OpKind::reshape || is_movement(op);
-        if (is_strided(op) || (passes && !op.inputs.empty() && written_strided[op.inputs[0]])) {
+        if (is_strided(op) || (passes(op) && !op.inputs.empty() && written_strided[op.inputs[0]])) {
             for (const TensorId output : op.outputs) written_strided[output] = true;
         }
         if (!is_movement(op)) continue;
-        const bool read_so = std::all_of(op.outputs.begin(), op.outputs.end(), [&](TensorId t) { return strided[t]; });
+        const bool read_so = std::ranges::all_of(op.outputs, [&](TensorId t) { return strided[t]; });
         const bool written_so = !op.inputs.empty() && op.inputs[0] != no_tensor && written_strided[op.inputs[0]];
         if (read_so || written_so) op.kind = OpKind::reshape;
     }
@@ -177,9 +152,8 @@ static void fuse_residuals(Graph& graph, bool writes_sum) {
         const Op& add = graph.ops[addition];
         if (add.kind != OpKind::pointwise || add.text("function") != "add" || add.inputs.size() != 2) continue;
         // Other readers of the sum run after the norm, which also writes it.
-        const bool early = std::any_of(graph.ops.begin() + addition, graph.ops.begin() + id, [&](const Op& op) {
-            return std::find(op.inputs.begin(), op.inputs.end(), sum) != op.inputs.end();
-        });
+        const bool early = std::any_of(graph.ops.begin() + addition, graph.ops.begin() + id,
+                                       [&](const Op& op) { return std::ranges::count(op.inputs, sum) > 0; });
         if (early) continue;
         norm.inputs[0] = add.inputs[0];
         norm.inputs.push_back(add.inputs[1]);

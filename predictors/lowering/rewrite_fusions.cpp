@@ -33,8 +33,7 @@ bool is_elementwise(const Op& op) {
 
 std::vector<TensorId> activations_of(const Graph& graph, const Op& op) {
     std::vector<TensorId> result;
-    for (const TensorId input : op.inputs) {
-        if (input == no_tensor) continue;
+    for (const TensorId input : present(op.inputs)) {
         const TensorRole role = graph.tensors[input].role;
         if (role == TensorRole::activation || role == TensorRole::input) result.push_back(input);
     }
@@ -67,7 +66,7 @@ void mark_epilogue(Op& contraction, std::string_view function) {
 /// Clipping activations, which a kernel can apply while writing, without a table or exponential.
 bool is_clipping(const Op& op) {
     static constexpr std::array<std::string_view, 5> functions = {"relu", "relu6", "clip", "clamp", "leaky_relu"};
-    return std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
+    return op.kind == OpKind::pointwise && std::ranges::count(functions, op.text("function")) > 0;
 }
 
 /// Fuses clipping activations, if the library has such kernels, or additions of two tensors into the preceding
@@ -115,12 +114,10 @@ void fuse_runs(Graph& graph, const Belongs& belongs, const Fuse& fuse) {
         std::vector<int> read_inside(graph.tensors.size(), 0);
         for (std::size_t id = first; id < end; ++id) {
             const Op& op = graph.ops[id];
-            for (const TensorId input : op.inputs) {
-                if (input == no_tensor) continue;
+            for (const TensorId input : present(op.inputs)) {
                 ++read_inside[input];
-                const bool inside = std::find(written.begin(), written.end(), input) != written.end();
-                const bool known = std::find(fused->inputs.begin(), fused->inputs.end(), input) != fused->inputs.end();
-                if (!inside && !known) fused->inputs.push_back(input);
+                const bool known = std::ranges::count(written, input) + std::ranges::count(fused->inputs, input) > 0;
+                if (!known) fused->inputs.push_back(input);
             }
             written.insert(written.end(), op.outputs.begin(), op.outputs.end());
             removed[id] = id + 1 < end;
@@ -167,7 +164,7 @@ void fuse_conv_relu(Graph& graph) {
     // FusedConv does not support an addition without relu: mark additions followed by a relu.
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& relu = graph.ops[id];
-        if (relu.kind != OpKind::pointwise || !is_clipping(relu)) return no_op;
+        if (!is_clipping(relu)) return no_op;
         const OpId into = sole_producer(graph, readers, relu.inputs[0],
                                         [](const Op& op) { return is_convolution(op) || is_addition(op); });
         if (into == no_op) return no_op;
@@ -201,8 +198,7 @@ void fuse_activation(Graph& graph) {
 void fuse_scale_and_activation(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
-        if (op.kind != OpKind::pointwise || !is_clipping(op)) return no_op;
-        return sole_producer(graph, readers, op.inputs[0], scales_channels);
+        return is_clipping(op) ? sole_producer(graph, readers, op.inputs[0], scales_channels) : no_op;
     });
 }
 

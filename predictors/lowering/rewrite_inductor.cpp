@@ -71,17 +71,9 @@ bool is_channels_last(const Graph& graph, const Tensor& tensor) {
 /// Returns true for operators that compute statistics and then read all elements again: norms, softmax, batch norms in
 /// training.
 bool normalizes(const Op& op) {
-    switch (op.kind) {
-        case OpKind::softmax:
-        case OpKind::log_softmax:
-        case OpKind::layer_norm:
-        case OpKind::rms_norm:
-        case OpKind::group_norm:
-        case OpKind::instance_norm:
-            return true;
-        default:
-            return op.kind == OpKind::batch_norm && op.integer("training", 0) != 0;
-    }
+    using enum OpKind;
+    return op.is(softmax, log_softmax, layer_norm, rms_norm, group_norm, instance_norm) ||
+           (op.is(batch_norm) && op.integer("training", 0) != 0);
 }
 
 std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
@@ -90,33 +82,18 @@ std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
     const Tensor& x = graph.tensors[op.inputs[0]];
     const auto rank = static_cast<std::int64_t>(x.shape.size());
     std::vector<bool> reduced(x.shape.size(), op.kind == OpKind::batch_norm);
-    const auto reduce_from = [&](std::int64_t first) {
-        std::fill(reduced.begin() + std::clamp<std::int64_t>(first < 0 ? first + rank : first, 0, rank), reduced.end(),
-                  true);
-    };
-    switch (op.kind) {
-        case OpKind::reduce:
-            for (const std::int64_t axis : op.integers("axes")) reduced[static_cast<std::size_t>(axis)] = true;
-            break;
-        case OpKind::batch_norm:
-            if (rank > 1) reduced[1] = false;
-            break;
-        case OpKind::layer_norm:
-        case OpKind::rms_norm:
-            reduce_from(op.integer("axis", -1));
-            break;
-        case OpKind::group_norm:
-            reduce_from(1);
-            break;
-        case OpKind::cumulative:  // a scan of rows
-        case OpKind::softmax:
-        case OpKind::log_softmax: {
-            const std::int64_t axis = op.integer("axis", -1);
-            if (axis >= -rank && axis < rank) reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
-            break;
-        }
-        default:
-            reduce_from(2);
+    if (op.kind == OpKind::reduce) {
+        for (const std::int64_t axis : op.integers("axes")) reduced[static_cast<std::size_t>(axis)] = true;
+    } else if (op.kind == OpKind::batch_norm) {
+        if (rank > 1) reduced[1] = false;
+    } else if (op.is(OpKind::cumulative, OpKind::softmax, OpKind::log_softmax)) {  // along an axis
+        const std::int64_t axis = op.integer("axis", -1);
+        if (axis >= -rank && axis < rank) reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
+    } else {
+        const bool by_axis = op.is(OpKind::layer_norm, OpKind::rms_norm);
+        const std::int64_t first = by_axis ? op.integer("axis", -1) : op.kind == OpKind::group_norm ? 1 : 2;
+        const auto from = std::clamp<std::int64_t>(first < 0 ? first + rank : first, 0, rank);
+        std::fill(reduced.begin() + from, reduced.end(), true);
     }
     Reduction result;
     const auto visit = [&](std::size_t axis) {
@@ -195,23 +172,22 @@ bool is_stored_concatenation(const Op& op, std::size_t readers) {
 /// Source: torch/_refs/nn/functional, torch/_decomp/decompositions.py (pw_cast_for_opmath).
 bool reads_operand_twice(const Op& op) {
     constexpr std::array<std::string_view, 5> functions{"silu", "gelu", "gelu_tanh", "hardswish", "mish"};
-    return op.kind == OpKind::pointwise &&
-           std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
+    return op.kind == OpKind::pointwise && std::ranges::count(functions, op.text("function")) > 0;
 }
 
 /// Groups of operators in one kernel, each represented by its last operator.
 class Grouping {
   public:
     explicit Grouping(Graph& graph)
-        : graph_(graph), leader_(graph.ops.size()), members_(graph.ops.size()), keeps_bias_(graph.ops.size()) {
+        : graph_(graph),
+          leader_(graph.ops.size()),
+          members_(graph.ops.size()),
+          readers_(readers_of(graph)),
+          keeps_bias_(graph.ops.size()) {
         assign_producers(graph);
-        readers_.resize(graph.tensors.size());
         for (OpId id = 0; id < graph.ops.size(); ++id) {
             leader_[id] = id;
             members_[id] = {id};
-            for (const TensorId input : graph.ops[id].inputs) {
-                if (input != no_tensor) readers_[input].push_back(id);
-            }
         }
         is_output_.assign(graph.tensors.size(), false);
         for (const TensorId output : graph.outputs) is_output_[output] = true;
@@ -338,8 +314,7 @@ class Grouping {
     /// promotion.
     bool reads_parameter(const Op& op) const {
         return (op.kind == OpKind::pointwise || op.kind == OpKind::concat) &&
-               std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
-                   if (input == no_tensor) return false;
+               std::ranges::any_of(present(op.inputs), [&](TensorId input) {
                    const Tensor& tensor = graph_.tensors[viewed(graph_, input)];
                    return tensor.role == TensorRole::weight && !tensor.shape.empty();
                });
@@ -401,10 +376,7 @@ class Grouping {
         const Op& last = graph_.ops[leader];
         Op fused{.kind = OpKind::pointwise,
                  .name = last.name,
-                 .source = {},
                  .module = last.module,
-                 .inputs = {},
-                 .outputs = {},
                  .attributes = {{"function", std::string(fused_function)}, {std::string(generated), std::int64_t{1}}}};
         std::vector<std::int64_t> full, looked_up;
         bool by_parameter = false;
@@ -413,12 +385,10 @@ class Grouping {
             append_lookups(graph_, op, looked_up);
             by_parameter = by_parameter || reads_parameter(op);
             fused.source += (fused.source.empty() ? "triton: " : "+") + op.source;
-            for (const TensorId input : op.inputs) {
-                if (input == no_tensor) continue;
+            for (const TensorId input : present(op.inputs)) {
                 const OpId source = source_of(input);
                 if (source != no_op && leader_[source] == leader) continue;
-                if (std::find(fused.inputs.begin(), fused.inputs.end(), input) == fused.inputs.end())
-                    fused.inputs.push_back(input);
+                if (std::ranges::count(fused.inputs, input) == 0) fused.inputs.push_back(input);
                 leave_bias(source);
             }
             for (const TensorId output : op.outputs) {
@@ -443,7 +413,7 @@ class Grouping {
             fused.attributes.push_back({std::string(reductions), combined});
         if (const TensorId tensor = read_against_order(leader); tensor != no_tensor)
             fused.attributes.push_back({std::string(strided_tensor), static_cast<std::int64_t>(tensor)});
-        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
+        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups_attribute), std::move(looked_up)});
         if (!full.empty()) fused.attributes.push_back({std::string(full_outputs), std::move(full)});
         return fused;
     }
@@ -543,10 +513,7 @@ void write_out_updates(Graph& graph) {
         const Op& norm = out.replaced;
         out.apply(OpKind::batch_norm, norm.inputs, norm.outputs[0], norm.attributes);
         const std::vector<Expression> shape = reduction_of(out.graph, norm)->shape;
-        for (int buffer = 0; buffer < 3; ++buffer) {
-            const TensorId updated = out.tensor(DType::f32, shape);
-            out.apply(OpKind::fill, {}, updated);
-        }
+        for (int buffer = 0; buffer < 3; ++buffer) out.apply(OpKind::fill, {}, out.tensor(DType::f32, shape));
     });
 }
 
@@ -617,7 +584,7 @@ void convert_layouts_at_edges(Graph& graph) {
     for (const TensorId input : graph.inputs) {
         if (graph.tensors[input].strides.empty()) continue;
         const TensorId converted = convert(input, std::exchange(graph.tensors[input].strides, {}), "channels_last");
-        for (Op& op : graph.ops) std::replace(op.inputs.begin(), op.inputs.end(), input, converted);
+        for (Op& op : graph.ops) std::ranges::replace(op.inputs, input, converted);
     }
     // Filters are converted in every pass, unless both layouts coincide.
     const auto is_one = [&](const Tensor& tensor, std::size_t i) {

@@ -39,15 +39,12 @@ std::string_view precision_of(DType type) {
 class Folding {
   public:
     explicit Folding(Graph& graph)
-        : graph_(graph), stands_for_(graph.tensors.size()), removed_(graph.ops.size(), false) {
+        : graph_(graph),
+          stands_for_(graph.tensors.size()),
+          removed_(graph.ops.size(), false),
+          readers_(readers_of(graph)) {
         for (TensorId id = 0; id < stands_for_.size(); ++id) stands_for_[id] = id;
         assign_producers(graph);
-        readers_.resize(graph.tensors.size());
-        for (OpId id = 0; id < graph.ops.size(); ++id) {
-            for (const TensorId input : graph.ops[id].inputs) {
-                if (input != no_tensor) readers_[input].push_back(id);
-            }
-        }
     }
 
     void run() {
@@ -79,9 +76,7 @@ class Folding {
     bool is_known(TensorId id) const {
         return graph_.tensors[id].role == TensorRole::weight || graph_.tensors[id].role == TensorRole::constant;
     }
-    bool is_output(TensorId id) const {
-        return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
-    }
+    bool is_output(TensorId id) const { return std::ranges::count(graph_.outputs, id) > 0; }
 
     /// A product is quantised if both operands are.
     void mark_contraction(Op& op) const {
@@ -121,7 +116,7 @@ class Folding {
             removed_[id] = true;
             return;
         }
-        const bool alone = std::all_of(readers_[wide].begin(), readers_[wide].end(), [&](OpId reader) {
+        const bool alone = std::ranges::all_of(readers_[wide], [&](OpId reader) {
             return graph_.ops[reader].kind == OpKind::quantize &&
                    graph_.tensors[graph_.ops[reader].outputs[0]].dtype == type;
         });
@@ -152,7 +147,7 @@ class Folding {
                 needed = true;
                 continue;
             }
-            std::replace(taker.inputs.begin(), taker.inputs.end(), wide, op.inputs[0]);
+            std::ranges::replace(taker.inputs, wide, op.inputs[0]);
         }
         removed_[id] = !needed || is_known(op.inputs[0]);
         if (removed_[id] && needed) graph_.tensors[wide].role = TensorRole::weight;
@@ -178,9 +173,7 @@ class Folding {
 }  // namespace
 
 void fold_quantization(Graph& graph) {
-    const bool quantised =
-        std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::dequantize; });
-    if (!quantised) return;
+    if (std::ranges::find(graph.ops, OpKind::dequantize, &Op::kind) == graph.ops.end()) return;
     Folding(graph).run();
     assign_producers(graph);
 }

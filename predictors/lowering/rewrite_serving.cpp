@@ -30,34 +30,12 @@ bool is_norm(const Op& op) {
            (op.kind == OpKind::reduce && op.text("function") == "mean");
 }
 
-/// A run of operators between two that are kernels of their own.
-struct Run {
-    OpId first = 0, end = 0;
-};
-
-std::vector<Run> runs_between_contractions(const Graph& graph) {
-    std::vector<Run> runs;
-    for (OpId id = 0; id < graph.ops.size();) {
-        const auto belongs = [&](OpId at) {
-            return at < graph.ops.size() && (is_light(graph, graph.ops[at]) || is_view(graph.ops[at]));
-        };
-        if (!belongs(id)) {
-            ++id;
-            continue;
-        }
-        Run run{id, id};
-        while (belongs(run.end)) ++run.end;
-        id = run.end;
-        runs.push_back(run);
-    }
-    return runs;
-}
-
-/// Makes one kernel of the run: `before` and `after` receive the views that stay, `fused` the kernel.
+/// Makes one kernel of a run of operators between two that are kernels of their own: `before` and `after` receive the
+/// views that stay, `fused` the kernel.
 class RunFusion {
   public:
-    RunFusion(Graph& graph, const std::vector<int>& readers, Run run)
-        : graph_(graph), readers_(readers), run_(run), computed_(graph.tensors.size(), false) {}
+    RunFusion(Graph& graph, const std::vector<int>& readers, OpId first, OpId end)
+        : graph_(graph), readers_(readers), first_(first), end_(end), computed_(graph.tensors.size(), false) {}
 
     void append_to(std::vector<Op>& ops) {
         std::vector<int> read_inside(graph_.tensors.size(), 0);
@@ -67,21 +45,18 @@ class RunFusion {
         bool norm = false;
         std::size_t kernels = 0;
         std::vector<std::int64_t> looked_up;
-        for (OpId id = run_.first; id < run_.end; ++id) {
+        for (OpId id = first_; id < end_; ++id) {
             const Op& op = graph_.ops[id];
-            for (const TensorId input : op.inputs) {
-                if (input != no_tensor) ++read_inside[input];
-            }
-            const bool inside = std::any_of(op.inputs.begin(), op.inputs.end(),
-                                            [&](TensorId input) { return input != no_tensor && computed_[input]; });
+            for (const TensorId input : present(op.inputs)) ++read_inside[input];
+            const bool inside =
+                std::ranges::any_of(present(op.inputs), [&](TensorId input) { return computed_[input]; });
             if (is_view(op)) {
                 (inside ? after : before).push_back(op);
                 for (const TensorId output : op.outputs) computed_[output] = inside;
                 continue;
             }
-            for (const TensorId input : op.inputs) {
-                if (input == no_tensor || computed_[input]) continue;
-                if (std::find(read.begin(), read.end(), input) == read.end()) read.push_back(input);
+            for (const TensorId input : present(op.inputs)) {
+                if (!computed_[input] && std::ranges::count(read, input) == 0) read.push_back(input);
             }
             for (const TensorId output : op.outputs) computed_[output] = true;
             written.insert(written.end(), op.outputs.begin(), op.outputs.end());
@@ -91,13 +66,12 @@ class RunFusion {
             ++kernels;
         }
         if (kernels < 2) {
-            ops.insert(ops.end(), graph_.ops.begin() + run_.first, graph_.ops.begin() + run_.end);
+            ops.insert(ops.end(), graph_.ops.begin() + first_, graph_.ops.begin() + end_);
             return;
         }
         const std::vector<TensorId> read_after = inputs_of_kept(after, read_inside);
         const auto leaves = [&](TensorId tensor) {
-            return readers_[tensor] > read_inside[tensor] ||
-                   std::find(read_after.begin(), read_after.end(), tensor) != read_after.end();
+            return readers_[tensor] > read_inside[tensor] || std::ranges::count(read_after, tensor) > 0;
         };
         Op fused{.kind = norm ? OpKind::rms_norm : OpKind::pointwise,
                  .name = last->name,
@@ -105,11 +79,11 @@ class RunFusion {
                  .module = last->module,
                  .inputs = without_parts(read),
                  .attributes = {{"function", std::string(fused_function)}}};
-        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
+        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups_attribute), std::move(looked_up)});
         fused.attributes.push_back({std::string(token_kernel), std::string(norm ? "norm" : "gated")});
-        std::copy_if(written.begin(), written.end(), std::back_inserter(fused.outputs), leaves);
+        std::ranges::copy_if(written, std::back_inserter(fused.outputs), leaves);
         if (fused.inputs.empty() || fused.outputs.empty()) {
-            ops.insert(ops.end(), graph_.ops.begin() + run_.first, graph_.ops.begin() + run_.end);
+            ops.insert(ops.end(), graph_.ops.begin() + first_, graph_.ops.begin() + end_);
             return;
         }
         ops.insert(ops.end(), before.begin(), before.end());
@@ -122,9 +96,8 @@ class RunFusion {
     std::vector<TensorId> inputs_of_kept(std::vector<Op>& views, std::vector<int>& read_inside) const {
         std::vector<TensorId> needed;
         for (std::size_t i = views.size(); i-- > 0;) {
-            const bool kept = std::any_of(views[i].outputs.begin(), views[i].outputs.end(), [&](TensorId output) {
-                return readers_[output] > read_inside[output] ||
-                       std::find(needed.begin(), needed.end(), output) != needed.end();
+            const bool kept = std::ranges::any_of(views[i].outputs, [&](TensorId output) {
+                return readers_[output] > read_inside[output] || std::ranges::count(needed, output) > 0;
             });
             if (kept) {
                 needed.insert(needed.end(), views[i].inputs.begin(), views[i].inputs.end());
@@ -145,7 +118,7 @@ class RunFusion {
                 const OpId producer = graph_.tensors[source].producer;
                 if (producer == no_op || !is_view(graph_.ops[producer]) || graph_.ops[producer].inputs.empty()) break;
                 source = graph_.ops[producer].inputs[0];
-                part = std::find(read.begin(), read.end(), source) != read.end();
+                part = std::ranges::count(read, source) > 0;
             }
             if (!part) whole.push_back(tensor);
         }
@@ -154,7 +127,7 @@ class RunFusion {
 
     Graph& graph_;
     const std::vector<int>& readers_;
-    Run run_;
+    OpId first_, end_;
     std::vector<bool> computed_;
 };
 
@@ -250,10 +223,9 @@ void absorb_latent_expansion(Graph& graph) {
 
 std::optional<Graph> without_encoder(const Graph& graph) {
     const auto grows = [&](const Tensor& tensor) {
-        return std::any_of(tensor.shape.begin(), tensor.shape.end(), [&](Expression size) {
-            const std::vector<std::string> symbols = graph.expressions.symbols_of(size);
-            return std::any_of(symbols.begin(), symbols.end(),
-                               [](const std::string& symbol) { return symbol != "batch"; });
+        return std::ranges::any_of(tensor.shape, [&](Expression size) {
+            const auto grows_with = [](const std::string& symbol) { return symbol != "batch"; };
+            return std::ranges::any_of(graph.expressions.symbols_of(size), grows_with);
         });
     };
     enum class Source : std::uint8_t { none, data, text };  // what a tensor depends on
@@ -266,17 +238,14 @@ std::optional<Graph> without_encoder(const Graph& graph) {
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         const Op& op = graph.ops[id];
         Source most = Source::none;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor) most = std::max(most, source[input]);
-        }
+        for (const TensorId input : present(op.inputs)) most = std::max(most, source[input]);
         for (const TensorId output : op.outputs) source[output] = most;
         computed[id] = most == Source::data;
         if (computed[id]) continue;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor && source[input] == Source::data) crosses[input] = true;
-        }
+        for (const TensorId input : present(op.inputs))
+            crosses[input] = crosses[input] || source[input] == Source::data;
     }
-    if (std::find(computed.begin(), computed.end(), true) == computed.end()) return std::nullopt;
+    if (std::ranges::count(computed, true) == 0) return std::nullopt;
     Graph steps = graph;
     std::erase_if(steps.inputs, [&](TensorId input) { return source[input] == Source::data; });
     for (TensorId id = 0; id < graph.tensors.size(); ++id) {
@@ -321,13 +290,15 @@ void fuse_between_contractions(Graph& graph) {
     const std::vector<int> readers = count_readers(graph);
     std::vector<Op> ops;
     ops.reserve(graph.ops.size());
-    OpId next = 0;
-    for (const Run& run : runs_between_contractions(graph)) {
-        ops.insert(ops.end(), graph.ops.begin() + next, graph.ops.begin() + run.first);
-        RunFusion(graph, readers, run).append_to(ops);
-        next = run.end;
+    const auto belongs = [&](const Op& op) { return is_light(graph, op) || is_view(op); };
+    for (OpId id = 0, end = 0; id < graph.ops.size(); id = end) {
+        while (end < graph.ops.size() && belongs(graph.ops[end])) ++end;
+        if (end > id) {
+            RunFusion(graph, readers, id, end).append_to(ops);
+        } else {
+            ops.push_back(graph.ops[end++]);
+        }
     }
-    ops.insert(ops.end(), graph.ops.begin() + next, graph.ops.end());
     graph.ops = std::move(ops);
     assign_producers(graph);
 }

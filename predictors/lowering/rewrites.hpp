@@ -21,8 +21,6 @@ inline constexpr std::string_view paged = "paged";
 /// Attribute of a fused operator for which libraries have a kernel with one block per token: "norm" or "gated".
 inline constexpr std::string_view token_kernel = "token_kernel";
 
-/// Attribute of a fused operator with lookups: pairs of a table and a tensor of the size that is read from it.
-inline constexpr std::string_view lookups = "lookups";
 /// Attribute of a fused operator: the number of values that its reductions combine.
 inline constexpr std::string_view reductions = "reductions";
 /// Attribute of a fused operator: a tensor whose elements Inductor before 2.8 reads one by one from memory sectors.
@@ -140,7 +138,7 @@ void fold_quantization(Graph& graph);
 /// Renames operators to TensorRT's layers (IEngineInspector, trtexec --dumpProfile).
 void name_engine_layers(Graph& graph);
 
-/// Appends the lookup tables of `op` to the pairs of `lookups`.
+/// Appends the lookup tables of `op` to the pairs of `lookups_attribute`.
 void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs);
 
 /// Fuses pointwise operators, norms, softmax and reductions into their readers, through views, unless another kernel

@@ -8,8 +8,13 @@
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/quantized_weights.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax {
+
+static bool has_text(const Graph& graph, std::string_view attribute) {
+    return std::ranges::any_of(graph.ops, [&](const Op& op) { return !op.text(attribute).empty(); });
+}
 
 TypeAssignment::TypeAssignment(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                                const LoweringTraits& traits)
@@ -18,10 +23,8 @@ TypeAssignment::TypeAssignment(const Graph& graph, const DeviceSpec& device, con
       options_(options),
       precision_(precision_spec(options.precision)),
       traits_(traits),
-      is_quantized_by_file_(std::any_of(graph.ops.begin(), graph.ops.end(),
-                                        [](const Op& op) { return !op.text(rewrites::operands).empty(); })),
-      names_quantized_layers_(std::any_of(graph.ops.begin(), graph.ops.end(),
-                                          [](const Op& op) { return !op.text(weights_attribute).empty(); })),
+      is_quantized_by_file_(has_text(graph, rewrites::operands)),
+      names_quantized_layers_(has_text(graph, weights_attribute)),
       has_narrow_activations_((traits.engine || traits.calls_engines) &&
                               (options.precision == Precision::int8 || options.precision == Precision::fp8) &&
                               !is_quantized_by_file_) {
@@ -44,10 +47,7 @@ void TypeAssignment::assign_storage() {
         autocast::assign_storage(graph_, autocast_policies_, storage_);
     }
     if (has_narrow_activations_) store_narrow_activations();
-    store_full_outputs();
-}
-
-void TypeAssignment::store_full_outputs() {
+    // Generated kernels exchange these in f32.
     for (const Op& op : graph_.ops) {
         for (const std::int64_t output : op.integers(rewrites::full_outputs)) {
             storage_[op.outputs[static_cast<std::size_t>(output)]] = DType::f32;
@@ -73,12 +73,9 @@ void TypeAssignment::store_narrow_activations() {
         for (const TensorId output : op.outputs) written[output] = on;
     }
     for (auto op = graph_.ops.rbegin(); op != graph_.ops.rend(); ++op) {
-        const bool on = is_view(*op) ? std::all_of(op->outputs.begin(), op->outputs.end(),
-                                                   [&](TensorId output) { return narrow[output]; })
-                                     : has_narrow_kernel(*op);
-        for (const TensorId input : op->inputs) {
-            if (input != no_tensor) narrow[input] = narrow[input] && on;
-        }
+        const auto is_narrow = [&](TensorId output) { return narrow[output]; };
+        const bool on = is_view(*op) ? std::ranges::all_of(op->outputs, is_narrow) : has_narrow_kernel(*op);
+        for (const TensorId input : present(op->inputs)) narrow[input] = narrow[input] && on;
     }
     for (std::size_t i = 0; i < storage_.size(); ++i) {
         if (written[i] && narrow[i] && bits_of(storage_[i]) == 16) storage_[i] = precision_.activation;
@@ -104,8 +101,7 @@ bool TypeAssignment::is_quantized(const Op& op) const {
     if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
     const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
     static constexpr std::array<std::string_view, 4> kept{"lm_head", "gate", "router", "shared_expert_gate"};
-    const bool head = std::find(graph_.outputs.begin(), graph_.outputs.end(), op.outputs[0]) != graph_.outputs.end();
-    return !head && std::find(kept.begin(), kept.end(), module) == kept.end();
+    return std::ranges::count(graph_.outputs, op.outputs[0]) == 0 && std::ranges::count(kept, module) == 0;
 }
 
 const FusedAttention* TypeAssignment::fused_attention(const Op& op, DType type) const {

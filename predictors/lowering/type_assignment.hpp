@@ -32,8 +32,6 @@ class TypeAssignment {
 
   private:
     void assign_storage();
-    /// Marks tensors that generated kernels exchange in f32.
-    void store_full_outputs();
     /// Returns true for engine layers with kernels that read and write int8 (fp8: only transformers): products with
     /// weights, fused int8 attention, residual and norm, scales, pooling, concatenation, resizing, and remaining
     /// pointwise operators. Source: TensorRT, demo/BERT (builder.py, options -imh and -iln); developer guide, "Working

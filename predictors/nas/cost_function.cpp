@@ -28,33 +28,18 @@ struct TimedBlock {
 }  // namespace
 
 struct CostFunction::State {
-    State(const Space* s, DeviceProfile d, FrameworkProfile f, PredictOptions o, std::vector<std::int64_t> b,
-          ShapeBindings sizes, const SegmentMaker& maker)
-        : space(s),
-          device(std::move(d)),
-          framework(std::move(f)),
-          options(libraries_of(framework, o)),
-          batches(std::move(b)),
-          dims(std::move(sizes)),
-          site_options(s->options()),
-          sites(site_options.size()),
-          segment_of(maker) {
-        const FrameworkModel& model = model_of(framework);
-        composes = model.rewrites.empty() && !options.channels_last && !model.traits.host_kind;
-    }
-
     const Space* space;
     DeviceProfile device;
     FrameworkProfile framework;
     PredictOptions options;
     std::vector<std::int64_t> batches;
     ShapeBindings dims;
-    std::vector<int> site_options;
-    std::size_t sites;
     SegmentMaker segment_of;
     /// Whether a block costs the same in every network: not where rewrites join operators of several blocks, or one
     /// launch is that of the whole network.
-    bool composes = false;
+    bool composes;
+    std::vector<int> site_options = space->options();
+    std::size_t sites = site_options.size();
 
     std::shared_mutex mutex;  // guards what follows
     std::unordered_map<Block, std::uint32_t, BlockHash> known;
@@ -176,8 +161,11 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     if (space.options().empty()) throw_error(ErrorCode::usage, "the space {} has no choices", space.name());
     const SegmentMaker segment_of(host_costs(framework, options.precision, device.device), campaign, space,
                                   synchronizes_runs(model_of(framework), options));
-    state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches),
-                                     dims_of(space, dims), segment_of);
+    const FrameworkModel& model = model_of(framework);
+    options = libraries_of(framework, options);
+    state_.reset(new State{&space, std::move(device), std::move(framework), options, std::move(batches),
+                           dims_of(space, dims), segment_of,
+                           model.rewrites.empty() && !options.channels_last && !model.traits.host_kind});
 }
 CostFunction::~CostFunction() = default;
 CostFunction::CostFunction(CostFunction&&) noexcept = default;

@@ -83,24 +83,19 @@ class NasBench201 final : public Space {
     }
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
-        switch (block.fields[0]) {
-            case stem:
-                live = {net.batch_norm(net.conv(live[0], 16, {.kernel = 3, .pad = 1}))};
-                return;
-            case edge:
-                return build_edge(net, block, live);
-            case reduction: {
-                const std::int64_t channels = block.fields[1];
-                const TensorId a = relu_conv_norm(net, live[0], channels, {.kernel = 3, .stride = 2, .pad = 1});
-                const TensorId b = relu_conv_norm(net, a, channels, {.kernel = 3, .pad = 1});
-                const TensorId shortcut = net.conv(net.average_pool(live[0], {.kernel = 2, .stride = 2}), channels);
-                live = {net.add(shortcut, b)};
-                return;
-            }
-            default: {
-                const TensorId features = net.global_average_pool(net.relu(net.batch_norm(live[0])));
-                live = {net.linear(net.flatten(features, 1), 10)};
-            }
+        if (block.fields[0] == stem) {
+            live = {net.batch_norm(net.conv(live[0], 16, {.kernel = 3, .pad = 1}))};
+        } else if (block.fields[0] == edge) {
+            build_edge(net, block, live);
+        } else if (block.fields[0] == reduction) {
+            const std::int64_t channels = block.fields[1];
+            const TensorId a = relu_conv_norm(net, live[0], channels, {.kernel = 3, .stride = 2, .pad = 1});
+            const TensorId b = relu_conv_norm(net, a, channels, {.kernel = 3, .pad = 1});
+            const TensorId shortcut = net.conv(net.average_pool(live[0], {.kernel = 2, .stride = 2}), channels);
+            live = {net.add(shortcut, b)};
+        } else {
+            const TensorId features = net.global_average_pool(net.relu(net.batch_norm(live[0])));
+            live = {net.linear(net.flatten(features, 1), 10)};
         }
     }
 

@@ -6,11 +6,6 @@
 #include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
-namespace {
-
-constexpr std::size_t max_nodes = 1'000'000;
-
-}  // namespace
 
 PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options) {
     const bool is_default = options.libraries.cudnn == LibraryVersions{}.cudnn;
@@ -19,6 +14,7 @@ PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions op
 }
 
 BuiltNetwork build_network(const Space& space, std::span<const int> choices, std::span<const Block> chain) {
+    constexpr std::size_t max_nodes = 1'000'000;
     GraphBuilder net{std::string(space.name())};
     BuiltNetwork built;
     std::vector<TensorId> live = space.inputs(net, choices);

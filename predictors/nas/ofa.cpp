@@ -82,21 +82,16 @@ class OfaMobileNetV3 final : public Space {
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
         TensorId x = live[0];
-        switch (block.fields[0]) {
-            case stem: {
-                x = hard_swish(net, net.batch_norm(net.conv(x, 16, {.kernel = 3, .stride = 2, .pad = 1})));
-                const TensorId deep = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1, .groups = 16})));
-                live = {net.add(net.batch_norm(net.conv(deep, 16)), x)};
-                return;
-            }
-            case bottleneck:
-                live = {build_bottleneck(net, block, x)};
-                return;
-            default: {
-                x = hard_swish(net, net.batch_norm(net.conv(x, 960)));
-                x = hard_swish(net, net.conv(mean_over_image(net, x), 1280));
-                live = {net.linear(net.flatten(x, 1), 1000)};
-            }
+        if (block.fields[0] == stem) {
+            x = hard_swish(net, net.batch_norm(net.conv(x, 16, {.kernel = 3, .stride = 2, .pad = 1})));
+            const TensorId deep = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1, .groups = 16})));
+            live = {net.add(net.batch_norm(net.conv(deep, 16)), x)};
+        } else if (block.fields[0] == bottleneck) {
+            live = {build_bottleneck(net, block, x)};
+        } else {
+            x = hard_swish(net, net.batch_norm(net.conv(x, 960)));
+            x = hard_swish(net, net.conv(mean_over_image(net, x), 1280));
+            live = {net.linear(net.flatten(x, 1), 1000)};
         }
     }
 

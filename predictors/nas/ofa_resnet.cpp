@@ -85,16 +85,10 @@ class OfaResNet final : public Space {
     }
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
-        switch (block.fields[0]) {
-            case stem:
-                live = {build_stem(net, block, live[0])};
-                return;
-            case bottleneck:
-                live = {build_bottleneck(net, block, live[0])};
-                return;
-            default:
-                live = {net.linear(net.flatten(net.global_average_pool(live[0]), 1), 1000)};
-        }
+        const int kind = block.fields[0];
+        live = {kind == stem         ? build_stem(net, block, live[0])
+                : kind == bottleneck ? build_bottleneck(net, block, live[0])
+                                     : net.linear(net.flatten(net.global_average_pool(live[0]), 1), 1000)};
     }
 
   private:

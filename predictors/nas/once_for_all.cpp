@@ -56,8 +56,7 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
 void read_side(std::string_view space, std::string_view text, std::vector<int>& choices) {
     const std::string_view value = value_of(space, text, "r");
     int side = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), side);
-    static_cast<void>(end);
+    const std::errc error = std::from_chars(value.data(), value.data() + value.size(), side).ec;
     if (error != std::errc{} || side < smallest_side || side > largest_side) {
         throw_error(ErrorCode::usage, "{}: expected \"r\" from {} to {} in '{}'", space, smallest_side, largest_side,
                     excerpt(text));

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "predictors/kernels/all_reduce.hpp"
-#include "predictors/kernels/kernel_factor.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
 
@@ -12,12 +11,11 @@ namespace ftax {
 namespace {
 
 PlannedKernel plan_all_reduce(const PreparedModel& prepared, const BoundShapes& bound, const Op& op) {
-    const LoweringTraits& traits = prepared.model.traits;
     const DeviceSpec& device = prepared.device.device;
     const TensorId sum = op.outputs[0];
     const double bytes = static_cast<double>(element_count(prepared.graph.tensors[sum], bound)) *
                          bits_of(prepared.schedule.storage[sum]) / 8;
-    const bool own_kernels = traits.serves_sequences && prepared.options.libraries.engine >= traits.sums_by_itself_from;
+    const bool own_kernels = prepared.model.traits.serves_sequences && !prepared.libraries.sums_by_nccl;
     PlannedKernel planned;
     planned.seconds = (own_kernels ? kernels::served_all_reduce_s : kernels::all_reduce_s)(
         bytes, op.integer("ranks", 1), device.peer_bandwidth_bytes_per_s.value_or(device.memory_bandwidth_bytes_per_s));
@@ -27,7 +25,7 @@ PlannedKernel plan_all_reduce(const PreparedModel& prepared, const BoundShapes& 
 
 PlannedKernel plan_one(const PreparedModel& prepared, const BoundShapes& bound, const Kernel& kernel) {
     const DeviceSpec& device = prepared.device.device;
-    const auto shape = kernel_shape(prepared.graph, prepared.schedule, kernel, bound, prepared.engine_is_channels_last);
+    const auto shape = kernel_shape(prepared.graph, prepared.schedule, kernel, bound);
     const auto planned = plan(prepared.kernel_models, shape, kernel.path);
     const Factor factor = factor_of(shape, kernel.path);
     const auto times = static_cast<std::int32_t>(
@@ -61,10 +59,8 @@ std::vector<KernelDetail> kernel_details(const PreparedModel& prepared, const Bo
     for (std::uint32_t i = launch.first_kernel; i < launch.first_kernel + launch.kernel_count; ++i) {
         const Kernel& kernel = prepared.schedule.kernels[i];
         if (!is_launched(prepared.graph, kernel, bound)) continue;
-        result.push_back(kernel_detail(
-            prepared.kernel_models,
-            kernel_shape(prepared.graph, prepared.schedule, kernel, bound, prepared.engine_is_channels_last),
-            kernel.path));
+        result.push_back(kernel_detail(prepared.kernel_models,
+                                       kernel_shape(prepared.graph, prepared.schedule, kernel, bound), kernel.path));
         result.back().seconds =
             plans[i]->seconds + slowdown * throttling_seconds(plans[i]->seconds, plans[i]->power_limited_s);
     }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "predictors/kernels/kernel_detail.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/steps/prepared_model.hpp"
 

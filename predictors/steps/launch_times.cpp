@@ -28,13 +28,13 @@ class LaunchTimer {
     LaunchTimer(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
                 const KernelPlans& plans)
         : prepared_(prepared), costs_(prepared.costs), bound_(bound), plans_(plans) {
-        const LoweringTraits& traits = prepared.model.traits;
+        const ServingTraits& serving = prepared.model.serving;
         const auto batch = bindings.find("batch");
         const auto seq = bindings.find("seq");
         sequences_ = batch == bindings.end() ? 1 : batch->second;
-        captured_ = has(prepared.options.libraries, traits.captures_decoding_from) && seq != bindings.end() &&
-                    seq->second == 1 && sequences_ <= traits.most_captured_sequences &&
-                    prepared.device.device.compute_capability_major >= traits.captures_from_capability_major;
+        captured_ = prepared.libraries.captures_decoding && seq != bindings.end() && seq->second == 1 &&
+                    sequences_ <= serving.most_captured_sequences &&
+                    prepared.device.device.compute_capability_major >= serving.captures_from_capability_major;
     }
 
     /// Times the forward call itself and an engine's work per sequence. Returns the part that follows the pass: an
@@ -46,7 +46,7 @@ class LaunchTimer {
             traits.serves_sequences ? static_cast<double>(sequences_) * costs_[HostKind::sequence] : 0;
         costed = {{.op = no_op, .host_kind = beginning, .host_s = costs_[beginning], .bound = Bound::host}};
         costed.host_s += sequences_s;
-        const double follows_s = has(prepared_.options.libraries, traits.schedules_ahead_from) ? sequences_s : 0;
+        const double follows_s = prepared_.libraries.schedules_ahead ? sequences_s : 0;
         timed = {.host_s = costed.host_s - follows_s};
         return follows_s;
     }
@@ -72,7 +72,7 @@ class LaunchTimer {
             longest_s = std::max(longest_s, one->seconds);
         }
         const bool skipped = launch.kernel_count > 0 && costed.kernels == 0;
-        if (skipped && prepared_.schedule.kernels[launch.first_kernel].condition != LaunchCondition::unless_viewable) {
+        if (skipped && prepared_.schedule.kernels[launch.first_kernel].when != LaunchCondition::unless_viewable) {
             timed = {};
             return;
         }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ftax/work.hpp"
-#include "predictors/lowering/equal_kernels.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
@@ -55,12 +55,12 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       framework(std::move(framework_profile)),
       options(executed(asked, device.device, model_of(framework))),
       model(model_of(framework)),
-      engine_is_channels_last(is_channels_last(model.traits, asked.precision)),
+      libraries(behaviour_of(model, options.libraries)),
       own_graph(optimised_graph(checked(source, model), model, device.device, options)),
       graph(own_graph ? *own_graph : source),
       guessed(guessed_operators(graph)),
       guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),
-      schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
+      schedule(lower(graph, device.device, options, model.traits)),
       first_equal(first_equal_kernels(graph, schedule)),
       first_equal_launch(first_equal_launches(graph, schedule, first_equal)),
       kernel_models(device_model(device)),

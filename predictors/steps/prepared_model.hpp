@@ -33,7 +33,7 @@ struct PreparedModel {
     FrameworkProfile framework;
     PredictOptions options;  ///< as executed: int8 becomes f16 if the engine has no int8 kernels
     const FrameworkModel& model;
-    bool engine_is_channels_last;
+    LibraryBehaviour libraries;
     std::optional<Graph> own_graph;  ///< rewritten graph; nullopt if the framework rewrites nothing
     const Graph& graph;
     std::vector<bool> guessed;  ///< operators with guessed work

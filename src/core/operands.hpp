@@ -47,6 +47,9 @@ inline constexpr std::string_view latent_attribute = "latent";
 /// token; 0: all previous tokens. Serving libraries skip tokens outside; PyTorch only masks them.
 inline constexpr const char* window_attribute = "window";
 
+/// Attribute of a fused operator with lookups: pairs of a table and a tensor of the size that is read from it.
+inline constexpr std::string_view lookups_attribute = "lookups";
+
 /// Widths of an attention's vectors in its operands and kernels.
 struct AttentionWidths {
     std::int64_t key = 1, value = 1;  ///< widths of the two products

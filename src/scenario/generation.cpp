@@ -26,7 +26,7 @@ bool quantizes_cache(const RunArguments& run) {
     const FrameworkModel& model =
         framework_model(chosen_framework(run.framework, run.host, run.framework_profile, libraries).name);
     const std::optional<Precision> precision = precision_from_name(run.precision);
-    return has(libraries, model.traits.schedules_ahead_from) &&
+    return behaviour_of(model, libraries).schedules_ahead &&
            (precision == Precision::fp8 || precision == Precision::nvfp4);
 }
 
@@ -61,7 +61,7 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
 }
 
 void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards) {
-    if (!model_of(framework).traits.splits_tensors) {
+    if (!model_of(framework).serving.splits_tensors) {
         throw_error(ErrorCode::usage,
                     "--tp {}: {} gives each card layers of its own instead of a part "
                     "of every layer; there is no prediction for that",

@@ -217,8 +217,7 @@ class Collector {
         Schedule schedule = lower(source, *device_, options, framework.traits);
         // Calls of an operator cycle through copies of its weights.
         if (found.is_operator) schedule.weight_bytes *= bench::weight_sets(graph, found.precision, *device_);
-        std::vector<CountedKernel> kernels =
-            list_kernels(source, schedule, bind(source, bindings), is_channels_last(framework.traits, found.precision));
+        std::vector<CountedKernel> kernels = list_kernels(source, schedule, bind(source, bindings));
         // Operators are measured in their stated precision, networks with PyTorch's defaults (TF32 convolutions).
         for (CountedKernel& kernel : kernels) {
             if (found.is_operator && found.precision == Precision::fp32 && kernel.path == MathPath::tf32)

@@ -199,8 +199,7 @@ std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
     const std::optional<Graph> optimised = optimised_graph(graph(row.model), framework, device, options);
     const Graph& source = optimised ? *optimised : graph(row.model);
     const Schedule schedule = lower(source, device, options, framework.traits);
-    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row, dims_)),
-                        is_channels_last(framework.traits, row.precision));
+    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row, dims_)));
 }
 
 std::pair<Predictor&, ShapeBindings> RowPredictor::bound(const Measurement& measured) {

@@ -14,7 +14,7 @@
 #include "ftax/graph.hpp"
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
-#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "src/report/validation_report.hpp"
 
 namespace ftax::scenario {

@@ -73,8 +73,8 @@ void check(const ServingArguments& a) {
 std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, const RunArguments& run,
                                                                 const std::string& framework, bool generates) {
     LibraryVersions libraries;
-    const LoweringTraits& traits =
-        framework_model(chosen_framework(framework, run.host, run.framework_profile, libraries).name).traits;
+    const FrameworkModel& model =
+        framework_model(chosen_framework(framework, run.host, run.framework_profile, libraries).name);
     if (!a.requests.empty()) {
         auto requests = read_requests(a.requests);
         std::string name = fmt::format("{} requests of {}", requests.size(), a.requests);
@@ -84,9 +84,9 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
     std::string name = fmt::format("{} requests", a.count);
     name += a.rate > 0 ? fmt::format(" at {:g} per second", a.rate) : fmt::format(", {} at a time", a.concurrency);
     std::int64_t prompt = 1, output = 1;
-    const double spread = a.spread >= 0                                                   ? a.spread
-                          : a.concurrency > 0 && has(libraries, traits.mixes_phases_from) ? 0.2
-                                                                                          : 0;
+    const double spread = a.spread >= 0                                                      ? a.spread
+                          : a.concurrency > 0 && behaviour_of(model, libraries).mixes_phases ? 0.2
+                                                                                             : 0;
     if (generates) {
         require(std::min(a.prompt, a.new_tokens) >= 1 && std::max(a.prompt, a.new_tokens) <= most_tokens,
                 fmt::format("give --prompt and --new-tokens, from 1 to {}, or --requests", most_tokens));
@@ -102,16 +102,16 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
 /// 70 GiB and more take 8,192 tokens a step and 1,024 sequences, others 2,048 and 256; TensorRT-LLM, max_num_tokens
 /// 8,192 and max_batch_size 2,048; SGLang, chunked_prefill_size 2,048 to 8,192 by memory.
 SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
-                                   const LibraryVersions& libraries, const LoweringTraits& traits) {
+                                   const LibraryBehaviour& libraries, const ServingTraits& traits) {
     constexpr double large_card_bytes = 70.0 * (1 << 30);
     const bool large =
         generator.device().memory_bytes >= large_card_bytes && !generator.device().slug.starts_with("a100");
     SchedulerOptions options;
     options.concurrency = arguments.concurrency;
     options.frontend_s = traits.frontend_s;
-    options.mixes_phases = has(libraries, traits.mixes_phases_from);
-    options.chunks_prompts = has(libraries, traits.chunks_prompts_from);
-    options.schedules_ahead = has(libraries, traits.schedules_ahead_from);
+    options.mixes_phases = libraries.mixes_phases;
+    options.chunks_prompts = libraries.chunks_prompts;
+    options.schedules_ahead = libraries.schedules_ahead;
     options.evicts = traits.evicts_sequences;
     options.caches_prefixes = options.mixes_phases;  // vLLM's V1 engine, SGLang's radix cache
     options.shared_prefix = arguments.shared_prefix;
@@ -147,12 +147,10 @@ double sampling_bytes(const Graph& graph, std::int64_t sequences) {
 /// What the sampler's kernels take for each token of a version that sorts the logits for top-k and top-p. Source:
 /// traffic fitted to serving.csv (vLLM 0.11, H100 and B200), 20 us for 128,000 logits on an H100; vLLM's pull request
 /// 40376 has 12 to 18.
-double sampling_s(const Graph& graph, const DeviceSpec& device, const LibraryVersions& libraries,
-                  const LoweringTraits& traits) {
+double sampling_s(const Graph& graph, const DeviceSpec& device, const LibraryBehaviour& libraries) {
     constexpr double traffic_bytes = 500;  // of a logit
     const Tensor& logits = graph.tensors[graph.outputs[0]];
-    const bool sorts = has(libraries, traits.sorts_logits_from) && !has(libraries, traits.sorts_logits_until);
-    if (!sorts || graph.ops[logits.producer].integer(samples_all_attribute, 0) != 0) return 0;
+    if (!libraries.sorts_logits || graph.ops[logits.producer].integer(samples_all_attribute, 0) != 0) return 0;
     return vocabulary_of(graph) * traffic_bytes / device.memory_bandwidth_bytes_per_s;
 }
 
@@ -283,8 +281,8 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     std::erase_if(batches, [](const LanguageMeasurement& anchor) { return anchor.clients > 0; });
     Generator& generator = models.add(model, run, layout.tensor, batches);
     const Graph& graph = *models.graphs.back();
-    const LoweringTraits& traits = model_of(generator.predictor().framework()).traits;
-    require(traits.serves_sequences,
+    const FrameworkModel& framework = model_of(generator.predictor().framework());
+    require(framework.traits.serves_sequences,
             fmt::format("{} has no scheduler of requests: vllm, sglang and tensorrt-llm have", run.framework));
     check_context(graph, requests);
     const std::int64_t layers = layers_of(graph);
@@ -292,8 +290,8 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     if (layout.cards() > 1) require_shards(generator.predictor().framework(), generator.device(), layout.cards());
     row.warnings = graph.warnings;
     Generator* const draft = draft_model(arguments, run, model, graph, layout, models);
-    const LibraryVersions& libraries = generator.predictor().options().libraries;
-    SchedulerOptions options = scheduler_options(arguments, generator, libraries, traits);
+    const LibraryBehaviour libraries = behaviour_of(framework, generator.predictor().options().libraries);
+    SchedulerOptions options = scheduler_options(arguments, generator, libraries, framework.serving);
     options.groups = layout.data;
     options.stages = layout.stages;
     options.draft_tokens = arguments.draft_tokens;
@@ -301,8 +299,8 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
-    room = cache_room(arguments, options, layout, graph, generator, draft, mean, traits.host_kind == HostKind::engine,
-                      row.memory);
+    room = cache_room(arguments, options, layout, graph, generator, draft, mean,
+                      framework.traits.host_kind == HostKind::engine, row.memory);
     options.cache_tokens = room.tokens;
     row.cache_tokens = room.tokens * layout.data;
     constexpr std::int64_t typical_sequences = 32;
@@ -311,10 +309,10 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
              generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
     // Source: vLLM, config/vllm.py (_set_cudagraph_sizes).
     const std::int64_t captured_tokens =
-        has(libraries, traits.captures_pieces_from) ? std::min<std::int64_t>(2 * options.max_sequences, 512) : 0;
+        libraries.captures_pieces ? std::min<std::int64_t>(2 * options.max_sequences, 512) : 0;
     const StepOptions step{
         .schedules_ahead = options.schedules_ahead,
-        .sampling_s = sampling_s(graph, generator.device(), libraries, traits),
+        .sampling_s = sampling_s(graph, generator.device(), libraries),
         .captured_tokens = arguments.captured_tokens >= 0 ? arguments.captured_tokens : captured_tokens,
         .draft_tokens = options.draft_tokens,
         .draft = draft};

@@ -13,7 +13,7 @@
 #include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/device_model.hpp"
 #include "predictors/kernels/power.hpp"
-#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
 #include "predictors/timeline/launch_costs.hpp"
 #include "tests/approx.hpp"

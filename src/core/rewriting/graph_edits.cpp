@@ -22,6 +22,16 @@ std::vector<int> count_readers(const Graph& graph) {
     return readers;
 }
 
+std::vector<std::vector<OpId>> readers_of(const Graph& graph) {
+    std::vector<std::vector<OpId>> readers(graph.tensors.size());
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        for (const TensorId input : graph.ops[id].inputs) {
+            if (input != no_tensor) readers[input].push_back(id);
+        }
+    }
+    return readers;
+}
+
 void erase(Graph& graph, const std::vector<bool>& removed) {
     std::size_t kept = 0;
     for (std::size_t id = 0; id < graph.ops.size(); ++id) {

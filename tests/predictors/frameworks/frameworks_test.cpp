@@ -150,7 +150,9 @@ TEST_CASE("llama.cpp multiplies f32 scores on CUDA cores, PyTorch's memory-effic
         "%y f32[8,16,4096,64] = attention(%q,%k,%v)\noutput %y\n");
     const auto path = [&](const char* framework) {
         const Schedule schedule = lower(graph, device_spec("a100-sxm4-80gb"), {}, framework_model(framework).traits);
-        const auto attends = [](const Kernel& kernel) { return kernel.cls == KernelClass::attention; };
+        const auto attends = [](const Kernel& kernel) {
+            return std::holds_alternative<kernels::AttentionShape>(kernel.shape);
+        };
         return std::find_if(schedule.kernels.begin(), schedule.kernels.end(), attends)->path;
     };
     CHECK(path("llama.cpp") == MathPath::fp32);

@@ -1,8 +1,6 @@
-#include "predictors/kernels/kernel_detail.hpp"
-
 #include <doctest/doctest.h>
 
-#include "predictors/kernels/kernel_factor.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

@@ -1,5 +1,3 @@
-#include "predictors/lowering/equal_kernels.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +43,7 @@ TEST_CASE("kernels that are called equal have one shape at every binding, and a 
                     REQUIRE(first[i] <= i);
                     const Kernel& kernel = schedule.kernels[i];
                     const Kernel& other = schedule.kernels[first[i]];
-                    const auto shape = [&](const Kernel& k) { return kernel_shape(graph, schedule, k, bound, false); };
+                    const auto shape = [&](const Kernel& k) { return kernel_shape(graph, schedule, k, bound); };
                     REQUIRE(is_launched(graph, kernel, bound) == is_launched(graph, other, bound));
                     REQUIRE(kernel.path == other.path);
                     REQUIRE(shape(kernel) == shape(other));
@@ -65,4 +63,16 @@ TEST_CASE("kernels of equal tensors differ where their attributes or element typ
     const std::string dilated = " = conv(%x, %w) {pad_begin=[2,2] pad_end=[2,2] dilation=[2,2]}\n";
     CHECK(first_equal(head + "%a f32[batch,8,16,16]" + conv + "%b f32[batch,8,16,16]" + dilated +
                       "output %a\noutput %b\n") == std::vector<std::uint32_t>{0, 1});
+}
+
+TEST_CASE("experts are apart where the reshapes that sort their rows read different tensors") {
+    const std::string head =
+        "input %a f32[batch,64]\ninput %b f32[more,64]\nweight %w f32[8,64,128]\n"
+        "%x f32[16,64] = reshape(%a)\n%y f32[16,64] = reshape(%b)\n";
+    const auto product = [](const std::string& of) { return "f32[16,128] = matmul(" + of + ",%w) {experts=8}\n"; };
+    const std::string outputs = "output %p\noutput %q\n";
+    CHECK(first_equal(head + "%p " + product("%x") + "%q " + product("%x") + outputs) ==
+          std::vector<std::uint32_t>{0, 0});
+    CHECK(first_equal(head + "%p " + product("%x") + "%q " + product("%y") + outputs) ==
+          std::vector<std::uint32_t>{0, 1});
 }

@@ -38,14 +38,13 @@ output %s
     Schedule schedule;
     schedule.storage.assign(graph.tensors.size(), DType::f16);
     const auto is_vectorized = [&](const char* second) {
-        Kernel sum;
-        sum.op = 0;
+        Kernel sum{.shape = kernels::MemoryShape{.vectorized = false}, .op = 0};
         for (TensorId id = 0; id < graph.tensors.size(); ++id) {
             if (graph.tensors[id].name == "x" || graph.tensors[id].name == second) sum.reads.push_back(id);
             if (graph.tensors[id].name == "s") sum.writes.push_back(id);
         }
         REQUIRE(sum.reads.size() == 2);
-        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, sum, bound, false)).vectorized;
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, sum, bound)).vectorized;
     };
     CHECK(is_vectorized("y"));
     CHECK(is_vectorized("one"));
@@ -71,11 +70,11 @@ output %without
         const Schedule schedule =
             lower(graph, device_spec("p4"), {.libraries = {.cudnn = cudnn}}, framework_model(framework).traits);
         const auto kernel = std::find_if(schedule.kernels.begin(), schedule.kernels.end(), [&](const Kernel& k) {
-            return k.cls == KernelClass::gemm && graph.tensors[k.writes[0]].name == (has_bias ? "with" : "without");
+            return std::holds_alternative<kernels::GemmShape>(k.shape) &&
+                   graph.tensors[k.writes[0]].name == (has_bias ? "with" : "without");
         });
         REQUIRE(kernel != schedule.kernels.end());
-        return std::get<kernels::GemmShape>(
-            kernel_shape(graph, schedule, *kernel, bind(graph, {{"batch", rows}}), false));
+        return std::get<kernels::GemmShape>(kernel_shape(graph, schedule, *kernel, bind(graph, {{"batch", rows}})));
     };
     CHECK(layer("pytorch-eager", true, 65534).library == kernels::BlasLibrary::cublas_lt);
     CHECK_FALSE(layer("pytorch-eager", true, 65534).separate_bias);
@@ -105,7 +104,7 @@ output %b
                   framework_model("pytorch-eager").traits);
         std::vector<KernelShape> found;
         for (const Kernel& kernel : schedule.kernels)
-            found.push_back(kernel_shape(graph, schedule, kernel, bind(graph, {{"batch", 8}}), false));
+            found.push_back(kernel_shape(graph, schedule, kernel, bind(graph, {{"batch", 8}})));
         REQUIRE(found.size() == 2);
         return found;
     };
@@ -133,7 +132,7 @@ output %z
     const auto resized = [&](std::string_view framework, std::size_t index) {
         const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model(framework).traits);
         REQUIRE(schedule.kernels.size() == 2);
-        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels[index], bound, false));
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels[index], bound));
     };
     using enum kernels::MemoryClass;
     CHECK(resized("pytorch-eager", 0).cls == resize);
@@ -151,8 +150,7 @@ TEST_CASE("resizing walks over the planes of all images, sampling over a grid ov
             "{function=\"" +
             function + "\"}\noutput %y\n");
         const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
-        return std::get<kernels::MemoryShape>(
-            kernel_shape(graph, schedule, schedule.kernels.back(), bind(graph, {}), false));
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.back(), bind(graph, {})));
     };
     CHECK(shape("bilinear").rows == 16 * 32);
     CHECK(shape("bilinear").row_length == 30 * 4);
@@ -167,7 +165,7 @@ TEST_CASE("an embedding bag reads a row per index and writes one sum per bag") {
         const BoundShapes bound = bind(graph, {});
         const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
         const auto shape =
-            std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.back(), bound, false));
+            std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.back(), bound));
         CHECK(shape.write_bytes == 10 * 64 * 4);
         CHECK(work_of(graph, graph.ops[0], bound).read_bytes == shape.read_bytes);
         return shape.read_bytes;
@@ -189,12 +187,13 @@ output %y
     const KernelModels models(device.device, kernel_parameters(device));
     const Schedule schedule =
         lower(graph, device.device, {.precision = Precision::fp16}, framework_model("pytorch-eager").traits);
-    const auto kernel = std::find_if(schedule.kernels.begin(), schedule.kernels.end(),
-                                     [](const Kernel& k) { return k.cls == KernelClass::attention; });
+    const auto kernel = std::find_if(schedule.kernels.begin(), schedule.kernels.end(), [](const Kernel& k) {
+        return std::holds_alternative<kernels::AttentionShape>(k.shape);
+    });
     REQUIRE(kernel != schedule.kernels.end());
     const auto shape = [&](std::int64_t fresh, std::int64_t keys) {
         const BoundShapes bound = bind(graph, {{"batch", 4}, {"new", fresh}, {"keys", keys}});
-        return std::get<kernels::AttentionShape>(kernel_shape(graph, schedule, *kernel, bound, false));
+        return std::get<kernels::AttentionShape>(kernel_shape(graph, schedule, *kernel, bound));
     };
     const auto chunk = shape(512, 4096);
     CHECK(chunk == kernels::AttentionShape{.batch = 4,
@@ -232,7 +231,7 @@ output %z
         const BoundShapes bound = bind(graph, {{"batch", 2}});
         for (const Kernel& kernel : schedule.kernels) {
             if (graph.ops[kernel.op].kind != OpKind::scatter) continue;
-            return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, kernel, bound, false)).write_bytes;
+            return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, kernel, bound)).write_bytes;
         }
         return std::int64_t{0};
     };
@@ -250,8 +249,7 @@ TEST_CASE("a row of a layer norm is all that it normalises") {
     const DeviceProfile device = device_profile("l40s");
     const Schedule schedule = lower(graph, device.device, {}, framework_model("pytorch-eager").traits);
     const BoundShapes bound = bind(graph, {{"batch", 16}});
-    const auto shape =
-        std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound, false));
+    const auto shape = std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound));
     CHECK(shape.rows == 16);
     CHECK(shape.row_length == 64 * 256 * 256);
     // Source: kernelbench.csv, 6.15 ms on an L40S: a block does a row, and 16 of them leave most SMs idle.
@@ -266,7 +264,7 @@ TEST_CASE("norms over channels have a row for what shares its statistics, in tra
         const Schedule schedule =
             lower(graph, device_profile("l40s").device, {}, framework_model("pytorch-eager").traits);
         const BoundShapes bound = bind(graph, {{"batch", 16}});
-        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound, false));
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound));
     };
     CHECK(shape_of("group_norm(%x) {groups=8}").rows == 16 * 8);
     CHECK(shape_of("instance_norm(%x)").rows == 16 * 64);
@@ -285,7 +283,7 @@ TEST_CASE("a window of three dimensions counts all of them, and only maxima come
         const Schedule schedule =
             lower(graph, device_profile("l40s").device, {}, framework_model("pytorch-eager").traits);
         const BoundShapes bound = bind(graph, {{"batch", 2}});
-        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound, false));
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound));
     };
     CHECK(shape_of("max").row_length == 27);
     CHECK(shape_of("max").indexed);
@@ -307,8 +305,7 @@ TEST_CASE("threads of a strided reduction and of a scan wait for one step after 
             parse_text_graph("graph reduce\ninput %x f32[" + shape + "]\n" + operation + "\noutput %y\n");
         const Schedule schedule =
             lower(graph, device_profile("h200-sxm-141gb").device, {}, framework_model("pytorch-eager").traits);
-        return std::get<kernels::MemoryShape>(
-                   kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {}), false))
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {})))
             .waits;
     };
     const auto reduce = [](const char* function, const char* result = "16,256") {
@@ -346,7 +343,7 @@ output %n
         const Schedule schedule =
             lower(graph, device_spec("h100-sxm5-80gb"), {.precision = precision}, framework_model(framework).traits);
         CHECK(schedule.launches.size() == 1);
-        const auto last = kernel_shape(graph, schedule, schedule.kernels.back(), bind(graph, {{"batch", 3}}), false);
+        const auto last = kernel_shape(graph, schedule, schedule.kernels.back(), bind(graph, {{"batch", 3}}));
         CHECK(std::get<kernels::MemoryShape>(last).rows == 3 * 8);
         CHECK(std::get<kernels::MemoryShape>(last).row_length == 49);
         return schedule.kernels.size();
@@ -366,7 +363,7 @@ output %y
 )");
     const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
     const auto s = std::get<kernels::ConvShape>(
-        kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 2}}), false));
+        kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 2}})));
     CHECK(std::array{s.kernel_h, s.kernel_w, s.stride_h, s.stride_w, s.dilation_h, s.dilation_w} ==
           std::array<std::int64_t, 6>{2, 3, 3, 2, 5, 3});
     CHECK(std::array{s.in_height, s.in_width, s.out_height, s.out_width} ==
@@ -386,7 +383,7 @@ TEST_CASE("strides and filters of a volume go to their own axes, in each order")
                                          fmt::join(filter, ","), fmt::join(out, ","), fmt::join(stride, ",")));
         const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
         const auto s = std::get<kernels::ConvShape>(
-            kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 2}}), false));
+            kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 2}})));
         CHECK(std::array{s.stride_d, s.stride_h, s.stride_w} == stride);
         CHECK(std::array{s.kernel_d, s.kernel_h, s.kernel_w} == filter);
         CHECK(std::array{s.out_depth, s.out_height, s.out_width} == out);
@@ -403,8 +400,7 @@ TEST_CASE("a row of a table that is looked up is read in whole bytes, whatever i
             Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
             const Kernel& kernel = schedule.kernels.at(0);
             schedule.storage.at(graph.ops[0].inputs[0]) = type;
-            const auto shape =
-                std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, kernel, bind(graph, {}), false));
+            const auto shape = std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, kernel, bind(graph, {})));
             CAPTURE(width);
             CHECK(shape.read_bytes == (width * bits_of(type) + 7) / 8 + 8);  // and an index
         }
@@ -418,7 +414,7 @@ TEST_CASE("a product does its multiply-adds whatever the ranks of its operands, 
                                              "]\n%y f32[" + y + "] = " + op + "(%a,%b)\noutput %y\n");
         const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
         return std::get<kernels::GemmShape>(
-            kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 6}}), false));
+            kernel_shape(graph, schedule, schedule.kernels.at(0), bind(graph, {{"batch", 6}})));
     };
     const auto is = [](const kernels::GemmShape& s, std::int64_t batch, std::int64_t m, std::int64_t n,
                        std::int64_t k) { return s.batch == batch && s.m == m && s.n == n && s.k == k; };
@@ -444,7 +440,7 @@ std::vector<kernels::MemoryShape> last_shapes(const std::string& lines, const st
     std::vector<kernels::MemoryShape> shapes;
     for (std::uint32_t i = 0; i < last.kernel_count; ++i)
         shapes.push_back(std::get<kernels::MemoryShape>(
-            kernel_shape(graph, schedule, schedule.kernels[last.first_kernel + i], bound, false)));
+            kernel_shape(graph, schedule, schedule.kernels[last.first_kernel + i], bound)));
     return shapes;
 }
 

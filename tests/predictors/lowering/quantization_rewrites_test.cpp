@@ -8,7 +8,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
@@ -79,10 +79,10 @@ TEST_CASE("TensorRT takes quantisation into convolutions, residual sum included,
                                             OpKind::dequantize, OpKind::softmax});
     const BoundShapes bound = bind(run.graph, {{"batch", 2}});
     for (const Kernel& kernel : run.schedule.kernels) {
-        if (kernel.cls != KernelClass::conv) continue;
+        if (!std::holds_alternative<kernels::ConvShape>(kernel.shape)) continue;
         CHECK(kernel.path == MathPath::int8_tensor);
-        CHECK(kernel.operands == Precision::int8);
-        const auto shape = std::get<kernels::ConvShape>(kernel_shape(run.graph, run.schedule, kernel, bound, false));
+        CHECK(weight_precision(kernel.shape) == Precision::int8);
+        const auto shape = std::get<kernels::ConvShape>(kernel_shape(run.graph, run.schedule, kernel, bound));
         CHECK(shape.element_bytes == 1);
         CHECK(shape.channels_last);
         CHECK(run.schedule.storage[kernel.writes[0]] == DType::i8);
@@ -96,7 +96,7 @@ TEST_CASE("ONNX Runtime runs QuantizeLinear and DequantizeLinear on CUDA, weight
     const std::vector<OpKind> found = kinds(run);
     CHECK(std::count(found.begin(), found.end(), OpKind::quantize) == 4);
     CHECK(std::count(found.begin(), found.end(), OpKind::dequantize) == 6);
-    for (const Kernel& kernel : run.schedule.kernels) CHECK(kernel.operands == Precision::fp32);
+    for (const Kernel& kernel : run.schedule.kernels) CHECK(weight_precision(kernel.shape) == Precision::fp32);
 }
 
 TEST_CASE("a product in full precision leaves quantising its result to a kernel of its own") {
@@ -151,12 +151,12 @@ output %z
 )";
     const Run run = run_of(text, "tensorrt", "h100-pcie-80gb", Precision::fp16);
     CHECK(names(run).size() == 3);
-    CHECK(run.schedule.kernels[1].operands == Precision::int8);
-    CHECK(run.schedule.kernels[2].operands == Precision::fp32);
+    CHECK(weight_precision(run.schedule.kernels[1].shape) == Precision::int8);
+    CHECK(weight_precision(run.schedule.kernels[2].shape) == Precision::fp32);
     // A precision that quantises adds nothing to what the file says.
     const Run narrow = run_of(text, "tensorrt", "h100-pcie-80gb", Precision::int8);
     CHECK(names(narrow).size() == 3);
-    CHECK(narrow.schedule.kernels[2].operands == Precision::fp32);
+    CHECK(weight_precision(narrow.schedule.kernels[2].shape) == Precision::fp32);
     // Without tensor cores for int8 the products run as those of the rest.
     const Run older = run_of(text, "tensorrt", "v100-sxm2-16gb", Precision::fp16);
     CHECK(older.schedule.kernels[1].path == MathPath::fp16_tensor);
@@ -178,7 +178,9 @@ output %e
 )";
     const auto stored = [](const std::string& text) {
         const Run run = run_of(text.c_str(), "tensorrt", "t4", Precision::fp16);
-        const auto conv = std::ranges::find(run.schedule.kernels, KernelClass::conv, &Kernel::cls);
+        const auto conv = std::ranges::find_if(run.schedule.kernels, [](const Kernel& kernel) {
+            return std::holds_alternative<kernels::ConvShape>(kernel.shape);
+        });
         REQUIRE(conv != run.schedule.kernels.end());
         return run.schedule.storage[conv->writes[0]];
     };

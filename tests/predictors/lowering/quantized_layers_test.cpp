@@ -9,7 +9,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
 
 using namespace ftax;
@@ -37,7 +37,7 @@ TEST_CASE("layers are quantised, with a kernel for their activations; norms and 
     const Schedule schedule = lowered(graph, "h100-sxm5-80gb", Precision::fp8);
     const BoundShapes bound = bind(graph, {{"batch", 4}});
     REQUIRE(schedule.kernels.size() == 4);
-    const auto shape = [&](std::size_t i) { return kernel_shape(graph, schedule, schedule.kernels[i], bound, false); };
+    const auto shape = [&](std::size_t i) { return kernel_shape(graph, schedule, schedule.kernels[i], bound); };
     CHECK(std::get<kernels::QuantizeShape>(shape(0)) == kernels::QuantizeShape{4, 64, Precision::fp8});
     const auto layer = std::get<kernels::GemmShape>(shape(1));
     CHECK(layer.operands == Precision::fp8);
@@ -51,7 +51,7 @@ TEST_CASE("weights alone need no kernel for activations") {
     const Graph graph = parse_text_graph(layers);
     const Schedule schedule = lowered(graph, "a100-sxm4-80gb", Precision::w4a16);
     REQUIRE(schedule.kernels.size() == 3);
-    CHECK(schedule.kernels[0].operands == Precision::w4a16);
+    CHECK(weight_precision(schedule.kernels[0].shape) == Precision::w4a16);
     CHECK(schedule.kernels[0].path == MathPath::fp16_tensor);
 }
 
@@ -67,7 +67,7 @@ output %z
     for (const Precision precision : {Precision::bf16, Precision::fp8}) {
         const Schedule schedule = lowered(graph, "h100-sxm5-80gb", precision);
         const Kernel& kernel = schedule.kernels[precision == Precision::fp8 ? 1 : 0];
-        const auto shape = std::get<kernels::GroupedGemmShape>(kernel_shape(graph, schedule, kernel, bound, false));
+        const auto shape = std::get<kernels::GroupedGemmShape>(kernel_shape(graph, schedule, kernel, bound));
         CHECK(shape.experts == 8);
         CHECK(shape.per_token == 2);
         CHECK(shape.rows == 6);
@@ -110,7 +110,7 @@ TEST_CASE("routers, gates and heads keep their weights, layers with longer names
         CHECK(graph.ops[0].module.ends_with(name));
         const Schedule schedule = lowered(graph, "h100-sxm5-80gb", Precision::w4a16);
         const bool keeps = name == "lm_head" || name == "gate" || name == "router" || name == "shared_expert_gate";
-        CHECK_MESSAGE((schedule.kernels.at(0).operands != Precision::w4a16) == keeps, name);
+        CHECK_MESSAGE((weight_precision(schedule.kernels.at(0).shape) != Precision::w4a16) == keeps, name);
     }
 }
 

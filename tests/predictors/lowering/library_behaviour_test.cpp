@@ -1,0 +1,37 @@
+#include "predictors/lowering/library_behaviour.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace ftax;
+
+TEST_CASE("every rule of a library names its source and the versions in which it holds") {
+    for (const LibraryRule& rule : library_rules::all) {
+        CAPTURE(std::string(rule.source));
+        CHECK_FALSE(rule.source.empty());
+        CHECK(rule.from < rule.until);
+        CHECK(rule.library != Library::none);
+    }
+}
+
+TEST_CASE("a rule holds from its first version until the one that ends it, and for its own library alone") {
+    const auto torch = [](int version) { return behaviour_of({.torch = version}, Library::none); };
+    CHECK_FALSE(torch(0).flash1);  // unspecified: the newest
+    CHECK(torch(201).flash1);
+    CHECK_FALSE(torch(202).flash1);
+    CHECK_FALSE(torch(210).newest_blas);
+    CHECK(torch(211).newest_blas);
+    CHECK_FALSE(torch(0).newest_blas);
+    CHECK(behaviour_of({.cudnn = 7}, Library::none).cudnn7_heuristic);
+    CHECK_FALSE(behaviour_of({.cudnn = 8}, Library::none).cudnn7_heuristic);
+    CHECK(behaviour_of({.cudnn = 9}, Library::none).cublas_lt_of_any_size);
+    const auto engine = [](Library library, int version) { return behaviour_of({.engine = version}, library); };
+    CHECK_FALSE(engine(Library::vllm, 10).pads_experts);
+    CHECK(engine(Library::vllm, 11).pads_experts);
+    CHECK_FALSE(engine(Library::vllm, 12).pads_experts);
+    CHECK(engine(Library::vllm, 2).sums_by_nccl);
+    CHECK_FALSE(engine(Library::sglang, 2).sums_by_nccl);
+    CHECK(engine(Library::sglang, 4).schedules_ahead);
+    CHECK_FALSE(engine(Library::none, 100).captures_decoding);
+}
