@@ -80,7 +80,8 @@ FrameworkProfile fit_without(const std::string& framework, const std::vector<Run
     for (const Run& run : runs) {
         if (!run.waits && (!left_out || run.row->model != *left_out)) rows.push_back(run.times);
     }
-    return fit::fit_serving(framework, runs.front().row->version, rows, fmt::format("{}, {} rows", source, rows.size()));
+    return fit::fit_serving(framework, runs.front().row->version, rows,
+                            fmt::format("{}, {} rows", source, rows.size()));
 }
 
 /// A fitted profile, with the spread between hosts and the residuals of held-out rows.

@@ -51,7 +51,8 @@ class Space {
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// Number of options of each choice.
     [[nodiscard]] virtual std::vector<int> options() const = 0;
-    /// Returns the options of a choice that the space's authors search, which random architectures draw from; empty: all.
+    /// Returns the options of a choice that the space's authors search, which random architectures draw from; empty:
+    /// all.
     virtual std::vector<int> usual_options(std::size_t) const { return {}; }
     /// Parses an architecture. Throws Error{usage} naming the expected token and its position.
     virtual void parse(std::string_view text, std::vector<int>& choices) const = 0;

@@ -113,8 +113,8 @@ class AnchorRows {
 
     [[nodiscard]] Index unknowns() const { return offsets_ + (of_model_ ? 2 : 0); }
     struct HostUnknowns {
-        Index scale;  ///< scale of the framework; the call is next
-        Index cpu;    ///< CPU speed of the machine
+        Index scale;       ///< scale of the framework; the call is next
+        Index cpu;         ///< CPU speed of the machine
         double log_scale;  ///< of the profile
     };
     [[nodiscard]] const std::map<std::string_view, HostUnknowns>& hosts() const { return hosts_; }

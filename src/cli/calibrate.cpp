@@ -203,8 +203,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
         if (std::filesystem::exists(session.path(file))) tables.push_back(read_csv(session.path(file)));
     }
     MachineRows rows = machine_rows(std::move(tables), {}, print_warnings);
-    const RunArguments run{
-        .device = session.spec().slug, .framework = framework, .options = {.synchronized = true}};
+    const RunArguments run{.device = session.spec().slug, .framework = framework, .options = {.synchronized = true}};
     const Scenario blind = resolve(run, parse_precision(arguments.bench.precision));
     const fit::GpuFit gpu = fit::fit_gpu(rows.device_rows, session.spec(), embedded_device_profile());
     fit::HostFit host =

@@ -63,10 +63,9 @@ ProfileView view_of(const std::string& name) {
     }
     LibraryVersions libraries;
     const bool is_version = version_number(after_at).has_value();
-    return view_of(
-        scenario::resolve_framework(
-            {.framework = is_version ? name : framework, .host = is_version ? "" : after_at}, libraries),
-        framework);
+    return view_of(scenario::resolve_framework(
+                       {.framework = is_version ? name : framework, .host = is_version ? "" : after_at}, libraries),
+                   framework);
 }
 
 int run_list(const ProfilesArguments& arguments) {

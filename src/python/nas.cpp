@@ -135,7 +135,9 @@ void bind_nas(nb::module_& module) {
         .def(nb::init<nb::object>(), "space"_a)
         .def_prop_ro("name", [](const SpaceHandle& s) { return std::string(s.get().name()); })
         .def_prop_ro("options", [](const SpaceHandle& s) { return s.get().options(); })
-        .def("usual_options", [](const SpaceHandle& s, std::size_t site) { return s.get().usual_options(site); }, "site"_a)
+        .def(
+            "usual_options", [](const SpaceHandle& s, std::size_t site) { return s.get().usual_options(site); },
+            "site"_a)
         .def("parse", parse, "archs"_a)
         .def("build_graph", build, "choices"_a);
 

@@ -51,8 +51,8 @@ nb::dict device(const std::string& name, const std::string& profile) {
 
 nb::dict framework(const std::string& name, const std::string& host, const std::string& profile) {
     LibraryVersions libraries;
-    const FrameworkProfile found = scenario::resolve_framework(
-        {.framework = name, .host = host, .framework_profile = profile}, libraries);
+    const FrameworkProfile found =
+        scenario::resolve_framework({.framework = name, .host = host, .framework_profile = profile}, libraries);
     nb::dict result;
     result["framework"] = found.framework;
     result["version"] = found.version;
@@ -79,9 +79,9 @@ void bind_profiles(nb::module_& module) {
     module.def("device", device, "name"_a, "profile"_a = "",
                "Datasheet of a GPU (SI units) with the parameters of the kernel models that hold for it.\n\n"
                ">>> ftax.device('t4')['memory_bandwidth_bytes_per_s']\n320000000000.0");
-    module.def(
-        "framework", framework, "name"_a, "host"_a = "", "profile"_a = "",
-        "Host costs of a framework, with their provenance: 'pytorch-eager@2.5' is a version, the default the newest measured.\n\n>>> ftax.framework('tensorrt')['host']\n'reference'");
+    module.def("framework", framework, "name"_a, "host"_a = "", "profile"_a = "",
+               "Host costs of a framework, with their provenance: 'pytorch-eager@2.5' is a version, the default the "
+               "newest measured.\n\n>>> ftax.framework('tensorrt')['host']\n'reference'");
 }
 
 }  // namespace ftax::python

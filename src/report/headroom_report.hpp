@@ -14,8 +14,8 @@ struct FrameworkSwitch {
     std::string framework, version;
     double latency_s = 0;
     Bound bound = Bound::host;
-    bool is_calibrated = true;    ///< false: its host costs are initial values
-    std::string unmeasured;       ///< model family, if the framework was not validated on it
+    bool is_calibrated = true;  ///< false: its host costs are initial values
+    std::string unmeasured;     ///< model family, if the framework was not validated on it
 };
 
 /// Headroom of a model's run, and its latency under other frameworks.

@@ -95,8 +95,8 @@ TEST_CASE("rows with copies hold the inputs' way to the device, also where they 
 
 TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, as runs that are waited for") {
     const TemporaryFolder folder;
-    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager",
-                                         "--batch", "4", "--synchronized"});
+    const std::string ms = predicted_ms(
+        {"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager", "--batch", "4", "--synchronized"});
     const std::string rows = folder.write("models.csv",
                                           "gpu,framework,precision,model,batch,seq,latency_ms,mode\n"
                                           "t4,pytorch-eager,fp32,resnet18,4,," +

@@ -70,7 +70,8 @@ TEST_CASE(".pt2 archives of torch 2.4 to 2.11 are read with the same work and sh
         const Expected& expected = networks.at(name);
         const Graph graph = load_graph(path.string());
         CHECK(unknown_operators(graph).empty());
-        for (const std::string& warning : graph.warnings) CHECK_MESSAGE(warning.starts_with("dimensions that the exporter numbered"), warning);
+        for (const std::string& warning : graph.warnings)
+            CHECK_MESSAGE(warning.starts_with("dimensions that the exporter numbered"), warning);
         CHECK(std::any_of(graph.module_calls.begin(), graph.module_calls.end(),
                           [](const ModuleCall& call) { return call.type.starts_with("torch.nn.modules."); }));
         REQUIRE(graph.ranges.size() == graph.expressions.symbols().size());
