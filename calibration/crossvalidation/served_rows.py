@@ -29,7 +29,7 @@ MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepse
           "Qwen3-235B-A22B-Instruct-2507-FP8": "qwen3-235b-a22b", "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "b200_sxm": "b200"}
 ENGINES = {"trtllm": "tensorrt-llm@1.2", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
-PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
+PRECISIONS = {"": "bf16", "bfloat16": "bf16", "fp4": "nvfp4"}
 BLOCK_SCALED = ("deepseek-v3", "qwen3-235b-a22b")  # checkpoints in fp8
 OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
 UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
@@ -47,7 +47,7 @@ def precision_of(row, model, *keys):
     """That of the configuration where it quantises itself; InferenceX's recipes ask for keys and values in fp8."""
     if row["precision"] == "fp8" and model in BLOCK_SCALED:
         return ("--precision", "fp8_block", *keys)
-    return () if model.startswith("gpt-oss") or not row["precision"] else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
+    return () if model.startswith("gpt-oss") else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
 
 
 def log_normal(draw, median, sigma, most):
