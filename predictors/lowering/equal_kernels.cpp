@@ -28,7 +28,7 @@ std::size_t mixed(std::size_t hash, std::size_t value) {
 
 }  // namespace
 
-// Tensors are equal if binding reads the same of them, operators and kernels if their operands are.
+// Tensors are equal in the fields that binding reads; operators and kernels are equal if their operands are.
 std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule) {
     const auto tensors = first_equal(
         graph.tensors.size(),

@@ -54,8 +54,7 @@ struct RunArguments {
 [[nodiscard]] ImportOptions import_options(const ModelArguments& arguments);
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
 /// The same with other options than import_options(), without printing warnings. Throws Error{usage} for a name of
-/// --dim,
-/// --trip or --branch that the model lacks.
+/// --dim, --trip or --branch that the model lacks.
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments, const ImportOptions& options);
 /// Deferred warnings of a worker thread, each with whether it is always printed.
 using HeldWarnings = std::vector<std::pair<std::string, bool>>;
