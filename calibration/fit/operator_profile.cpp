@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -9,8 +10,8 @@
 namespace ftax::fit {
 namespace {
 
-auto key_of(const ScopedParameter& p) {
-    return std::tie(p.parameter.name, p.scope, p.key);
+std::tuple<std::string_view, ParameterScope, std::string_view> key_of(const ScopedParameter& p) {
+    return {p.parameter.name, p.scope, p.key};
 }
 
 /// The parameters of all reports, in the order of a profile.

@@ -314,7 +314,8 @@ class Grouping {
     /// promotion.
     bool reads_parameter(const Op& op) const {
         return (op.kind == OpKind::pointwise || op.kind == OpKind::concat) &&
-               std::ranges::any_of(present(op.inputs), [&](TensorId input) {
+               std::ranges::any_of(op.inputs, [&](TensorId input) {
+                   if (input == no_tensor) return false;
                    const Tensor& tensor = graph_.tensors[viewed(graph_, input)];
                    return tensor.role == TensorRole::weight && !tensor.shape.empty();
                });

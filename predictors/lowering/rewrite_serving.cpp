@@ -48,8 +48,8 @@ class RunFusion {
         for (OpId id = first_; id < end_; ++id) {
             const Op& op = graph_.ops[id];
             for (const TensorId input : present(op.inputs)) ++read_inside[input];
-            const bool inside =
-                std::ranges::any_of(present(op.inputs), [&](TensorId input) { return computed_[input]; });
+            const auto computed = [&](TensorId input) { return input != no_tensor && computed_[input]; };
+            const bool inside = std::ranges::any_of(op.inputs, computed);
             if (is_view(op)) {
                 (inside ? after : before).push_back(op);
                 for (const TensorId output : op.outputs) computed_[output] = inside;

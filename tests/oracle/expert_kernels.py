@@ -44,7 +44,6 @@ if sys.argv[1] == "--extract":
 import torch
 folder, out, chosen = sys.argv[1], sys.argv[2], sys.argv[3:] or list(MODELS)
 sys.path.insert(0, folder)
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "calibration", "bench", "python"))
 import tracing
 import triton
 import triton.language as tl

@@ -3,7 +3,6 @@ exported_kernels.py FOLDER NAMES OUT SECONDS [MODE...] with modes eager, compile
 at once, then each of it measures alone; a profiler, which slows later launches of its process, comes last."""
 import csv, json, logging, os, select, signal, statistics, sys, time, warnings
 warnings.simplefilter("ignore")
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "calibration", "bench", "python"))
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 begin = time.monotonic()
 import torch

@@ -2,7 +2,6 @@
 mm: both operands as they lie; nt: a linear layer without bias; tn, tt: transposed left operands; addmm: a linear layer with bias."""
 import csv, os, sys
 import torch
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "calibration", "bench", "python"))
 import tracing
 torch.set_grad_enabled(False)
 out, precisions = sys.argv[1], sys.argv[2:] or ["fp32"]

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 #include "ftax/graph.hpp"
@@ -10,10 +9,20 @@
 namespace ftax {
 
 void assign_producers(Graph& graph);
-/// The operands that are there.
-inline auto present(const std::vector<TensorId>& operands) {
-    return std::views::filter(operands, [](TensorId id) { return id != no_tensor; });
-}
+/// The operands that are there, for a range-for (clang 14 cannot compile libstdc++'s std::views::filter).
+struct present {
+    using Iterator = std::vector<TensorId>::const_iterator;
+    explicit present(const std::vector<TensorId>& operands) : next(operands.begin()), last(operands.end()) { skip(); }
+    [[nodiscard]] present begin() const { return *this; }
+    [[nodiscard]] Iterator end() const { return last; }
+    bool operator!=(Iterator end) const { return next != end; }
+    TensorId operator*() const { return *next; }
+    void operator++() { ++next, skip(); }
+    void skip() {
+        next = std::find_if(next, last, [](TensorId id) { return id != no_tensor; });
+    }
+    Iterator next, last;
+};
 /// Returns the number of readers of each tensor; graph outputs have an additional reader.
 [[nodiscard]] std::vector<int> count_readers(const Graph& graph);
 /// Returns the operators that read each tensor, in order, as often as they read it.
