@@ -10,7 +10,7 @@
 namespace ftax::fit {
 namespace {
 
-std::tuple<std::string_view, ParameterScope, std::string_view> key_of(const ScopedParameter& p) {
+std::tuple<std::string_view, ParameterScope, std::string_view> parameter_key(const ScopedParameter& p) {
     return {p.parameter.name, p.scope, p.key};
 }
 
@@ -21,9 +21,11 @@ std::vector<ScopedParameter> merged(std::span<const FitReport> reports,
     for (const FitReport& report : reports) {
         all.insert(all.end(), (report.*parameters).begin(), (report.*parameters).end());
     }
-    std::ranges::stable_sort(all, {}, key_of);
-    const auto later = std::ranges::unique(all, {}, key_of);
-    all.erase(later.begin(), later.end());
+    std::ranges::stable_sort(all, {}, parameter_key);
+    const auto same = [](const ScopedParameter& a, const ScopedParameter& b) {
+        return parameter_key(a) == parameter_key(b);
+    };
+    all.erase(std::unique(all.begin(), all.end(), same), all.end());
     return all;
 }
 
@@ -62,8 +64,8 @@ void add_fitted_devices(DeviceProfileFile& profile) {
 
 void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted) {
     for (const ScopedParameter& p : fitted) {
-        const auto at = std::ranges::lower_bound(profile.parameters, key_of(p), {}, key_of);
-        if (at != profile.parameters.end() && key_of(*at) == key_of(p)) {
+        const auto at = std::ranges::lower_bound(profile.parameters, parameter_key(p), {}, parameter_key);
+        if (at != profile.parameters.end() && parameter_key(*at) == parameter_key(p)) {
             *at = p;
         } else {
             profile.parameters.insert(at, p);

@@ -56,8 +56,8 @@ Eigen::ArrayXd centred_ranks(std::span<const double> values) {
     std::ranges::sort(sorted);
     Eigen::ArrayXd ranks(static_cast<Eigen::Index>(values.size()));
     for (Eigen::Index i = 0; i < ranks.size(); ++i) {
-        const auto equal = std::ranges::equal_range(sorted, values[static_cast<std::size_t>(i)]);
-        const auto below = equal.begin() - sorted.begin(), above = sorted.end() - equal.end();
+        const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), values[static_cast<std::size_t>(i)]);
+        const auto below = first - sorted.begin(), above = sorted.end() - last;
         ranks[i] = static_cast<double>(below - above) / 2;
     }
     return ranks;

@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words with(Words words, const Words& more) {
+Words plus(Words words, const Words& more) {
     words.insert(words.end(), more.begin(), more.end());
     return words;
 }
@@ -28,54 +28,58 @@ void check_refused(const Words& words, int code, const std::string& says) {
     CHECK_MESSAGE(run.output.empty(), line);
 }
 
-const Words predict{"predict", "resnet18", "--device", "t4"};
-const Words serve{"serve", "llama-3-8b", "--device", "h100-sxm5-80gb", "-q", "--rate", "5", "--prompt",
-                  "100",   "--count",    "5",        "--new-tokens",   "10"};
+const Words predict_resnet18{"predict", "resnet18", "--device", "t4"};
+const Words serve_llama{"serve", "llama-3-8b", "--device", "h100-sxm5-80gb", "-q", "--rate", "5", "--prompt",
+                        "100",   "--count",    "5",        "--new-tokens",   "10"};
 
 }  // namespace
 
 TEST_CASE("an empty value is refused for every option, as an unset variable gives it") {
     for (const char* option : {"--anchor", "--framework", "--precision", "--host", "--models", "--profile",
                                "--framework-profile", "--batch", "--measured", "--html", "--svg", "--dim", "--shapes"})
-        check_refused(with(predict, {option, ""}), 2, "is empty: give a value or leave it out");
-    check_refused(with(predict, {"--anchor="}), 2, "--anchor: 1 required ROWS.csv missing");
+        check_refused(plus(predict_resnet18, {option, ""}), 2, "is empty: give a value or leave it out");
+    check_refused(plus(predict_resnet18, {"--anchor="}), 2, "--anchor: 1 required ROWS.csv missing");
     check_refused({"predict", "", "--device", "t4"}, 2, "MODEL is empty");
     check_refused({"predict", "resnet18", "--device", ""}, 2, "--device is empty");
     check_refused({"validate", "rows.csv", "--by", ""}, 2, "--by is empty");
-    check_refused(with(serve, {"--slo", ""}), 2, "--slo is empty");
-    check_refused(with(serve, {"--requests", ""}), 2, "--requests is empty");
-    CHECK(run_ftax(with(predict, {"--json"})).exit_code == 0);
+    check_refused(plus(serve_llama, {"--slo", ""}), 2, "--slo is empty");
+    check_refused(plus(serve_llama, {"--requests", ""}), 2, "--requests is empty");
+    CHECK(run_ftax(plus(predict_resnet18, {"--json"})).exit_code == 0);
     CHECK(run_ftax({"predict", "--csv", "resnet18", "--device", "t4"}).exit_code == 0);
 }
 
 TEST_CASE("numbers that are none, infinite or absurd are refused at their option") {
     for (const char* value : {"nan", "inf", "-0.1", "1.5", "1e400", "x"})
-        check_refused(with(predict, {"--padding", value}), 2, "--padding: " + std::string(value) + " is not a share");
+        check_refused(plus(predict_resnet18, {"--padding", value}), 2,
+                      "--padding: " + std::string(value) + " is not a share");
     for (const char* value : {"nan", "inf", "0", "-1", "1e300", "1e-300"}) {
-        check_refused(with(serve, {"--price", value}), 2,
+        check_refused(plus(serve_llama, {"--price", value}), 2,
                       "--price " + std::string(value) + " is not a number of dollars");
-        check_refused(with(serve, {"--transfer-bandwidth", value}), 2, "--transfer-bandwidth: ");
+        check_refused(plus(serve_llama, {"--transfer-bandwidth", value}), 2, "--transfer-bandwidth: ");
     }
     for (const char* option :
          {"--acceptance", "--batch-wait-ratio", "--shared-prefix", "--slo-share", "--gpu-memory-utilization"})
         for (const char* value : {"nan", "inf", "-1", "90"})
-            check_refused(with(serve, {option, value}), 2, std::string(option) + ": ");
+            check_refused(plus(serve_llama, {option, value}), 2, std::string(option) + ": ");
     for (const char* option : {"--spread", "--max-delay", "--count", "--concurrency", "--max-batch", "--max-num-seqs",
                                "--draft-tokens", "--dp", "--pp", "--scheduler-recv-interval", "--batch-wait-iters"})
-        for (const char* value : {"nan", "-1", "1e300"}) CHECK(run_ftax(with(serve, {option, value})).exit_code == 2);
+        for (const char* value : {"nan", "-1", "1e300"})
+            CHECK(run_ftax(plus(serve_llama, {option, value})).exit_code == 2);
     for (const std::string top : {"0", "-1"})
-        check_refused(with(serve, {"--top", top}), 2, "--top: " + top + " is not a number of rows");
+        check_refused(plus(serve_llama, {"--top", top}), 2, "--top: " + top + " is not a number of rows");
 }
 
 TEST_CASE("an option of one engine is refused by the others") {
-    check_refused(with(serve, {"--framework", "vllm", "--scheduler-recv-interval", "4"}), 2,
+    check_refused(plus(serve_llama, {"--framework", "vllm", "--scheduler-recv-interval", "4"}), 2,
                   "--scheduler-recv-interval is an option of sglang; vllm has none like it");
-    check_refused(with(serve, {"--framework", "sglang", "--batch-wait-iters", "4"}), 2,
+    check_refused(plus(serve_llama, {"--framework", "sglang", "--batch-wait-iters", "4"}), 2,
                   "--batch-wait-iters is an option of tensorrt-llm");
-    check_refused(with(serve, {"--framework", "vllm", "--batch-wait-ratio", "0.5"}), 2, "is an option of tensorrt-llm");
-    check_refused(with(serve, {"--framework", "sglang", "--dp-balance-iters", "4"}), 2, "is an option of tensorrt-llm");
-    CHECK(run_ftax(with(serve, {"--framework", "sglang", "--scheduler-recv-interval", "4"})).exit_code == 0);
-    CHECK(run_ftax(with(serve, {"--framework", "tensorrt-llm", "--batch-wait-iters", "4"})).exit_code == 0);
+    check_refused(plus(serve_llama, {"--framework", "vllm", "--batch-wait-ratio", "0.5"}), 2,
+                  "is an option of tensorrt-llm");
+    check_refused(plus(serve_llama, {"--framework", "sglang", "--dp-balance-iters", "4"}), 2,
+                  "is an option of tensorrt-llm");
+    CHECK(run_ftax(plus(serve_llama, {"--framework", "sglang", "--scheduler-recv-interval", "4"})).exit_code == 0);
+    CHECK(run_ftax(plus(serve_llama, {"--framework", "tensorrt-llm", "--batch-wait-iters", "4"})).exit_code == 0);
     for (const char* precision : {"fp8", "fp8_block", "nvfp4"})
         check_refused({"generate", "llama-3-8b", "--device", "b200", "--framework", "llama.cpp", "--precision",
                        precision, "--prompt", "8", "--new-tokens", "8", "-q"},
@@ -84,7 +88,9 @@ TEST_CASE("an option of one engine is refused by the others") {
 
 TEST_CASE("broken files of prices and requests, and a wrong FTAX_DATA, are invalid profiles") {
     const TemporaryFolder folder;
-    const auto price = [&](const char* text) { return with(serve, {"--price", folder.write("price.csv", text)}); };
+    const auto price = [&](const char* text) {
+        return plus(serve_llama, {"--price", folder.write("price.csv", text)});
+    };
     check_refused(price("device\nh100-sxm5-80gb\n"), 6, "no column dollars_per_hour");
     check_refused(price("device,dollars_per_hour\n"), 6, "there are no prices");
     check_refused(price("device,dollars_per_hour\nh100-sxm5-80gb,free\n"), 6, "price.csv:2: free is not a number");
@@ -93,7 +99,8 @@ TEST_CASE("broken files of prices and requests, and a wrong FTAX_DATA, are inval
     const auto requests = folder.write("requests.csv", "arrival_s,prompt,output\n");
     check_refused({"serve", "llama-3-8b", "--device", "l40s", "-q", "--requests", requests}, 6,
                   "there are no requests");
-    check_refused(with(serve, {"--tp", "3"}), 2, "32 heads (num_attention_heads) cannot be cut into equal parts for 3");
+    check_refused(plus(serve_llama, {"--tp", "3"}), 2,
+                  "32 heads (num_attention_heads) cannot be cut into equal parts for 3");
     const ProgramRun wrong = run_program("predict resnet18 --device t4", "export FTAX_DATA=/nowhere");
     CHECK(wrong.exit_code == 6);
     CHECK(wrong.errors.find("FTAX_DATA: /nowhere is not a folder") != std::string::npos);
@@ -111,7 +118,7 @@ TEST_CASE("measured rows with decimal commas say how to write them") {
 TEST_CASE("nas refuses limits and selections that keep nothing") {
     const TemporaryFolder folder;
     const auto nas = [&](const char* archs, const Words& more) {
-        return with({"nas", "--space", "fbnet", folder.write("archs.csv", archs), "--device", "t4", "-q"}, more);
+        return plus({"nas", "--space", "fbnet", folder.write("archs.csv", archs), "--device", "t4", "-q"}, more);
     };
     const char* none = "arch,accuracy\n";
     for (const char* limit : {"0", "0ms", "-5ms", "nan", "inf"})
