@@ -115,6 +115,7 @@ std::vector<std::string> joined(std::vector<std::string> of_report, const std::v
 }
 
 std::vector<std::string> merged(const std::vector<std::string>& warnings) {
+    if (warnings.size() < 2) return warnings;
     static const std::regex number(
         R"((^|[ (:])(\d{1,15}(\.\d{1,15})?)(?![\w.]{0,3}\w))");  // not of a name or a version
     struct Kind {

@@ -37,6 +37,12 @@ TEST_CASE("the profiles of the folder FTAX_DATA hold instead of the built-in one
     ftax::write_file(path, to_text(slow));
     CHECK(host_s(before) > 1.5 * built_in_s);
 
+    fs::rename(path, profiles / "frameworks/pytorch-eager@slow.json");
+    const ProgramRun misnamed = run_program("predict resnet18 --device t4 --host slow --batch 1", before);
+    CHECK(misnamed.exit_code == 6);
+    CHECK(misnamed.errors.find("pytorch-eager@slow.json: a file of this name holds the framework pytorch-eager on the "
+                               "host slow") != std::string::npos);
+
     fs::remove(profiles / "devices.json");
     const ProgramRun missing = run_program("predict resnet18 --device t4 --batch 1", before);
     CHECK(missing.exit_code == 6);

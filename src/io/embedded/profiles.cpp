@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <list>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
@@ -84,21 +86,39 @@ std::vector<DataFile> data_files(std::string_view folder) {
     return files;
 }
 
-template <class T>
-std::vector<T> parse_all(std::string_view folder, T (*parse)(std::string_view, const std::string&)) {
-    std::vector<T> parsed;
-    for (const DataFile& file : data_files(folder)) parsed.push_back(parse(file.text, file.path));
-    return parsed;
-}
+/// A profile in a file FRAMEWORK.json or FRAMEWORK@HOST.json, which is parsed when it is first asked for.
+class NamedProfile {
+  public:
+    explicit NamedProfile(DataFile file)
+        : framework(file.name.substr(0, file.name.find('@'))),
+          host(framework == file.name ? std::string(reference_host) : file.name.substr(framework.size() + 1)),
+          file_(std::move(file)) {}
+    const FrameworkProfile& parsed() {
+        std::call_once(once_, [&] { profile_ = parse_framework_profile(file_.text, file_.path); });
+        if (profile_.framework == framework && profile_.host == host) return profile_;
+        throw_error(ErrorCode::profile, "{}: a file of this name holds the framework {} on the host {}", file_.path,
+                    framework, host);
+    }
+    const std::string framework, host;
 
-const std::vector<FrameworkProfile>& framework_profiles() {
-    static const std::vector<FrameworkProfile> profiles = parse_all("profiles/frameworks", parse_framework_profile);
+  private:
+    DataFile file_;
+    std::once_flag once_;
+    FrameworkProfile profile_;
+};
+
+std::list<NamedProfile>& framework_profiles() {
+    static std::list<NamedProfile> profiles = [] {
+        std::list<NamedProfile> all;
+        for (DataFile& file : data_files("profiles/frameworks")) all.emplace_back(std::move(file));
+        return all;
+    }();
     return profiles;
 }
 
 std::vector<std::string> calibrated_frameworks() {
     std::vector<std::string> names;
-    for (const FrameworkProfile& known : framework_profiles()) {
+    for (const NamedProfile& known : framework_profiles()) {
         if (names.empty() || names.back() != known.framework) names.push_back(known.framework);
     }
     return names;
@@ -117,7 +137,11 @@ const VarianceComponents& variance_components() {
 }
 
 const std::vector<Stack>& stacks() {
-    static const std::vector<Stack> all = parse_all("stacks", parse_stack);
+    static const std::vector<Stack> all = [] {
+        std::vector<Stack> parsed;
+        for (const DataFile& file : data_files("stacks")) parsed.push_back(parse_stack(file.text, file.path));
+        return parsed;
+    }();
     return all;
 }
 
@@ -133,10 +157,10 @@ const Stack* nearest_stack(std::string_view framework, int version, std::optiona
 }
 
 const FrameworkProfile* reference_of(std::string_view framework) {
-    const auto found = std::ranges::find_if(framework_profiles(), [&](const FrameworkProfile& known) {
-        return known.framework == framework && known.host == reference_host;
-    });
-    return found == framework_profiles().end() ? nullptr : &*found;
+    for (NamedProfile& known : framework_profiles()) {
+        if (known.framework == framework && known.host == reference_host) return &known.parsed();
+    }
+    return nullptr;
 }
 
 std::optional<int> fitted_version(std::string_view framework) {
@@ -236,7 +260,7 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
 
 std::vector<std::string> host_names(std::string_view framework) {
     std::vector<std::string> hosts;
-    for (const FrameworkProfile& known : framework_profiles()) {
+    for (const NamedProfile& known : framework_profiles()) {
         if (known.framework == framework) hosts.push_back(known.host);
     }
     return hosts;
@@ -259,9 +283,9 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
     const std::string wanted = normalized_name(framework);
     const std::string wanted_host = normalized_name(host.empty() ? reference_host : host);
     std::vector<std::string> hosts;
-    for (const FrameworkProfile& known : framework_profiles()) {
+    for (NamedProfile& known : framework_profiles()) {
         if (normalized_name(known.framework) != wanted) continue;
-        if (normalized_name(known.host) == wanted_host) return known;
+        if (normalized_name(known.host) == wanted_host) return known.parsed();
         hosts.push_back(known.host);
     }
     if (!hosts.empty()) fail_unknown("host", host, hosts);
