@@ -210,7 +210,7 @@ ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
 ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp devices.cpp
-        doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp in_process.cpp inspect.cpp kineto.cpp manual.cpp
+        doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp in_process.cpp inspect.cpp manual.cpp
         mcp.cpp measure.cpp models.cpp nas.cpp output.cpp parse.cpp predict.cpp profiles.cpp scenario_options.cpp schema.cpp serve.cpp validate.cpp
         verbs.cpp)
 set(cli_alone ${cli_sources})
