@@ -16,7 +16,6 @@
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/non_finite.hpp"
 
 namespace ftax {
 namespace {

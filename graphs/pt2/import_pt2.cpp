@@ -18,7 +18,6 @@
 #include "src/core/symbol_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/non_finite.hpp"
 
 namespace ftax {
 namespace {
