@@ -1,5 +1,3 @@
-#include "graphs/torchscript/host_operators.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/scalar_types.hpp"
+#include "graphs/torchscript/program.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax::script {

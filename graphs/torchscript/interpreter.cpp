@@ -1,5 +1,3 @@
-#include "graphs/torchscript/interpreter.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +11,7 @@
 
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/aten/aten_shapes.hpp"
-#include "graphs/torchscript/host_operators.hpp"
+#include "graphs/torchscript/program.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/shape_rules.hpp"

@@ -9,7 +9,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/scalar_types.hpp"
-#include "graphs/torchscript/libtorch_module.hpp"
+#include "graphs/torchscript/program.hpp"
 
 namespace ftax::script {
 namespace {
