@@ -181,7 +181,7 @@ ftax_sources(report_sources
     src/report/
         chart.cpp chart_style.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
         generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
-        prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp stream_report.cpp
+        prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp
         symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp units.cpp
         validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
