@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ftax/device.hpp"
+#include "ftax/factors.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/parameter.hpp"
 
@@ -66,5 +68,25 @@ struct HostProfileFile {
 
 /// Selects the parameters for the machine of a card: for each, the machine's value, else the shared one.
 [[nodiscard]] FrameworkProfile compose(const HostProfileFile& profile, std::string_view device_slug);
+
+/// Errors of the kernel models per kernel class, as standard deviations of a log-factor, by the data behind their
+/// parameters (data/profiles/uncertainty.json; estimated by `ftax_folds uncertainty` from left-out rows).
+struct VarianceComponents {
+    struct Of {
+        double measured = 0;    ///< card with rows in the fit
+        double card = 0;        ///< left-out card of a measured generation
+        double generation = 0;  ///< added to `card` for unmeasured generations
+    };
+    std::array<Of, factor_count> of{};
+    std::string source;
+};
+
+/// Throws Error{profile} naming the path to the field: missing, unknown or duplicate factors, negative spreads.
+[[nodiscard]] VarianceComponents parse_variance_components(std::string_view text, const std::string& origin);
+[[nodiscard]] std::string to_text(const VarianceComponents& components);
+
+/// Returns the prior of a card's factors: zero mean, i.e. the parameters are unbiased.
+[[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
+                                          const FactorSet& kin_measured);
 
 }  // namespace ftax
