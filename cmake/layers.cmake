@@ -72,7 +72,7 @@ ftax_sources(graphs_sources
     graphs/
         load_graph.cpp loading.cpp vary_batch.cpp
     graphs/aten/
-        aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
+        aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp aten_table.cpp
     graphs/config/
         attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp

@@ -9,7 +9,7 @@
 
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
-#include "graphs/aten/aten_ops.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "graphs/config/import_config.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/onnx/import_onnx.hpp"

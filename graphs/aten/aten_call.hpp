@@ -41,4 +41,28 @@ struct AtenCall {
     [[noreturn]] void fail(std::string_view what) const;
 };
 
+/// Element type and shape that an ATen call gives one of its outputs.
+struct AtenOutput {
+    DType dtype = DType::f32;
+    std::vector<Expression> shape;
+    bool known_shape = true;
+};
+
+/// Infers what a call of an ATen operator returns, from the types of the tensors it reads and its other arguments;
+/// AtenCall::outputs is not looked at. In-place variants follow the plain ones. nullopt for an operator without a rule.
+/// Throws Error{model} naming the call when its operands do not fit.
+/// Source: the operators' documentation and the meta functions of torch 2.11 (torch/_meta_registrations.py).
+[[nodiscard]] std::optional<std::vector<AtenOutput>> infer_aten(Graph& graph, const AtenCall& call);
+
+/// Appends the canonical operators of one ATen call to `graph`; outputs must be tensors of the graph already. An
+/// operator without a row in the table becomes OpKind::custom. Throws Error{model} when a required argument is missing
+/// or wrong.
+void append_aten(Graph& graph, const AtenCall& call);
+
+/// Whether the table has a row for an operator, given as "aten::conv2d".
+[[nodiscard]] bool is_known_aten(std::string_view target) noexcept;
+
+/// Throws Error{limit} naming `node` where it would be one operator more than `most` (ImportOptions::max_nodes).
+void check_room(const Graph& graph, std::uint64_t most, std::string_view node);
+
 }  // namespace ftax

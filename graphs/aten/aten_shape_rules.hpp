@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graphs/aten/aten_shapes.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "src/core/shape_rules.hpp"
 
 /// Shape rules that the table in aten_shapes.cpp names.

@@ -1,5 +1,3 @@
-#include "graphs/aten/aten_shapes.hpp"
-
 #include <fmt/format.h>
 
 #include "graphs/aten/aten_shape_rules.hpp"

@@ -9,8 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graphs/aten/aten_ops.hpp"
-#include "graphs/aten/aten_shapes.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "graphs/torchscript/program.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"

@@ -1,4 +1,4 @@
-#include "graphs/aten/aten_ops.hpp"
+#include "graphs/aten/aten_call.hpp"
 
 #include <doctest/doctest.h>
 
