@@ -8,7 +8,7 @@
 
 #include "calibration/fit/log_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
-#include "calibration/fit/operator_profile.hpp"
+#include "calibration/fit/operator_fit.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/throw_error.hpp"
 
