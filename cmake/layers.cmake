@@ -179,7 +179,7 @@ endif()
 
 ftax_sources(report_sources
     src/report/
-        chart.cpp chart_style.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
+        chart.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
         generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
         prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp
         symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp units.cpp
