@@ -9,7 +9,7 @@
 #include "calibration/fit/cpu_fit.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/cli/calibration.hpp"
+#include "src/cli/bench_session.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/statistics.hpp"
 #include "src/core/throw_error.hpp"
