@@ -78,6 +78,14 @@ class Call : public ShapeRules<Call> {
 
 using Inference = Outputs(const Call&);
 using Rule = Inference*;
+/// Turns the shape of the first tensor into that of the only output, which has its element type.
+using Edit = void(const Call&, Shape&);
+template <Edit* edit>
+Outputs edited(const Call& c) {
+    Shape shape = c.first().shape;
+    edit(c, shape);
+    return c.with_shape(std::move(shape));
+}
 
 // aten_shapes_elementwise.cpp
 Inference same;          ///< like the first tensor
@@ -86,7 +94,7 @@ Inference same_cast;     ///< the same shape, of the type that `dtype` names
 Inference same_float;    ///< the same shape; integers become f32
 Inference pointwise, division, comparison, where, convert, convert_like, fill, fill_float, arange, eye, reduce,
     arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar, outer;
-Inference halved;  ///< gated activation over two halves of a dimension
+Edit halved;  ///< gated activation over two halves of a dimension
 
 // aten_shapes_layers.cpp
 Inference conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention;
@@ -95,9 +103,9 @@ Inference recurrent, recurrent_cell, integer_matmul, tensordot, differences, nor
     adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance;
 
 // aten_shapes_movement.cpp
-Inference view, view_like, flatten, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, movedim,
-    expand, broadcast_tensors, meshgrid, select, slice, narrow, unfold, diagonal, chunk, split, tensor_split, unbind,
-    concat, stack, pad, repeat, repeat_interleave, pixel_shuffle, embedding, gather, index, index_select, one_hot,
-    real_view, complex_view;
+Edit view_like, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow,
+    unfold, pad, repeat, pixel_shuffle, gather, index_select;
+Inference view, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, tensor_split, unbind, concat,
+    stack, repeat_interleave, embedding, index, one_hot, real_view, complex_view;
 
 }  // namespace ftax::aten_shapes
