@@ -287,7 +287,7 @@ void Importer::apply_row(Scope& scope, Call call, const OpRow& row) {
     } else {
         if (row.flags & (reads_none | reads_first | reads_two))
             node.read_first(row.flags & reads_none ? 0 : row.flags & reads_first ? 1 : 2);
-        row.rule(node);
+        node.apply(row);
     }
     settle(scope, node, &row);
 }

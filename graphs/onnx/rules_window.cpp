@@ -23,10 +23,9 @@ void pool(Node& n) {
 }
 
 void global_pool(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     if (result.size() < 3) n.fail(fmt::format("input of rank {}; pooling needs 3 or more", result.size()));
     for (std::size_t i = 2; i < result.size(); ++i) result[i] = n.math().constant(1);
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void max_unpool(Node& n) {
@@ -80,7 +79,7 @@ void resize(Node& n) {
     } else {
         for (std::size_t i = 0; i < input.size(); ++i) axes.push_back(i);
     }
-    Dims result = input;
+    Dims& result = n.result();
     ShapeMath& math = n.math();
     const bool empty_scales = !n.has(scales_at) || (n.ranked(scales_at) && math.static_count(n.dims(scales_at)) == 0);
     if (empty_scales && !n.has(3)) n.fail("neither scales nor sizes is given");
@@ -113,12 +112,11 @@ void resize(Node& n) {
             result[axes[i]] = scales ? scaled(n, result[axes[i]], (*scales)[i]) : unknown_dim;
         }
     }
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void upsample(Node& n) {
     set_interpolation(n);
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     Scalars scales(result.size());
     if (const AttributeRecord* given = n.attribute("scales")) {
         scales.clear();
@@ -128,7 +126,6 @@ void upsample(Node& n) {
     }
     if (scales.size() != result.size()) n.fail("scales does not have one value per axis");
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = scaled(n, result[i], scales[i]);
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void grid_sample(Node& n) {
