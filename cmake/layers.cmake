@@ -81,7 +81,7 @@ ftax_sources(graphs_sources
         control_flow.cpp evaluate.cpp external_data.cpp import_onnx.cpp importer.cpp module_paths.cpp node.cpp
         node_order.cpp op_table.cpp records.cpp rules_contraction.cpp rules_elementwise.cpp rules_fill.cpp
         rules_index.cpp rules_movement.cpp rules_norm.cpp rules_sequence.cpp rules_transformer.cpp rules_window.cpp
-        scalar.cpp symbols.cpp tensor_numbers.cpp window.cpp wire_reader.cpp
+        scalar.cpp symbols.cpp tensor_numbers.cpp wire_reader.cpp
     graphs/pt2/
         archive.cpp import_pt2.cpp
     graphs/torchscript/

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "graphs/onnx/module_paths.hpp"
-#include "graphs/onnx/node_order.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "graphs/onnx/rules.hpp"
-#include "graphs/onnx/window.hpp"
 #include "src/core/einsum.hpp"
 #include "src/core/quantized_weights.hpp"
 
