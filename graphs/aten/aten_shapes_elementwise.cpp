@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "graphs/aten/aten_shape_rules.hpp"
+#include "graphs/aten/aten_table.hpp"
 
 namespace ftax::aten_shapes {
 namespace {

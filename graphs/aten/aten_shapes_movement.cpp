@@ -2,7 +2,7 @@
 #include <limits>
 #include <utility>
 
-#include "graphs/aten/aten_shape_rules.hpp"
+#include "graphs/aten/aten_table.hpp"
 
 namespace ftax::aten_shapes {
 namespace {

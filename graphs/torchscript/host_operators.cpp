@@ -4,7 +4,7 @@
 #include <map>
 
 #include "ftax/error.hpp"
-#include "graphs/aten/scalar_types.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "graphs/torchscript/program.hpp"
 #include "src/core/shape_rules.hpp"
 

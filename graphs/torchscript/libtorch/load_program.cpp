@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
-#include "graphs/aten/scalar_types.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "graphs/torchscript/program.hpp"
 
 namespace ftax::script {
