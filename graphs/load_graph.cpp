@@ -15,7 +15,6 @@
 #include "graphs/onnx/import_onnx.hpp"
 #include "graphs/pt2/import_pt2.hpp"
 #include "graphs/torchscript/import_torchscript.hpp"
-#include "graphs/vary_batch.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/size_checks.hpp"

@@ -19,7 +19,6 @@
 #include "graphs/pt2/archive.hpp"
 #include "graphs/pt2/import_pt2.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "graphs/vary_batch.hpp"
 #include "src/core/size_checks.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/recorded/recorded.hpp"
