@@ -6,7 +6,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "src/io/architecture_file.hpp"
 #include "src/io/json_document.hpp"
 
 namespace ftax {

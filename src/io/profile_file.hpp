@@ -1,10 +1,12 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ftax/architecture.hpp"
 #include "ftax/device.hpp"
 #include "ftax/factors.hpp"
 #include "ftax/framework.hpp"
@@ -88,5 +90,15 @@ struct VarianceComponents {
 /// Returns the prior of a card's factors: zero mean, i.e. the parameters are unbiased.
 [[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
                                           const FactorSet& kin_measured);
+
+/// Reads the embedded file data/architectures/NAME.json. A file `inherits` missing fields from another one, and its
+/// `chips` override the generation for one compute capability (both by RFC 7386 JSON merge). A CPU has an empty
+/// specification.
+/// Throws Error{profile} naming file and field.
+[[nodiscard]] ArchitectureSpec read_architecture(Architecture architecture, int compute_capability_major,
+                                                 int compute_capability_minor);
+
+/// Returns the architectures whose fitted values are used for one without its own, nearest first.
+[[nodiscard]] std::span<const Architecture> kin_of(Architecture architecture);
 
 }  // namespace ftax
