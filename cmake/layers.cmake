@@ -130,7 +130,7 @@ target_compile_options(ftax_predictors PRIVATE -fno-stack-protector)
 
 ftax_sources(fit_sources
     calibration/fit/
-        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp kernel_fit.cpp log_fit.cpp
+        conv_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp kernel_fit.cpp log_fit.cpp
         machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_rows.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "calibration/bench/machine.hpp"
-#include "calibration/fit/cpu_fit.hpp"
+#include "calibration/fit/machine_fit.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/bench_session.hpp"
