@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "graphs/aten/aten_decompositions.hpp"
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"

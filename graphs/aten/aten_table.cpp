@@ -1,6 +1,5 @@
 #include "graphs/aten/aten_table.hpp"
 
-#include "graphs/aten/aten_decompositions.hpp"
 #include "src/core/operator_rows.hpp"
 
 namespace ftax {

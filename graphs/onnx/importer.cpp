@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "graphs/onnx/module_paths.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 
