@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "calibration/bench/bench_device.hpp"
-#include "calibration/bench/machine.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/throw_error.hpp"

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "calibration/bench/bench_device.hpp"
-#include "calibration/bench/machine.hpp"
 #include "ftax/import.hpp"
 #include "ftax/precision.hpp"
 #include "src/cli/verbs.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "calibration/bench/machine.hpp"
+#include "calibration/bench/bench_device.hpp"
 #include "calibration/fit/machine_fit.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"

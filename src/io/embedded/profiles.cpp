@@ -21,7 +21,6 @@
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
-#include "src/io/stack_file.hpp"
 
 namespace ftax {
 namespace {
