@@ -39,6 +39,5 @@ std::span<const EmbeddedFile> embedded_files() {
 }  // namespace ftax
 ]])
 set_source_files_properties(${embedded_dir}/files.S PROPERTIES OBJECT_DEPENDS "${dependencies}")
-ftax_sources(embedded_sources src/core/ embedded.cpp)
-add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp ${embedded_sources})
+add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp)
 target_include_directories(ftax_embedded PRIVATE ${PROJECT_SOURCE_DIR})

@@ -48,7 +48,7 @@ ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
 ftax_sources(io_sources
     src/io/
         architecture_file.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
-        kineto_trace.cpp machine.cpp measurement_file.cpp non_finite.cpp number.cpp profile_file.cpp uncertainty_file.cpp
+        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp
         stack_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
            ALONE ${PROJECT_SOURCE_DIR}/src/io/machine.cpp)
@@ -72,7 +72,7 @@ ftax_sources(graphs_sources
     graphs/
         load_graph.cpp loading.cpp vary_batch.cpp
     graphs/aten/
-        aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
+        aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp aten_table.cpp
     graphs/config/
         attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
@@ -81,7 +81,7 @@ ftax_sources(graphs_sources
         control_flow.cpp evaluate.cpp external_data.cpp import_onnx.cpp importer.cpp module_paths.cpp node.cpp
         node_order.cpp op_table.cpp records.cpp rules_contraction.cpp rules_elementwise.cpp rules_fill.cpp
         rules_index.cpp rules_movement.cpp rules_norm.cpp rules_sequence.cpp rules_transformer.cpp rules_window.cpp
-        scalar.cpp symbols.cpp tensor_numbers.cpp window.cpp wire_reader.cpp
+        scalar.cpp symbols.cpp tensor_numbers.cpp wire_reader.cpp
     graphs/pt2/
         archive.cpp import_pt2.cpp
     graphs/torchscript/
@@ -130,8 +130,8 @@ target_compile_options(ftax_predictors PRIVATE -fno-stack-protector)
 
 ftax_sources(fit_sources
     calibration/fit/
-        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp kernel_fit.cpp log_fit.cpp
-        machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp operator_rows.cpp scoped_fit.cpp)
+        conv_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp kernel_fit.cpp log_fit.cpp
+        machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_rows.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
         device_folds.cpp framework_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
@@ -179,9 +179,9 @@ endif()
 
 ftax_sources(report_sources
     src/report/
-        breakdown.cpp chart.cpp chart_style.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
+        chart.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
         generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
-        prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp stream_report.cpp
+        prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp
         symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp units.cpp
         validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
@@ -210,7 +210,7 @@ ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
 ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp devices.cpp
-        doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp in_process.cpp inspect.cpp kineto.cpp manual.cpp
+        doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp in_process.cpp inspect.cpp manual.cpp
         mcp.cpp measure.cpp models.cpp nas.cpp output.cpp parse.cpp predict.cpp profiles.cpp scenario_options.cpp schema.cpp serve.cpp validate.cpp
         verbs.cpp)
 set(cli_alone ${cli_sources})

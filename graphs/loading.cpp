@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "graphs/vary_batch.hpp"
 #include "src/core/symbol_names.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"

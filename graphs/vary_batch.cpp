@@ -1,8 +1,7 @@
-#include "graphs/vary_batch.hpp"
-
 #include <algorithm>
 #include <optional>
 
+#include "graphs/loading.hpp"
 #include "src/core/checked_math.hpp"
 #include "src/core/throw_error.hpp"
 

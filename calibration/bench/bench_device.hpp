@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ftax/device.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/types.hpp"
 
@@ -76,5 +77,44 @@ class BenchDevice {
     /// the next job. Returns false if it was stopped before all was measured; complete rows are kept.
     [[nodiscard]] virtual bool measure(const BenchJob& job, const BenchEvents& events) = 0;
 };
+
+struct PythonOptions {
+    std::string python = "python3";
+    std::string device = "cpu";  ///< "cpu" or "cuda"
+    std::string framework = "pytorch-eager";
+    Precision precision = Precision::fp32;
+    int threads = 1;
+    bool channels_last = false;
+};
+
+/// Measures through a Python process, since that is what users run: calibration/bench/python/job.py, written out from
+/// the program. LibTorch is a library beside the program, which that process loads without any package.
+/// Throws Error{usage} when this Python or its packages cannot be used or LibTorch was not built, Error{refused} when
+/// the framework sees no GPU.
+[[nodiscard]] std::unique_ptr<BenchDevice> open_python(PythonOptions options);
+
+/// Asks the system what this machine's CPU is; `threads` of it are used.
+[[nodiscard]] DeviceSpec query_cpu(int threads);
+
+/// Processes that ran or waited for a CPU over the last minute, on average.
+[[nodiscard]] double load_average();
+[[nodiscard]] std::string cpu_name();
+
+/// Prints the datasheet that device_profile() reads back (data/devices/README.md).
+[[nodiscard]] std::string datasheet_text(const DeviceSpec& cpu);
+
+/// The machine a measurement ran on, and when: CPU, cores, governor, kernel, load, the program's command line.
+[[nodiscard]] Environment machine_environment(const std::string& command_line);
+
+/// Writes the environment next to the rows: {"schema_version": 1, "environment": {…}}.
+void write_environment(const std::string& path, const Environment& environment);
+
+/// Path of a file that is built or installed with the program: ftax_cuda_probe (FTAX_BUILD_CUDA), ftax_libtorch.so
+/// (FTAX_BUILD_TORCH). Empty if it was not.
+[[nodiscard]] std::string find_beside_program(const char* file);
+
+/// Runs the probe: what the CUDA runtime itself costs on this machine, as CSV (calibration/bench/cuda/probe.cu).
+/// Throws Error{refused} when it fails; it says why on standard error.
+[[nodiscard]] std::string run_cuda_probe(const std::string& program);
 
 }  // namespace ftax::bench

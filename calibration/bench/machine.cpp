@@ -1,4 +1,4 @@
-#include "calibration/bench/machine.hpp"
+#include "src/io/machine.hpp"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "calibration/bench/bench_device.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/machine.hpp"
 #include "src/io/number.hpp"
 
 namespace ftax::bench {

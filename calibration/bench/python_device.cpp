@@ -1,5 +1,3 @@
-#include "calibration/bench/python_device.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -14,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "calibration/bench/machine.hpp"
+#include "calibration/bench/bench_device.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/throw_error.hpp"

@@ -16,7 +16,7 @@
 #include "predictors/kernels/kernel_models.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
-#include "src/io/uncertainty_file.hpp"
+#include "src/io/profile_file.hpp"
 #include "src/scenario/model_rows.hpp"
 
 namespace ftax::folds {

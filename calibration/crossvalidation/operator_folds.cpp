@@ -8,7 +8,6 @@
 
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/fit/operator_fit.hpp"
-#include "calibration/fit/operator_profile.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/io/csv.hpp"
 

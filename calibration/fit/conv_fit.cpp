@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "calibration/fit/operator_fit.hpp"
-#include "calibration/fit/operator_profile.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "predictors/operator_model.hpp"
 

@@ -2,7 +2,6 @@
 #include <variant>
 
 #include "calibration/fit/operator_fit.hpp"
-#include "calibration/fit/operator_profile.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/operator_model.hpp"

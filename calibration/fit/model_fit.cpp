@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "calibration/fit/operator_profile.hpp"
+#include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 
 namespace ftax::fit {

@@ -6,7 +6,7 @@
 
 #include "predictors/kernels/sustained.hpp"
 #include "src/core/statistics.hpp"
-#include "src/io/architecture_file.hpp"
+#include "src/io/profile_file.hpp"
 
 namespace ftax::fit {
 namespace {

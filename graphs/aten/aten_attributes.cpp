@@ -1,8 +1,8 @@
-#include "graphs/aten/aten_attributes.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "graphs/aten/aten_table.hpp"
 
 namespace ftax::aten_attributes {
 namespace {

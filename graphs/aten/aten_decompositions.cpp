@@ -1,5 +1,3 @@
-#include "graphs/aten/aten_decompositions.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "graphs/aten/aten_table.hpp"
 #include "src/core/einsum.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/core/shape_rules.hpp"

@@ -1,10 +1,7 @@
-#include "graphs/aten/aten_shapes.hpp"
-
 #include <fmt/format.h>
 
-#include "graphs/aten/aten_shape_rules.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "graphs/aten/aten_table.hpp"
-#include "graphs/aten/scalar_types.hpp"
 
 namespace ftax {
 namespace aten_shapes {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "graphs/aten/aten_shape_rules.hpp"
+#include "graphs/aten/aten_table.hpp"
 
 namespace ftax::aten_shapes {
 namespace {
@@ -219,13 +219,11 @@ Outputs outer(const Call& c) {
     return {{promoted(c), {vectors[0]->shape[0], vectors[1]->shape[0]}}};
 }
 
-Outputs halved(const Call& c) {
-    auto [shape, axis] = c.along("dim", -1);
-    Expression& dim = shape[axis];
+void halved(const Call& c, Shape& shape) {
+    Expression& dim = shape[c.along("dim", -1).axis];
     const auto size = c.pool().constant_value(dim);
     if (size && *size % 2 != 0) c.fail("an odd size has no halves");
     dim = c.pool().floor_divide(dim, c.constant(2));
-    return c.with_shape(std::move(shape));
 }
 
 }  // namespace ftax::aten_shapes

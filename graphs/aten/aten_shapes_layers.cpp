@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "graphs/aten/aten_shape_rules.hpp"
+#include "graphs/aten/aten_table.hpp"
 #include "src/core/einsum.hpp"
 
 namespace ftax::aten_shapes {

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "graphs/aten/aten_shape_rules.hpp"
+#include "graphs/aten/aten_table.hpp"
 
 namespace ftax::aten_shapes {
 namespace {
@@ -40,8 +41,8 @@ Outputs view(const Call& c) {
     return c.with_shape(c.reshaped(c.first().shape, c.sizes(c.has("size") ? "size" : "shape")));
 }
 
-Outputs view_like(const Call& c) {
-    return c.with_shape(c.tensor("other").shape);
+void view_like(const Call& c, Shape& shape) {
+    shape = c.tensor("other").shape;
 }
 
 Outputs flatten(const Call& c) {
@@ -52,49 +53,37 @@ Outputs flatten(const Call& c) {
     return c.with_shape(c.flattened(before, begin, end));
 }
 
-Outputs unflatten(const Call& c) {
-    auto [shape, axis] = c.along("dim");
+void unflatten(const Call& c, Shape& shape) {
+    const std::size_t axis = c.along("dim").axis;
     const Shape parts = c.reshaped({shape[axis]}, c.sizes("sizes"));
     shape.insert(shape.erase(place(shape, axis)), parts.begin(), parts.end());
-    return c.with_shape(std::move(shape));
 }
 
-Outputs squeeze(const Call& c) {
-    const Shape& before = c.first().shape;
-    const std::vector<std::size_t> chosen = axes(c, "dim", before.size());
-    Shape shape;
-    for (std::size_t i = 0; i < before.size(); ++i) {
+void squeeze(const Call& c, Shape& shape) {
+    const std::vector<std::size_t> chosen = axes(c, "dim", shape.size());
+    for (std::size_t i = shape.size(); i-- > 0;) {
         const bool asked = !c.has("dim") || std::ranges::find(chosen, i) != chosen.end();
-        if (!asked || !c.is(before[i], 1)) shape.push_back(before[i]);
+        if (asked && c.is(shape[i], 1)) shape.erase(place(shape, i));
     }
-    return c.with_shape(std::move(shape));
 }
 
-Outputs unsqueeze(const Call& c) {
-    Shape shape = c.first().shape;
+void unsqueeze(const Call& c, Shape& shape) {
     const std::size_t axis = c.axis("dim", 0, shape.size() + 1);
     shape.insert(place(shape, axis), c.constant(1));
-    return c.with_shape(std::move(shape));
 }
 
-Outputs permute(const Call& c) {
-    const Shape& before = c.first().shape;
-    if (c.name() == "numpy_T") return c.with_shape(Shape(before.rbegin(), before.rend()));
-    return c.with_shape(c.permuted(before, c.call().integers("dims")));
+void permute(const Call& c, Shape& shape) {
+    shape = c.name() == "numpy_T" ? Shape(shape.rbegin(), shape.rend()) : c.permuted(shape, c.call().integers("dims"));
 }
 
-Outputs transpose(const Call& c) {
-    Shape shape = c.first().shape;
-    if (shape.empty()) return c.with_shape(shape);
+void transpose(const Call& c, Shape& shape) {
+    if (shape.empty()) return;
     const std::size_t a = c.axis(c.integer("dim0", c.integer("axis0", 0)), shape.size());
     std::swap(shape[a], shape[c.axis(c.integer("dim1", c.integer("axis1", 1)), shape.size())]);
-    return c.with_shape(std::move(shape));
 }
 
-Outputs matrix_transpose(const Call& c) {
-    Shape shape = c.first().shape;
+void matrix_transpose(const Call&, Shape& shape) {
     if (shape.size() > 1) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-    return c.with_shape(std::move(shape));
 }
 
 Outputs movedim(const Call& c) {
@@ -115,9 +104,8 @@ Outputs movedim(const Call& c) {
     return c.with_shape(std::move(shape));
 }
 
-Outputs expand(const Call& c) {
-    const Shape& before = c.first().shape;
-    Shape shape = c.sizes("size");
+void expand(const Call& c, Shape& shape) {
+    const Shape before = std::exchange(shape, c.sizes("size"));
     if (shape.size() < before.size()) c.fail("fewer sizes than dimensions");
     const std::size_t added = shape.size() - before.size();
     for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -126,7 +114,6 @@ Outputs expand(const Call& c) {
         shape[i] = before[i - added];
     }
     static_cast<void>(c.broadcast(before, shape));  // checks that they fit
-    return c.with_shape(std::move(shape));
 }
 
 Outputs broadcast_tensors(const Call& c) {
@@ -147,42 +134,37 @@ Outputs meshgrid(const Call& c) {
     return result;
 }
 
-Outputs select(const Call& c) {
-    auto [shape, axis] = c.along("dim");
+void select(const Call& c, Shape& shape) {
+    const std::size_t axis = c.along("dim").axis;
     const auto size = c.pool().constant_value(shape[axis]);
     const std::int64_t index = c.integer("index", 0);
     if (size && (index >= *size || index < -*size)) c.fail("the index is outside");
     shape.erase(place(shape, axis));
-    return c.with_shape(std::move(shape));
 }
 
-Outputs slice(const Call& c) {
-    auto [shape, axis] = c.along("dim");
-    const Expression length = slice_length(c, shape[axis], c.sizes("start"), c.sizes("end"));
+void slice(const Call& c, Shape& shape) {
+    Expression& dim = shape[c.along("dim").axis];
     const Shape step = c.sizes("step");
-    if (!step.empty() && c.is(step[0], 0)) c.fail("a step of 0");
-    shape[axis] = step.empty() ? length : c.pool().ceil_divide(length, step[0]);
-    return c.with_shape(std::move(shape));
+    dim = slice_length(c, dim, c.sizes("start"), c.sizes("end"));
+    if (step.empty()) return;
+    if (c.is(step[0], 0)) c.fail("a step of 0");
+    dim = c.pool().ceil_divide(dim, step[0]);
 }
 
-Outputs narrow(const Call& c) {
-    Shape shape = c.first().shape;
+void narrow(const Call& c, Shape& shape) {
     const Shape length = c.sizes("length");
     if (shape.empty() || length.size() != 1) c.fail("needs a dimension and a length");
     shape[c.axis("dim", 0, shape.size())] = length[0];
-    return c.with_shape(std::move(shape));
 }
 
 /// Windows along one dimension become a new last one.
-Outputs unfold(const Call& c) {
-    Shape shape = c.first().shape;
+void unfold(const Call& c, Shape& shape) {
     const std::size_t axis = c.axis("dimension", 0, shape.size());
     const Shape size = c.sizes("size"), step = c.sizes("step");
     if (shape.empty() || size.size() != 1 || step.size() != 1 || c.is(step[0], 0)) c.fail("needs a size and a step");
     ExpressionPool& pool = c.pool();
     shape[axis] = pool.add(pool.floor_divide(pool.subtract(shape[axis], size[0]), step[0]), c.constant(1));
     shape.push_back(size[0]);
-    return c.with_shape(std::move(shape));
 }
 
 Outputs diagonal(const Call& c) {
@@ -297,26 +279,22 @@ Outputs stack(const Call& c) {
 }
 
 /// Pads come in pairs from the last dimension on.
-Outputs pad(const Call& c) {
-    Shape shape = c.first().shape;
+void pad(const Call& c, Shape& shape) {
     const Shape pads = c.sizes(c.has("pad") ? "pad" : "padding");
     if (pads.size() % 2 != 0 || pads.size() / 2 > shape.size()) c.fail("the pads do not fit the input");
     for (std::size_t i = 0; i < pads.size(); ++i) {
         Expression& dim = shape[shape.size() - 1 - i / 2];
         dim = c.pool().add(dim, pads[i]);
     }
-    return c.with_shape(std::move(shape));
 }
 
-Outputs repeat(const Call& c) {
+void repeat(const Call& c, Shape& shape) {
     Shape times = c.sizes(c.has("repeats") ? "repeats" : "dims");
-    Shape shape = c.first().shape;
     if (c.name() == "tile" && times.size() < shape.size())
         times.insert(times.begin(), shape.size() - times.size(), c.constant(1));
     if (times.size() < shape.size()) c.fail("fewer repeats than dimensions");
     shape.insert(shape.begin(), times.size() - shape.size(), c.constant(1));
     for (std::size_t i = 0; i < times.size(); ++i) shape[i] = c.pool().multiply(shape[i], times[i]);
-    return c.with_shape(std::move(shape));
 }
 
 Outputs repeat_interleave(const Call& c) {
@@ -329,12 +307,11 @@ Outputs repeat_interleave(const Call& c) {
     return c.with_shape(std::move(shape));
 }
 
-Outputs pixel_shuffle(const Call& c) {
+void pixel_shuffle(const Call& c, Shape& shape) {
     const bool to_space = c.name() == "pixel_shuffle";
-    const Shape& shape = c.first().shape;
     const std::int64_t factor = c.integer(to_space ? "upscale_factor" : "downscale_factor", 1);
     if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
-    return c.with_shape(c.shuffled(shape, shape.size() - 3, factor, to_space));
+    shape = c.shuffled(shape, shape.size() - 3, factor, to_space);
 }
 
 Outputs embedding(const Call& c) {
@@ -345,8 +322,8 @@ Outputs embedding(const Call& c) {
     return {{table.dtype, std::move(shape)}};
 }
 
-Outputs gather(const Call& c) {
-    return c.with_shape(c.tensor(c.has("index") ? "index" : "indices").shape);
+void gather(const Call& c, Shape& shape) {
+    shape = c.tensor(c.has("index") ? "index" : "indices").shape;
 }
 
 /// x[i, j, …]: the indexed dimensions give way to the shape the indices broadcast to; apart from each other, to its
@@ -374,12 +351,10 @@ Outputs index(const Call& c) {
     return {{x.dtype, std::move(shape)}};
 }
 
-Outputs index_select(const Call& c) {
-    Shape shape = c.first().shape;
+void index_select(const Call& c, Shape& shape) {
     const Shape& chosen = c.tensor("index").shape;
     if (shape.empty() || chosen.size() > 1) c.fail("needs a dimension and a vector");
     shape[c.axis("dim", 0, shape.size())] = chosen.empty() ? c.constant(1) : chosen[0];
-    return c.with_shape(std::move(shape));
 }
 
 Outputs one_hot(const Call& c) {

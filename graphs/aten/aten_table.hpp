@@ -1,9 +1,149 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
-#include "graphs/aten/aten_attributes.hpp"
-#include "graphs/aten/aten_shape_rules.hpp"
+#include "graphs/aten/aten_call.hpp"
+#include "src/core/shape_rules.hpp"
+
+/// Shape rules that the table in aten_table.cpp names.
+namespace ftax::aten_shapes {
+
+using Shape = Dims;
+using Outputs = std::vector<AtenOutput>;
+
+/// A call in the context of a shape rule.
+class Call : public ShapeRules<Call> {
+  public:
+    Call(Graph& graph, const AtenCall& call) : graph_(graph), call_(call) {}
+
+    [[nodiscard]] ExpressionPool& pool() const { return graph_.expressions; }
+    [[nodiscard]] DimensionMath math() const { return DimensionMath(pool()); }
+    [[nodiscard]] const AtenCall& call() const { return call_; }
+    [[nodiscard]] std::string_view name() const;  ///< "conv2d"
+    [[noreturn]] void fail(std::string_view what) const { call_.fail(what); }
+
+    /// Tensors the call reads, absent ones left out; of one argument, or of all.
+    [[nodiscard]] std::vector<const Tensor*> tensors(std::string_view argument = {}) const;
+    [[nodiscard]] const Tensor& first() const;  ///< fails when the call reads no tensor
+    [[nodiscard]] const Tensor& tensor(std::string_view argument) const;
+    [[nodiscard]] const Tensor& output() const;  ///< the first; fails when the call has none
+    [[nodiscard]] bool has(std::string_view argument) const { return call_.find(argument) != nullptr; }
+
+    /// Integers of an argument as expressions; empty when it is absent.
+    [[nodiscard]] Shape sizes(std::string_view argument) const;
+    [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t fallback) const {
+        return call_.integer(argument, fallback);
+    }
+    /// One value per spatial dimension: ATen takes a single number for all of them, or none for the default.
+    [[nodiscard]] Shape per_dimension(std::string_view argument, std::size_t dimensions, const Shape& fallback) const;
+    /// The windows of the call along its spatial dimensions. `stride` is the default.
+    [[nodiscard]] std::vector<WindowAxis> windows(const Shape& kernel, const Shape& stride) const;
+    [[nodiscard]] std::vector<WindowAxis> conv_windows() const;  ///< from the argument `weight`
+    [[nodiscard]] std::vector<WindowAxis> pool_windows() const;  ///< from the argument `kernel_size`
+    [[nodiscard]] std::size_t spatial_dimensions() const;        ///< by the name: 3 of "max_pool3d", else 2
+    /// `axis` counted from the front. Fails outside [-rank, rank).
+    [[nodiscard]] std::size_t axis(std::int64_t axis, std::size_t rank) const {
+        return static_cast<std::size_t>(call_.axis(axis, rank));
+    }
+    [[nodiscard]] std::size_t axis(std::string_view argument, std::int64_t fallback, std::size_t rank) const {
+        return axis(integer(argument, fallback), rank);
+    }
+    /// Shape of the first tensor with one of its axes; fails when it is a scalar.
+    struct Along {
+        Shape shape;
+        std::size_t axis;
+    };
+    [[nodiscard]] Along along(std::string_view argument, std::int64_t fallback = 0) const;
+    /// One output of that shape and the type of the first tensor.
+    [[nodiscard]] Outputs with_shape(Shape shape) const { return {{first().dtype, std::move(shape)}}; }
+    /// Element type that the argument `dtype` names, or `fallback`.
+    [[nodiscard]] DType dtype(DType fallback) const;
+
+    [[nodiscard]] Expression constant(std::int64_t value) const { return pool().constant(value); }
+    [[nodiscard]] bool is(Expression e, std::int64_t value) const { return pool().constant_value(e) == value; }
+
+  private:
+    Graph& graph_;
+    const AtenCall& call_;
+};
+
+/// Where a dimension is erased or inserted.
+[[nodiscard]] inline Shape::iterator place(Shape& shape, std::size_t axis) {
+    return shape.begin() + static_cast<std::ptrdiff_t>(axis);
+}
+
+/// Element type that scalars and tensors of the given types promote to.
+[[nodiscard]] DType promoted(const Call& c);
+
+using Inference = Outputs(const Call&);
+using Rule = Inference*;
+/// Turns the shape of the first tensor into that of the only output, which has its element type.
+using Edit = void(const Call&, Shape&);
+template <Edit* edit>
+Outputs edited(const Call& c) {
+    Shape shape = c.first().shape;
+    edit(c, shape);
+    return c.with_shape(std::move(shape));
+}
+
+// aten_shapes_elementwise.cpp
+Inference same;          ///< like the first tensor
+Inference same_boolean;  ///< the same shape, of booleans
+Inference same_cast;     ///< the same shape, of the type that `dtype` names
+Inference same_float;    ///< the same shape; integers become f32
+Inference pointwise, division, comparison, where, convert, convert_like, fill, fill_float, arange, eye, reduce,
+    arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar, outer;
+Edit halved;  ///< gated activation over two halves of a dimension
+
+// aten_shapes_layers.cpp
+Inference conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention;
+Inference same_with_weights;  ///< like the first tensor; attention weights, which are not computed
+Inference recurrent, recurrent_cell, integer_matmul, tensordot, differences, normalized, pool, pool_with_indices,
+    adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance;
+
+// aten_shapes_movement.cpp
+Edit view_like, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow,
+    unfold, pad, repeat, pixel_shuffle, gather, index_select;
+Inference view, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, tensor_split, unbind, concat,
+    stack, repeat_interleave, embedding, index, one_hot, real_view, complex_view;
+
+}  // namespace ftax::aten_shapes
+
+/// Attributes of canonical operators, read from the arguments of ATen calls; the table in aten_table.cpp names them.
+namespace ftax::aten_attributes {
+
+using Integers = std::vector<std::int64_t>;
+
+/// Context of a reader: the call, its graph, and the destination of the attributes.
+struct Context : aten_shapes::Call {
+    std::vector<Attribute>& attributes;
+
+    void add(std::string name, AttributeValue value) const {
+        attributes.push_back({std::move(name), std::move(value)});
+    }
+    [[nodiscard]] std::size_t input_rank() const { return first().shape.size(); }
+};
+
+using ReaderFunction = void(const Context&);
+using Reader = ReaderFunction*;
+
+ReaderFunction no_attributes, read_conv, read_pool;
+ReaderFunction read_dim;         ///< defaults to the last dimension
+ReaderFunction read_first_dim;   ///< defaults to the first dimension
+ReaderFunction read_joined_dim;  ///< dimension of a concatenation
+ReaderFunction read_new_dim;     ///< dimension added to the result
+ReaderFunction read_squeezed, read_slice, read_select, read_roll;
+ReaderFunction read_normalized;  ///< first dimension of a layer norm
+ReaderFunction read_training;    ///< a batch norm that computes its statistics
+ReaderFunction read_groups, read_reduce, read_permute, read_transpose, read_matrix_transpose, read_causal,
+    read_recurrent;
+ReaderFunction read_fft, read_stft;
+ReaderFunction read_experts;  ///< grouped product with weights per group
+
+}  // namespace ftax::aten_attributes
 
 namespace ftax {
 
@@ -24,5 +164,55 @@ struct AtenRow {
 /// Returns true if an operator belongs to a library of the tables: names of other libraries ("my::add") may have a
 /// different meaning.
 [[nodiscard]] bool is_of_known_library(std::string_view target) noexcept;
+
+/// Appends one canonical operator for an ATen call; the second and later ones of a call get names of their own.
+void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<TensorId> inputs,
+               std::vector<TensorId> outputs, std::vector<Attribute> attributes = {});
+
+// ATen operators that map to several canonical ones. Each function returns false, and appends nothing, for unsupported
+// forms of the call.
+
+/// torch.einsum. Not supported: a missing arrow, a repeated letter in one operand.
+/// Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
+[[nodiscard]] bool append_einsum(Graph& graph, const AtenCall& call);
+
+/// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.
+[[nodiscard]] bool append_tensordot(Graph& graph, const AtenCall& call);
+
+/// torch.logsumexp: the maximum, where it is finite, is subtracted before exp and added after log.
+/// Source: aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl (2.5): nine kernels.
+[[nodiscard]] bool append_logsumexp(Graph& graph, const AtenCall& call);
+
+/// Source: aten/src/ATen/native/Distance.cpp, cosine_similarity (2.5): ten kernels.
+[[nodiscard]] bool append_cosine_similarity(Graph& graph, const AtenCall& call);
+
+/// Losses of an elementwise kernel (Kullback-Leibler: three) and a sum or mean.
+/// Source: aten/src/ATen/native/Loss.cpp (2.5).
+[[nodiscard]] bool append_loss(Graph& graph, const AtenCall& call);
+
+/// Cross-entropy of rows with the number of a class each: log softmax, then the kernel of nll_loss.
+/// Source: aten/src/ATen/native/LossNLL.cpp (2.5).
+[[nodiscard]] bool append_cross_entropy(Graph& graph, const AtenCall& call);
+
+/// Source: aten/src/ATen/native/Loss.cpp, triplet_margin_loss (2.5): two distances of three kernels and four more.
+[[nodiscard]] bool append_triplet_loss(Graph& graph, const AtenCall& call);
+
+/// What torch.export writes for a part of a tensor of a subclass: the part is the weight, the whole is not stored.
+[[nodiscard]] bool append_inner_tensor(Graph& graph, const AtenCall& call);
+
+/// A product with weights of four bits in tiles. Source: aten/src/ATen/native/cuda/int4mm.cu.
+[[nodiscard]] bool append_packed_linear(Graph& graph, const AtenCall& call);
+
+/// The fast path of nn.MultiheadAttention without gradients: one product for queries, keys and values, fused attention
+/// on views of it, one product for the result. Source: aten/src/ATen/native/transformers/cuda/attention.cu,
+/// native_multi_head_attention_cuda.
+[[nodiscard]] bool append_native_attention(Graph& graph, const AtenCall& call);
+
+/// The fast path of nn.TransformerEncoderLayer without gradients: attention as above, two norms, two linear layers.
+/// Source: aten/src/ATen/native/transformers/transformer.cpp, transformer_encoder_layer_forward.
+[[nodiscard]] bool append_encoder_layer(Graph& graph, const AtenCall& call);
+
+/// Indexing with a mask first counts the set elements on the device, and the host waits for the result.
+void append_mask_lookup(Graph& graph, const AtenCall& call);
 
 }  // namespace ftax

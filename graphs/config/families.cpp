@@ -1,11 +1,10 @@
-#include "graphs/config/families.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <iterator>
 #include <variant>
 
+#include "graphs/config/read_config.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"

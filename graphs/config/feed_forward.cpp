@@ -1,6 +1,5 @@
 #include <string>
 
-#include "graphs/config/activations.hpp"
 #include "graphs/config/transformer.hpp"
 
 namespace ftax::config {

@@ -9,14 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "graphs/config/networks.hpp"
-#include "graphs/config/quantization.hpp"
 #include "graphs/config/read_config.hpp"
+#include "graphs/config/transformer.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/non_finite.hpp"
 
 namespace ftax {
 namespace {

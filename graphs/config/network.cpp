@@ -1,9 +1,8 @@
-#include "graphs/config/network.hpp"
-
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "graphs/config/transformer.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax::config {

@@ -1,10 +1,7 @@
-#include "graphs/config/networks.hpp"
-
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "graphs/config/network.hpp"
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
 #include "src/core/quantized_weights.hpp"

@@ -1,5 +1,3 @@
-#include "graphs/config/quantization.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "graphs/config/read_config.hpp"
 #include "src/core/quantized_weights.hpp"
 
 namespace ftax::config {

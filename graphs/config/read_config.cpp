@@ -9,7 +9,6 @@
 #include <set>
 #include <span>
 
-#include "graphs/config/activations.hpp"
 #include "src/core/excerpt.hpp"
 
 namespace ftax::config {

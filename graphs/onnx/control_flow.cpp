@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "graphs/onnx/importer.hpp"
-#include "graphs/onnx/node_order.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 

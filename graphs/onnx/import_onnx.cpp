@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "graphs/onnx/importer.hpp"
-#include "graphs/onnx/module_paths.hpp"
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/strides.hpp"
 #include "src/core/throw_error.hpp"

@@ -6,8 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "graphs/onnx/module_paths.hpp"
-#include "graphs/onnx/node_order.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -287,7 +285,7 @@ void Importer::apply_row(Scope& scope, Call call, const OpRow& row) {
     } else {
         if (row.flags & (reads_none | reads_first | reads_two))
             node.read_first(row.flags & reads_none ? 0 : row.flags & reads_first ? 1 : 2);
-        row.rule(node);
+        node.apply(row);
     }
     settle(scope, node, &row);
 }

@@ -1,20 +1,96 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "ftax/graph.hpp"
+#include "ftax/import.hpp"
 #include "graphs/onnx/node.hpp"
-#include "graphs/onnx/node_order.hpp"
-#include "graphs/onnx/symbols.hpp"
+#include "graphs/onnx/records.hpp"
+#include "graphs/onnx/scalar.hpp"
 
 namespace ftax::onnx_import {
+
+/// Converts any text to a name that is valid in shape expressions and command lines.
+[[nodiscard]] std::string identifier(std::string_view text);
+
+/// Names the dynamic dimensions of a model's inputs: the file's names, except that the leading dimension of
+/// all inputs is `batch` and a sequence length is `seq`.
+class DimensionNames {
+  public:
+    /// Reads all inputs (name and type) at once, since one name is decided by looking at all of them, and applies the
+    /// shapes the user gave. Adds guesses to `warnings`. Throws Error{usage} for a shape given to an unknown
+    /// input, Error{model} for a negative dimension other than -1 or when two shapes give one symbol different values,
+    /// Error{limit} for more symbols than an ExpressionPool supports. `keep_batch` keeps leading dimensions that the
+    /// file fixes.
+    DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+                   const std::vector<InputShape>& given, bool keep_batch, std::vector<std::string>& warnings);
+
+    /// Shape of input `index` in the expressions of `pool`; nullopt if neither file nor user specify it.
+    [[nodiscard]] std::optional<Dims> shape(std::size_t index, ExpressionPool& pool) const;
+    /// Dimension of an inner tensor as the file declares it; unknown_dim if it uses symbols that no input has.
+    [[nodiscard]] Expression declared(const DimRecord& dim, ExpressionPool& pool) const;
+
+    /// Other names of the symbols of `pool`: those of the file.
+    [[nodiscard]] std::map<std::string, std::string, std::less<>> other_names(ExpressionPool& pool) const;
+
+  private:
+    void name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+                       std::vector<std::string>& warnings);
+    [[nodiscard]] Expression convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const;
+
+    ExpressionPool file_;                                      ///< expressions in the file's own symbols
+    std::size_t input_symbols_ = 0;                            ///< number of symbols of the file's inputs
+    std::vector<std::optional<Dims>> shapes_;                  ///< shapes of the inputs, in `file_`
+    std::map<std::string, std::string, std::less<>> renamed_;  ///< file's symbol → name or expression shown to the user
+    std::map<std::string, std::string, std::less<>> bound_;    ///< file's symbol → value from the user's shapes
+    std::map<std::string, std::string, std::less<>> spelled_;  ///< dim_param that is no expression → symbol in `file_`
+};
+
+inline constexpr int max_body_depth = 64;
+
+struct NodeOrder {
+    std::vector<std::uint32_t> live;  ///< indices of the nodes that the outputs need, every producer before its readers
+    bool sorted = true;               ///< true: the file was in such an order
+    std::vector<std::string_view> dangling_in_dead;  ///< names without producer, read only by dead nodes
+};
+
+/// Orders the nodes of one scope. `own` holds the scope's inputs and initializers, `is_outer` returns true for names
+/// from enclosing scopes. Without outputs every node is live. Throws Error{model} for names with two producers or none,
+/// and for cycles, which it prints.
+[[nodiscard]] NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
+                                    const std::pmr::unordered_map<std::string_view, TensorId>& own,
+                                    const std::function<bool(std::string_view)>& is_outer);
+
+[[nodiscard]] bool has_body(const NodeRecord& node) noexcept;
+
+/// Returns the name of a node for messages.
+[[nodiscard]] std::string title_of(const NodeRecord& node, std::size_t index);
+
+/// The local functions of a model, found by the operator of a node.
+class Functions {
+  public:
+    /// Checks that no function is recursive, including through bodies of If, Loop and Scan, and that the graph with all
+    /// calls inlined stays within `max_nodes`. Each function is processed once, regardless of its calls. Throws
+    /// Error{model} printing the cycle, Error{limit}.
+    Functions(const ModelRecord& model, std::uint64_t max_nodes);
+
+    /// Returns nullptr if the node does not call a local function.
+    [[nodiscard]] const FunctionRecord* find(const NodeRecord& node) const;
+
+  private:
+    std::map<std::string, const FunctionRecord*, std::less<>> by_key_;
+};
 
 /// A list of nodes being imported: the main graph, the body of a function, or one pass of an If, Loop or Scan body.
 struct Scope {
@@ -103,5 +179,31 @@ class Importer {
     std::unordered_map<const GraphRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> body_orders_;
     std::uint64_t unnamed_ = 0;
 };
+
+/// Returns the path of the nn.Module that called a node, as recorded by PyTorch's exporters: in metadata
+/// (pkg.torch.onnx.name_scopes) or in the node's name ("/layer1/layer1.0/conv1/Conv"); `fallback` if missing.
+[[nodiscard]] std::string module_of(const NodeRecord& node, const std::string& fallback);
+
+/// Returns the modules named by nodes, by path, with their class if in the metadata (pkg.torch.onnx.class_hierarchy).
+using ModuleTypes = std::map<std::string, std::string, std::less<>>;
+[[nodiscard]] ModuleTypes module_types(const std::vector<NodeRecord>& nodes);
+
+/// Lists the module calls of the forward pass from the paths of the operators in execution order.
+void record_module_calls(Graph& graph, const ModuleTypes& types);
+
+/// Returns true if PyTorch's exporter decomposed the operator that ended with `last`: it names the end of attention
+/// after the call, and records the module class of an RMSNorm.
+[[nodiscard]] bool taken_apart(const Op& last, OpKind kind, const ModuleTypes& types);
+
+/// Reverts foldings of PyTorch's exporters into weights that eager PyTorch still executes: a batch normalisation folded
+/// into the convolution before it, the transposed copy of a linear layer's weight, a bias of zeros. They are recognised
+/// by names: copies have generated names ("onnx::Conv_497"), or the operator has the module path of the batch norm.
+void restore_folded_layers(Graph& graph, const ModuleTypes& types);
+
+/// Merges the weights of an embedding and a head with equal values: exporters that fold constants store a tied weight
+/// twice, transposed for the head. External data at the same location are equal; otherwise a sample of values is
+/// compared. Unreadable weights are not merged. `graph` is the import of `records` after layer recognition; `directory`
+/// contains the model file.
+void share_embedding(Graph& graph, const GraphRecord& records, const std::string& directory);
 
 }  // namespace ftax::onnx_import

@@ -1,5 +1,3 @@
-#include "graphs/onnx/module_paths.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 

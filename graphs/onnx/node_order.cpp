@@ -1,5 +1,3 @@
-#include "graphs/onnx/node_order.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "graphs/onnx/importer.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 

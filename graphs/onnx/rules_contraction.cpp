@@ -5,7 +5,6 @@
 #include <map>
 
 #include "graphs/onnx/rules.hpp"
-#include "graphs/onnx/window.hpp"
 #include "src/core/einsum.hpp"
 #include "src/core/quantized_weights.hpp"
 
@@ -299,10 +298,9 @@ void qlinear_same(Node& n) {
 }
 
 void matmul_nbits(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     if (result.empty()) n.fail("A is a scalar");
     result.back() = n.math().constant(n.required_integer("N"));
-    n.output(0, n.dtype(0), std::move(result));
     // The operator's weight is stored in blocks; a linear operator wants [n, k] in the packed element type.
     const std::int64_t bits = n.integer("bits", 4);
     const DType packed = bits == 2 ? DType::u2 : bits == 8 ? DType::u8 : DType::u4;

@@ -4,9 +4,7 @@
 
 namespace ftax::onnx_import {
 
-void same_as_first(Node& n) {
-    n.output(0, n.dtype(0), n.dims(0));
-}
+void same_as_first(Node&) {}
 
 void same_boolean(Node& n) {
     n.output(0, DType::boolean, n.dims(0));
@@ -69,12 +67,10 @@ void cast_like(Node& n) {
 }
 
 void alias_first(Node& n) {
-    n.output(0, n.dtype(0), n.dims(0));
     n.outputs[0].alias = n.inputs[0];
 }
 
 void dropout(Node& n) {
-    n.output(0, n.dtype(0), n.dims(0));
     n.output(1, n.opset >= 12 ? DType::boolean : n.dtype(0), n.dims(0));
     const bool training = n.opset >= 12 && n.scalar(2).value_or(0) != 0;
     if (training) return;
@@ -83,7 +79,6 @@ void dropout(Node& n) {
 }
 
 void clip(Node& n) {
-    n.output(0, n.dtype(0), n.dims(0));
     const auto bound = [&](std::string_view key, std::size_t input) -> std::optional<double> {
         if (n.opset >= 11) return n.scalar(input);
         if (!n.attribute(key)) return std::nullopt;

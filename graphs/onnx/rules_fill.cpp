@@ -113,7 +113,7 @@ void mel_weight_matrix(Node& n) {
 }
 
 void dft(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     if (result.size() < 2) n.fail("input must have a signal and a component axis");
     // Opset 20 made the axis an input.
     std::int64_t axis_value = n.opset >= 20 ? -2 : n.integer("axis", 1);
@@ -127,7 +127,6 @@ void dft(Node& n) {
     ShapeMath& math = n.math();
     if (n.integer("onesided", 0) != 0) result[axis] = math.add(math.floor_divide(result[axis], 2), 1);
     result.back() = math.constant(2);
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void stft(Node& n) {

@@ -45,7 +45,6 @@ void gather_nd(Node& n) {
 
 void scatter(Node& n) {
     if (n.attribute("axis")) n.set_axis(n.integer("axis", 0), n.rank(0));
-    n.output(0, n.dtype(0), n.dims(0));
 }
 
 void one_hot(Node& n) {
@@ -67,9 +66,7 @@ void compress(Node& n) {
         kept = n.math().constant(count);
     }
     if (!n.attribute("axis")) return n.output(0, n.dtype(0), {kept});
-    Dims result = n.dims(0);
-    result[n.axis(n.integer("axis", 0), result.size())] = kept;
-    n.output(0, n.dtype(0), std::move(result));
+    n.result()[n.axis(n.integer("axis", 0), n.rank(0))] = kept;
 }
 
 void non_max_suppression(Node& n) {

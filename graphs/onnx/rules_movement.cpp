@@ -183,7 +183,7 @@ void slice(Node& n) {
         (steps && steps->size() != axes->size())) {
         n.fail("starts, ends, axes and steps differ in length");
     }
-    Dims result = input;
+    Dims& result = n.result();
     const bool steps_unknown = n.has(4) && !steps;
     for (std::size_t i = 0; i < axes->size(); ++i) {
         const std::size_t axis = n.axis((*axes)[i], input.size());
@@ -199,7 +199,6 @@ void slice(Node& n) {
         n.set("step", *steps);
         if (std::ranges::any_of(*steps, [](std::int64_t s) { return s < 0; })) n.kind = OpKind::copy;  // flip
     }
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void split(Node& n) {
@@ -249,7 +248,7 @@ void expand(Node& n) {
 }
 
 void tile(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     if (n.opset < 6) {  // inputs tiles, axis
         const auto tiles = n.expressions(1);
         const auto axis = n.integers_of(2);
@@ -262,11 +261,10 @@ void tile(Node& n) {
     } else {
         result.assign(result.size(), unknown_dim);
     }
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void pad(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     const auto pads = n.opset < 11 ? n.constants(n.opset < 2 ? "paddings" : "pads") : n.expressions(1);
     if (n.opset < 11 && !pads) n.fail("required attribute 'pads' is missing");
     std::vector<std::int64_t> axes(result.size());
@@ -281,7 +279,6 @@ void pad(Node& n) {
         Expression& dim = result[n.axis(axes[i], result.size())];
         dim = pads ? n.math().add(n.math().add(dim, (*pads)[i]), (*pads)[axes.size() + i]) : unknown_dim;
     }
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void depth_to_space(Node& n) {
@@ -292,7 +289,7 @@ void depth_to_space(Node& n) {
 }
 
 void center_crop_pad(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     const auto target = n.expressions(1);
     std::vector<std::int64_t> axes(result.size());
     std::iota(axes.begin(), axes.end(), 0);
@@ -301,7 +298,6 @@ void center_crop_pad(Node& n) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
         result[n.axis(axes[i], result.size())] = target ? (*target)[i] : unknown_dim;
     }
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 }  // namespace ftax::onnx_import

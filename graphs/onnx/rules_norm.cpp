@@ -9,16 +9,13 @@ namespace ftax::onnx_import {
 
 void batch_norm(Node& n) {
     if (n.rank(0) < 2 && n.opset >= 9) n.fail("input must have a channel axis");
-    n.output(0, n.dtype(0), n.dims(0));
     for (std::size_t i = 1; i < n.output_count(); ++i) n.output(i, n.dtype(3), n.dims(3));
     n.set("axis", std::int64_t{1});
 }
 
 void layer_norm(Node& n) {
-    const Dims& input = n.dims(0);
-    const std::size_t axis = n.set_axis(n.integer("axis", -1), input.size());
-    n.output(0, n.dtype(0), input);
-    Dims statistics = input;
+    Dims statistics = n.dims(0);
+    const std::size_t axis = n.set_axis(n.integer("axis", -1), statistics.size());
     for (std::size_t i = axis; i < statistics.size(); ++i) statistics[i] = n.math().constant(1);
     n.output(1, DType::f32, statistics);
     n.output(2, DType::f32, statistics);
@@ -34,23 +31,19 @@ void group_norm(Node& n) {
         n.fail(fmt::format("{} groups do not divide {} channels", groups, channels.value_or(0)));
     }
     n.set("groups", groups);
-    n.output(0, n.dtype(0), input);
 }
 
 void channel_norm(Node& n) {
     if (n.rank(0) < 2) n.fail("input must have a channel axis");
-    n.output(0, n.dtype(0), n.dims(0));
 }
 
 void lp_norm(Node& n) {
     n.set_axis(n.integer("axis", -1), n.rank(0));
-    n.output(0, n.dtype(0), n.dims(0));
 }
 
 void softmax(Node& n) {
     const std::size_t rank = n.rank(0);
     if (rank > 0) n.set_axis(n.integer("axis", n.opset >= 13 || rank == 1 ? -1 : 1), rank);
-    n.output(0, n.dtype(0), n.dims(0));
 }
 
 void reduce(Node& n) {
@@ -87,25 +80,22 @@ void arg_reduce(Node& n) {
 
 void cumulative(Node& n) {
     if (const auto axis = n.integers_of(1); axis && axis->size() == 1) n.set_axis(axis->front(), n.rank(0));
-    n.output(0, n.dtype(0), n.dims(0));
 }
 
 void top_k(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     const std::size_t axis = n.set_axis(n.integer("axis", -1), result.size());
     result[axis] = n.opset < 10 ? n.math().constant(n.required_integer("k")) : n.only(1);
-    n.output(0, n.dtype(0), result);
     n.output(1, DType::i64, result);
 }
 
 void unique(Node& n) {
     const Dims counts{unknown_dim};
-    Dims values = counts;
     if (n.attribute("axis")) {
-        values = n.dims(0);
-        values[n.axis(n.integer("axis", 0), values.size())] = unknown_dim;
+        n.result()[n.axis(n.integer("axis", 0), n.rank(0))] = unknown_dim;
+    } else {
+        n.output(0, n.dtype(0), counts);
     }
-    n.output(0, n.dtype(0), values);
     for (std::size_t i = 1; i < 4; ++i) n.output(i, DType::i64, counts);
 }
 

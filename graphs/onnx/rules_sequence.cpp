@@ -11,9 +11,7 @@ const std::vector<TensorId>* members(const Node& n, std::size_t input) {
 
 void sequence_output(Node& n, DType dtype, std::optional<std::vector<TensorId>> known) {
     if (known) n.construction.spend(known->size() / 4, n.name);
-    n.outputs[0].dtype = dtype;
-    n.outputs[0].is_sequence = true;
-    n.outputs[0].sequence = std::move(known);
+    n.outputs[0] = {.dtype = dtype, .sequence = std::move(known), .is_sequence = true};
 }
 
 /// Position in a sequence of `size` members; nullopt when it depends on data.

@@ -185,39 +185,33 @@ void group_query_attention(Node& n) {
 
 void rotary_embedding(Node& n) {
     if (n.rank(0) != 3 && n.rank(0) != 4) n.fail("input must have rank 3 or 4");
-    n.output(0, n.dtype(0), n.dims(0));
 }
 
 void skip_layer_norm(Node& n) {
-    const Dims& input = n.dims(0);
-    if (input.empty()) n.fail("input is a scalar");
-    n.output(0, n.dtype(0), input);
-    Dims statistics = input;
+    Dims statistics = n.dims(0);
+    if (statistics.empty()) n.fail("input is a scalar");
     statistics.back() = n.math().constant(1);
     n.output(1, DType::f32, statistics);
     n.output(2, DType::f32, statistics);
-    n.output(3, n.dtype(0), input);
-    n.set("axis", static_cast<std::int64_t>(input.size()) - 1);
+    n.output(3, n.dtype(0), n.dims(0));
+    n.set("axis", static_cast<std::int64_t>(statistics.size()) - 1);
 }
 
 void bias_function(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     for (std::size_t i = 1; i < n.inputs.size(); ++i) {
         if (n.has(i)) result = n.broadcast(result, n.dims(i));
     }
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void bias_split_gelu(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     if (result.empty()) n.fail("input is a scalar");
     result.back() = n.math().floor_divide(result.back(), 2);
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void bias_softmax(Node& n) {
     n.set_axis(n.integer("axis", 1), n.rank(0));
-    n.output(0, n.dtype(0), n.dims(0));
 }
 
 }  // namespace ftax::onnx_import

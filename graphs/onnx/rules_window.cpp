@@ -1,11 +1,94 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graphs/onnx/rules.hpp"
-#include "graphs/onnx/window.hpp"
 
 namespace ftax::onnx_import {
+namespace {
+
+using Values = std::vector<std::int64_t>;
+
+/// As many values as `fallback`, which holds in place of none, each at least `least`.
+Values read_list(const Node& n, std::string_view key, Values fallback, std::size_t spatial, std::int64_t least) {
+    Values values = n.integers(key).value_or(Values{});
+    if (values.empty()) return fallback;
+    if (values.size() != fallback.size())
+        n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), spatial));
+    for (const std::int64_t value : values) {
+        if (value < least || value > largest_window) n.fail(fmt::format("{} contains {}", key, value));
+    }
+    return values;
+}
+
+}  // namespace
+
+WindowShape read_window(const Node& n, const Dims& weight_kernel) {
+    WindowShape window;
+    window.kernel = weight_kernel;
+    if (const auto given = n.integers("kernel_shape"); given && !given->empty()) {
+        if (!weight_kernel.empty() && weight_kernel.size() != given->size())
+            n.fail("kernel_shape does not fit the weight's rank");
+        window.kernel.clear();
+        for (const std::int64_t size : *given) window.kernel.push_back(n.math().constant(size));
+    }
+    if (window.kernel.empty()) n.fail("required attribute 'kernel_shape' is missing");
+    for (const Expression size : window.kernel) {
+        const auto constant = n.math().constant_value(size);
+        if (constant && (*constant < 1 || *constant > largest_window))
+            n.fail(fmt::format("kernel of size {}", *constant));
+    }
+    const std::size_t spatial = window.kernel.size();
+    window.stride = read_list(n, "strides", Values(spatial, 1), spatial, 1);
+    window.dilation = read_list(n, "dilations", Values(spatial, 1), spatial, 1);
+    const std::string_view auto_pad = n.text("auto_pad", "NOTSET");
+    window.same_upper = auto_pad == "SAME_UPPER";
+    window.same_lower = auto_pad == "SAME_LOWER";
+    Values pads(2 * spatial, 0);
+    if (n.integers("pads") && auto_pad == "NOTSET")
+        pads = read_list(n, "pads", std::move(pads), spatial, -largest_window);
+    const auto half = pads.begin() + static_cast<std::ptrdiff_t>(spatial);
+    window.pad_begin.assign(pads.begin(), half);
+    window.pad_end.assign(half, pads.end());
+    return window;
+}
+
+Expression WindowShape::output(const Node& n, Expression in, std::size_t i, bool ceil_mode) const {
+    if (same_upper || same_lower) return n.math().ceil_divide(in, n.math().constant(stride[i]));
+    return n.window_count(in, axis(n, i), ceil_mode);
+}
+
+WindowAxis WindowShape::axis(const Node& n, std::size_t i) const {
+    const auto constant = [&](std::int64_t value) { return n.math().constant(value); };
+    return {kernel[i], constant(stride[i]), constant(dilation[i]), constant(pad_begin[i]), constant(pad_end[i])};
+}
+
+void WindowShape::write(Node& n, const Dims& input) const {
+    Values begin = pad_begin, end = pad_end;
+    if (same_upper || same_lower) {
+        // SAME padding gives an output of ceil(in / stride); dynamic sizes use the padding of stride 1.
+        for (std::size_t i = 0; i < kernel.size() && i + 2 < input.size(); ++i) {
+            const std::int64_t reach = (n.math().constant_value(kernel[i]).value_or(1) - 1) * dilation[i] + 1;
+            std::int64_t total = reach - 1;
+            if (const auto in = n.math().constant_value(input[i + 2]); in && *in < std::int64_t{1} << 60) {
+                const std::int64_t out = (*in + stride[i] - 1) / stride[i];
+                total = std::max<std::int64_t>(0, (out - 1) * stride[i] + reach - *in);
+            }
+            begin[i] = same_upper ? total / 2 : total - total / 2;
+            end[i] = total - begin[i];
+        }
+    }
+    Values sizes;
+    for (const Expression size : kernel) sizes.push_back(n.math().constant_value(size).value_or(0));
+    if (n.kind == OpKind::pool) n.set("kernel", sizes);
+    n.set("stride", stride);
+    n.set("pad_begin", begin);
+    n.set("pad_end", end);
+    if (n.kind != OpKind::pool || std::ranges::any_of(dilation, [](auto d) { return d != 1; })) {
+        n.set("dilation", dilation);
+    }
+}
 
 void pool(Node& n) {
     const Dims& input = n.dims(0);
@@ -23,10 +106,9 @@ void pool(Node& n) {
 }
 
 void global_pool(Node& n) {
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     if (result.size() < 3) n.fail(fmt::format("input of rank {}; pooling needs 3 or more", result.size()));
     for (std::size_t i = 2; i < result.size(); ++i) result[i] = n.math().constant(1);
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void max_unpool(Node& n) {
@@ -80,7 +162,7 @@ void resize(Node& n) {
     } else {
         for (std::size_t i = 0; i < input.size(); ++i) axes.push_back(i);
     }
-    Dims result = input;
+    Dims& result = n.result();
     ShapeMath& math = n.math();
     const bool empty_scales = !n.has(scales_at) || (n.ranked(scales_at) && math.static_count(n.dims(scales_at)) == 0);
     if (empty_scales && !n.has(3)) n.fail("neither scales nor sizes is given");
@@ -113,12 +195,11 @@ void resize(Node& n) {
             result[axes[i]] = scales ? scaled(n, result[axes[i]], (*scales)[i]) : unknown_dim;
         }
     }
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void upsample(Node& n) {
     set_interpolation(n);
-    Dims result = n.dims(0);
+    Dims& result = n.result();
     Scalars scales(result.size());
     if (const AttributeRecord* given = n.attribute("scales")) {
         scales.clear();
@@ -128,7 +209,6 @@ void upsample(Node& n) {
     }
     if (scales.size() != result.size()) n.fail("scales does not have one value per axis");
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = scaled(n, result[i], scales[i]);
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void grid_sample(Node& n) {

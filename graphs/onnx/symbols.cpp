@@ -1,5 +1,3 @@
-#include "graphs/onnx/symbols.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "graphs/onnx/importer.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/symbol_names.hpp"

@@ -1,10 +1,9 @@
-#include "graphs/onnx/wire_reader.hpp"
-
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 
+#include "graphs/onnx/records.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {

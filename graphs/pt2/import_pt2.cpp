@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graphs/aten/aten_ops.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
@@ -18,7 +18,6 @@
 #include "src/core/symbol_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/non_finite.hpp"
 
 namespace ftax {
 namespace {

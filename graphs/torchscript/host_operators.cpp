@@ -1,12 +1,11 @@
-#include "graphs/torchscript/host_operators.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 
 #include "ftax/error.hpp"
-#include "graphs/aten/scalar_types.hpp"
+#include "graphs/aten/aten_call.hpp"
+#include "graphs/torchscript/program.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax::script {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "graphs/torchscript/interpreter.hpp"
-#include "graphs/torchscript/load_program.hpp"
+#include "graphs/torchscript/program.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"
 #include "src/core/throw_error.hpp"

@@ -1,5 +1,3 @@
-#include "graphs/torchscript/interpreter.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,9 +9,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graphs/aten/aten_ops.hpp"
-#include "graphs/aten/aten_shapes.hpp"
-#include "graphs/torchscript/host_operators.hpp"
+#include "graphs/aten/aten_call.hpp"
+#include "graphs/torchscript/program.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/shape_rules.hpp"

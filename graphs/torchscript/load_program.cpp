@@ -1,5 +1,4 @@
-#include "graphs/torchscript/load_program.hpp"
-
+#include "graphs/torchscript/program.hpp"
 #include "src/core/throw_error.hpp"
 
 #ifdef FTAX_TORCHSCRIPT_MODULE
@@ -14,8 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-
-#include "graphs/torchscript/libtorch_module.hpp"
 
 namespace ftax::script {
 namespace {

@@ -3,12 +3,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "ftax/expression.hpp"
 #include "ftax/graph.hpp"
+#include "ftax/import.hpp"
 
 /// A TorchScript program without LibTorch types, so that it can be interpreted and tested without LibTorch.
 namespace ftax::script {
@@ -112,4 +116,30 @@ struct Program {
     std::vector<Tensor> tensors;
 };
 
+/// Loads a TorchScript archive with LibTorch and translates the functions that its forward method can reach. LibTorch
+/// treats such a file as a program: load only trusted files. The program is not run.
+/// Throws Error{model} with LibTorch's message if it rejects the file, and in a build without LibTorch.
+[[nodiscard]] Program load_program(const std::string& path);
+
+/// Interprets the forward method of a program with inputs of the given shapes and appends the dispatched operators to
+/// `graph`, in order: follows calls and resolves conditions and trip counts that do not depend on data. No tensor is
+/// computed. A condition on data: the branch that ImportOptions::branches names, else the one with more operators, with
+/// a warning. A loop without a known number of passes: ImportOptions::trip_counts by its name, else one pass with a
+/// warning. Throws Error{usage} for an input without a shape, Error{model} for a program that fails, Error{limit}
+/// beyond the limits of `options`, whose nodes count each time they are passed.
+void interpret(Program program, const ImportOptions& options, Graph& graph);
+
+/// Evaluates operators that Python or the interpreter computes on the host: sizes, numbers, lists, conditions. Only the
+/// types of tensor arguments are used. The result is Unknown if it depends on data. nullopt: no such operator, or one
+/// that works on the elements of a tensor.
+[[nodiscard]] std::optional<Value> evaluate_on_host(Graph& graph, std::string_view kind,
+                                                    std::span<const Value> arguments);
+
+/// Returns the value of a condition; nullopt if it depends on data.
+[[nodiscard]] std::optional<bool> truth_of(const Graph& graph, const Value& value);
+
 }  // namespace ftax::script
+
+/// Loads a program in the module that is linked with LibTorch, for load_program().
+extern "C" __attribute__((visibility("default"))) void ftax_load_torchscript(const std::string& path,
+                                                                             ftax::script::Program& program);

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "ftax/equations.hpp"
-#include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/flash_attention.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
+#include "src/core/parameters.hpp"
 
 namespace ftax::kernels {
 
@@ -18,19 +18,16 @@ struct AttentionParameters {
     FlashParameters flash;
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter.
 /// Source of the initial values: fits on timm_infer.csv (RTX 3090 and 4090, sequences of 49 to 4,096); Dao,
 /// "FlashAttention-2", arXiv 2307.08691, figures 4 to 6, for the order of magnitude.
-template <class Visit>
-void visit_parameters(AttentionParameters& p, Visit&& visit) {
+inline void visit_parameters(AttentionParameters& p, const ParameterVisitor& visit) {
     using enum ParameterScope;
     visit("attention.memory_efficient_efficiency", p.memory_efficient_efficiency,
-          ParameterSpec{0.65, 0.1, 1, 0.3, shared, "share of the math path's rate of both products"});
-    visit("attention.math_efficiency", p.math_efficiency,
-          ParameterSpec{0.5, 0.1, 1, 0.3, shared, "the same, two batched products"});
+          {0.65, 0.1, 1, 0.3, shared, "share of the math path's rate of both products"});
+    visit("attention.math_efficiency", p.math_efficiency, {0.5, 0.1, 1, 0.3, shared, "the same, two batched products"});
     visit("attention.score_cycles", p.score_cycles,
-          ParameterSpec{0.27, 0.05, 1, 0.3, shared,
-                        "SM cycles that the exponential of one score adds; special functions alone take 1/16"});
+          {0.27, 0.05, 1, 0.3, shared,
+           "SM cycles that the exponential of one score adds; special functions alone take 1/16"});
     visit_parameters(p.flash, visit);
 }
 

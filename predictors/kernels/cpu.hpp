@@ -7,6 +7,7 @@
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/shapes.hpp"
+#include "src/core/parameters.hpp"
 
 /// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions. Independent of
 /// the GPU models.
@@ -25,10 +26,8 @@ struct CpuParameters {
     std::array<double, memory_class_count> element_s{};  ///< arithmetic per element (per window element of pooling)
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: order of magnitude of one core of a 2023
-/// server; rates scale with the number of threads.
-template <class Visit>
-void visit_parameters(CpuParameters& p, const DeviceSpec& device, Visit&& visit) {
+/// Initial values: order of magnitude of one core of a 2023 server; rates scale with the number of threads.
+inline void visit_parameters(CpuParameters& p, const DeviceSpec& device, const ParameterVisitor& visit) {
     const double threads = device.sms;
     const auto rate = [&](double per_thread, std::string_view source) {
         return ParameterSpec{per_thread * threads,      per_thread * threads / 100,
@@ -38,22 +37,19 @@ void visit_parameters(CpuParameters& p, const DeviceSpec& device, Visit&& visit)
     visit("cpu.gemm_flops_per_s", p.gemm_flops_per_s, rate(1e11, "large matrix product"));
     visit("cpu.conv_flops_per_s", p.conv_flops_per_s, rate(1e11, "large convolution"));
     visit("cpu.depthwise_flops_per_s", p.depthwise_flops_per_s, rate(2e10, "large depthwise convolution"));
-    visit("cpu.gemm_rows", p.gemm_rows, ParameterSpec{2, 0.01, 64, 1, ParameterScope::device, "blocking of the BLAS"});
-    visit("cpu.gemm_depth", p.gemm_depth,
-          ParameterSpec{8, 0.01, 256, 1, ParameterScope::device, "blocking of the BLAS"});
+    visit("cpu.gemm_rows", p.gemm_rows, {2, 0.01, 64, 1, ParameterScope::device, "blocking of the BLAS"});
+    visit("cpu.gemm_depth", p.gemm_depth, {8, 0.01, 256, 1, ParameterScope::device, "blocking of the BLAS"});
     visit("cpu.conv_columns", p.conv_columns,
-          ParameterSpec{0.5, 0.01, 32, 1, ParameterScope::device, "register blocking of oneDNN"});
+          {0.5, 0.01, 32, 1, ParameterScope::device, "register blocking of oneDNN"});
     visit("cpu.conv_channels", p.conv_channels,
-          ParameterSpec{8, 0.01, 256, 1, ParameterScope::device, "channel blocking of oneDNN"});
+          {8, 0.01, 256, 1, ParameterScope::device, "channel blocking of oneDNN"});
     visit("cpu.l2_bytes_per_s", p.l2_bytes_per_s, rate(6e10, "operators whose data fit into L2"));
     visit("cpu.l3_bytes_per_s", p.l3_bytes_per_s, rate(2e10, "operators whose data fit into the last cache"));
     visit("cpu.memory_bytes_per_s", p.memory_bytes_per_s, rate(1e10, "operators whose data fit into no cache"));
-    visit("cpu.l3_bytes", p.l3_bytes,
-          ParameterSpec{32e6, 1e6, 4e9, 1, ParameterScope::device, "share of the last cache"});
+    visit("cpu.l3_bytes", p.l3_bytes, {32e6, 1e6, 4e9, 1, ParameterScope::device, "share of the last cache"});
     visit("cpu.weight_bytes_per_s", p.weight_bytes_per_s, rate(1.5e10, "operators with large weights"));
     visit("cpu.relayout_passes", p.relayout_passes,
-          ParameterSpec{2, 0.1, 6, 0.5, ParameterScope::device,
-                        "plain to blocked and back: one read and one write each"});
+          {2, 0.1, 6, 0.5, ParameterScope::device, "plain to blocked and back: one read and one write each"});
     visit("cpu.fault_bytes_per_s", p.fault_bytes_per_s, rate(6e9, "page faults of a virtual machine, 4 KiB each"));
     constexpr std::array<std::string_view, memory_class_count> names{
         "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer_norm",
@@ -62,8 +58,8 @@ void visit_parameters(CpuParameters& p, const DeviceSpec& device, Visit&& visit)
                                                                1e-10, 2e-10, 5e-10, 1e-10, 5e-11, 2e-9,  1e-8};
     for (std::size_t i = 0; i < names.size(); ++i) {
         visit("cpu.element_s." + std::string(names[i]), p.element_s[i],
-              ParameterSpec{initial_s[i] / threads, initial_s[i] / threads / 100, initial_s[i] / threads * 100, 1,
-                            ParameterScope::device, "operators of this class, beyond their traffic"});
+              {initial_s[i] / threads, initial_s[i] / threads / 100, initial_s[i] / threads * 100, 1,
+               ParameterScope::device, "operators of this class, beyond their traffic"});
     }
 }
 

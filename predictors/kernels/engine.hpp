@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
+#include "src/core/parameters.hpp"
 
 /// Kernels specific to TensorRT: fused attention, residual addition with layer norm. Matrix products follow
 /// tensor_gemm.hpp, under the sustained load of whole networks.
@@ -19,16 +19,15 @@ struct EngineParameters {
     double score_cycles{}, score_rate{}, energy_scale{};
 };
 
-template <class Visit>
-void visit_parameters(EngineParameters& p, Visit&& visit) {
+inline void visit_parameters(EngineParameters& p, const ParameterVisitor& visit) {
     using enum ParameterScope;
     visit("engine.score_cycles", p.score_cycles,
-          ParameterSpec{0.33, 0.02, 2, 0.3, shared, "cycles of a block for one attention score, without its products"});
+          {0.33, 0.02, 2, 0.3, shared, "cycles of a block for one attention score, without its products"});
     visit("engine.score_rate", p.score_rate,
-          ParameterSpec{1.3, 0.2, 5, 0.3, shared, "rate of a lone block's products relative to an SM's peak"});
+          {1.3, 0.2, 5, 0.3, shared, "rate of a lone block's products relative to an SM's peak"});
     visit("engine.energy_scale", p.energy_scale,
-          ParameterSpec{1.3, 0.5, 3, 0.2, shared,
-                        "energy per operation at reference_clock_hz, of minutes of load against a kernel's"});
+          {1.3, 0.5, 3, 0.2, shared,
+           "energy per operation at reference_clock_hz, of minutes of load against a kernel's"});
 }
 
 namespace engine {

@@ -5,13 +5,13 @@
 #include <cstdint>
 
 #include "ftax/architecture.hpp"
-#include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 #include "predictors/kernels/tiles.hpp"
+#include "src/core/parameters.hpp"
 
 /// Fused attention on tensor cores: either each block iterates over the keys for a tile of queries (prefill, encoder),
 /// or the keys of a sequence's single query are split among blocks (decode).
@@ -31,46 +31,43 @@ struct FlashParameters {
     FlashKindParameters warp, warpgroup;  ///< by AttentionKernels::asynchronous
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all six cards.
-template <class Visit>
-void visit_parameters(FlashParameters& p, Visit&& visit) {
+/// Initial values: a fit to all six cards.
+inline void visit_parameters(FlashParameters& p, const ParameterVisitor& visit) {
     using enum ParameterScope;
     visit("attention.fill_s", p.fill_s,
-          ParameterSpec{3.1e-6, 1e-7, 1e-5, 0.3, shared, "start and end of a block, one resident on its SM"});
+          {3.1e-6, 1e-7, 1e-5, 0.3, shared, "start and end of a block, one resident on its SM"});
     visit("attention.paged_rate", p.paged_rate,
-          ParameterSpec{0.74, 0.3, 1, 0.2, shared, "rate with keys in pages, kernels of warps"});
+          {0.74, 0.3, 1, 0.2, shared, "rate with keys in pages, kernels of warps"});
     visit("attention.append_row_s", p.append_row_s,
-          ParameterSpec{0.14e-6, 1e-8, 3e-6, 0.5, shared, "SM's time to append a token's keys and values to pages"});
-    visit("attention.split_s", p.split_s,
-          ParameterSpec{1.5e-6, 2e-7, 2e-5, 0.5, shared, "joining the parts of split keys"});
+          {0.14e-6, 1e-8, 3e-6, 0.5, shared, "SM's time to append a token's keys and values to pages"});
+    visit("attention.split_s", p.split_s, {1.5e-6, 2e-7, 2e-5, 0.5, shared, "joining the parts of split keys"});
     visit("attention.warp.rate", p.warp.rate,
-          ParameterSpec{1, 0.3, 1.1, 0.2, shared, "rate of the main loop relative to matrix products"});
+          {1, 0.3, 1.1, 0.2, shared, "rate of the main loop relative to matrix products"});
     visit("attention.warp.score_cycles", p.warp.score_cycles,
-          ParameterSpec{0.07, 0.001, 0.3, 0.5, shared,
-                        "SM cycles that the exponential of a score adds; special functions alone take 1/16"});
+          {0.07, 0.001, 0.3, 0.5, shared,
+           "SM cycles that the exponential of a score adds; special functions alone take 1/16"});
     visit("attention.warp.paged_floor_s", p.warp.paged_floor_s,
-          ParameterSpec{5e-6, 1e-6, 2e-5, 0.3, shared, "append and attention to a cache in pages, both empty"});
+          {5e-6, 1e-6, 2e-5, 0.3, shared, "append and attention to a cache in pages, both empty"});
     visit("attention.warp.decode_floor_s", p.warp.decode_floor_s,
-          ParameterSpec{5.4e-6, 1e-6, 2e-5, 0.3, shared, "append and attention for single queries, both empty"});
+          {5.4e-6, 1e-6, 2e-5, 0.3, shared, "append and attention for single queries, both empty"});
     visit("attention.warp.decode_step", p.warp.decode_step,
-          ParameterSpec{0.83, 0.2, 3, 0.3, shared, "time of a step over keys relative to prefill"});
+          {0.83, 0.2, 3, 0.3, shared, "time of a step over keys relative to prefill"});
     visit("attention.warp.decode_fill_s", p.warp.decode_fill_s,
-          ParameterSpec{4.7e-6, 1e-7, 2e-5, 0.5, shared, "start and end of a block of a single query"});
+          {4.7e-6, 1e-7, 2e-5, 0.5, shared, "start and end of a block of a single query"});
     visit("attention.warp.decode_ramp_s", p.warp.decode_ramp_s,
-          ParameterSpec{9e-6, 2e-7, 2e-5, 0.5, shared, "latency of the memory that pages pay; not cycles"});
-    visit("attention.warpgroup.rate", p.warpgroup.rate, ParameterSpec{0.96, 0.3, 1.1, 0.2, shared, "as for warps"});
+          {9e-6, 2e-7, 2e-5, 0.5, shared, "latency of the memory that pages pay; not cycles"});
+    visit("attention.warpgroup.rate", p.warpgroup.rate, {0.96, 0.3, 1.1, 0.2, shared, "as for warps"});
     visit("attention.warpgroup.score_cycles", p.warpgroup.score_cycles,
-          ParameterSpec{0.044, 0.001, 0.3, 0.5, shared, "as for warps"});
+          {0.044, 0.001, 0.3, 0.5, shared, "as for warps"});
     visit("attention.warpgroup.paged_floor_s", p.warpgroup.paged_floor_s,
-          ParameterSpec{8.5e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
+          {8.5e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
     visit("attention.warpgroup.decode_floor_s", p.warpgroup.decode_floor_s,
-          ParameterSpec{7.8e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
-    visit("attention.warpgroup.decode_step", p.warpgroup.decode_step,
-          ParameterSpec{1.4, 0.2, 3, 0.3, shared, "as for warps"});
+          {7.8e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
+    visit("attention.warpgroup.decode_step", p.warpgroup.decode_step, {1.4, 0.2, 3, 0.3, shared, "as for warps"});
     visit("attention.warpgroup.decode_fill_s", p.warpgroup.decode_fill_s,
-          ParameterSpec{1.1e-6, 1e-7, 2e-5, 0.5, shared, "as for warps"});
+          {1.1e-6, 1e-7, 2e-5, 0.5, shared, "as for warps"});
     visit("attention.warpgroup.decode_ramp_s", p.warpgroup.decode_ramp_s,
-          ParameterSpec{2.1e-6, 2e-7, 2e-5, 0.5, shared, "as for warps"});
+          {2.1e-6, 2e-7, 2e-5, 0.5, shared, "as for warps"});
 }
 
 namespace flash {

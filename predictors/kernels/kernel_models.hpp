@@ -19,6 +19,7 @@
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 #include "predictors/kernels/token_kernels.hpp"
+#include "src/core/parameters.hpp"
 
 namespace ftax {
 
@@ -35,9 +36,8 @@ struct KernelParameters {
     kernels::EngineParameters engine;
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter; some initial values depend on the device.
-template <class Visit>
-void visit_parameters(KernelParameters& p, const DeviceSpec& device, Visit&& visit) {
+/// Some initial values depend on the device.
+inline void visit_parameters(KernelParameters& p, const DeviceSpec& device, const ParameterVisitor& visit) {
     visit_parameters(p.sustained, device, visit);
     visit_parameters(p.gemm, visit);
     visit_parameters(p.tensor_gemm, visit);

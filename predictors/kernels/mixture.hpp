@@ -4,6 +4,7 @@
 
 #include "predictors/kernels/quantized.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
+#include "src/core/parameters.hpp"
 
 /// Mixture of experts: the grouped product over all experts with tokens, and the fused operator of two such products.
 /// Source: structure from fits to tensor_ops.csv (moe: L40S, H100, B200, RTX PRO 6000),
@@ -15,21 +16,19 @@ struct MixtureParameters {
     double floor_s{}, efficiency{}, dram_share{}, fill{}, traffic{}, spread{};
 };
 
-template <class Visit>
-void visit_parameters(MixtureParameters& p, Visit&& visit) {
+inline void visit_parameters(MixtureParameters& p, const ParameterVisitor& visit) {
     using enum ParameterScope;
     visit("moe.floor_s", p.floor_s,
-          ParameterSpec{1.9e-5, 1e-6, 1e-4, 0.5, architecture,
-                        "routing, sorting and the floors of all kernels of the fused operator, at 2 GHz"});
+          {1.9e-5, 1e-6, 1e-4, 0.5, architecture,
+           "routing, sorting and the floors of all kernels of the fused operator, at 2 GHz"});
     visit("moe.efficiency", p.efficiency,
-          ParameterSpec{0.66, 0.1, 1.2, 0.3, architecture, "share of the peak relative to a single product"});
-    visit("moe.dram_share", p.dram_share,
-          ParameterSpec{0.96, 0.3, 1.2, 0.1, shared, "share of the bandwidth relative to the same"});
-    visit("moe.fill", p.fill, ParameterSpec{2.9, 0.1, 50, 0.5, shared, "fill of a wave relative to the same"});
+          {0.66, 0.1, 1.2, 0.3, architecture, "share of the peak relative to a single product"});
+    visit("moe.dram_share", p.dram_share, {0.96, 0.3, 1.2, 0.1, shared, "share of the bandwidth relative to the same"});
+    visit("moe.fill", p.fill, {2.9, 0.1, 50, 0.5, shared, "fill of a wave relative to the same"});
     visit("moe.traffic", p.traffic,
-          ParameterSpec{0.73, 0.05, 6, 0.3, shared, "traffic between the products relative to the minimum"});
+          {0.73, 0.05, 6, 0.3, shared, "traffic between the products relative to the minimum"});
     visit("moe.spread", p.spread,
-          ParameterSpec{1.28, 0.8, 3, 0.3, shared, "tokens that choose evenly and touch as many experts, per token"});
+          {1.28, 0.8, 3, 0.3, shared, "tokens that choose evenly and touch as many experts, per token"});
 }
 
 namespace mixture {

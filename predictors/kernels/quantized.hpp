@@ -5,6 +5,7 @@
 
 #include "ftax/precision.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
+#include "src/core/parameters.hpp"
 
 /// Matrix products with quantised operands, and the kernel that quantises activations before them. The product is
 /// modelled as in tensor_gemm.hpp with narrower operands, a faster unit and a few ratios per kernel family.
@@ -45,29 +46,24 @@ inline constexpr std::array<Start, quantized_kernels_count> starts{{
 
 }  // namespace quantized
 
-template <class Visit>
-void visit_parameters(QuantizedParameters& p, Visit&& visit) {
+inline void visit_parameters(QuantizedParameters& p, const ParameterVisitor& visit) {
     using enum ParameterScope;
     for (std::size_t i = 0; i < quantized::starts.size(); ++i) {
         const quantized::Start& start = quantized::starts[i];
         QuantizedRatios& r = p.of[i];
         visit(start.floor_s, r.floor_s,
-              ParameterSpec{start.shortest_s, 1e-7, 2e-5, 0.5, shared,
-                            "shortest time of a kernel that quantises; not cycles"});
+              {start.shortest_s, 1e-7, 2e-5, 0.5, shared, "shortest time of a kernel that quantises; not cycles"});
         if (!start.by_warps) {
-            visit(start.row_cycles, r.row_cycles,
-                  ParameterSpec{start.cycles, 20, 20000, 1, shared, "fixed cycles per row"});
+            visit(start.row_cycles, r.row_cycles, {start.cycles, 20, 20000, 1, shared, "fixed cycles per row"});
         }
         visit(start.rate, r.rate,
-              ParameterSpec{start.values_per_cycle, 0.01, 500, 1, shared,
-                            start.by_warps ? "values per cycle and warp" : "values per cycle and SM"});
+              {start.values_per_cycle, 0.01, 500, 1, shared,
+               start.by_warps ? "values per cycle and warp" : "values per cycle and SM"});
         visit(start.epilogue, r.epilogue,
-              ParameterSpec{2.5, 0.2, 15, 0.5, start.of_epilogue, "epilogue including scales, relative to f16"});
-        visit(start.efficiency, r.efficiency,
-              ParameterSpec{0.9, 0.2, 1.1, 0.15, shared, "share of the peak relative to f16"});
+              {2.5, 0.2, 15, 0.5, start.of_epilogue, "epilogue including scales, relative to f16"});
+        visit(start.efficiency, r.efficiency, {0.9, 0.2, 1.1, 0.15, shared, "share of the peak relative to f16"});
         visit(start.energy_scale, r.energy_scale,
-              ParameterSpec{start.energy, 0.3, 3, 0.3, start.of_energy,
-                            "energy relative to PrecisionSpec::energy_ratio"});
+              {start.energy, 0.3, 3, 0.3, start.of_energy, "energy relative to PrecisionSpec::energy_ratio"});
     }
 }
 

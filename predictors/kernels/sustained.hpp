@@ -4,9 +4,9 @@
 #include <string>
 
 #include "ftax/device.hpp"
-#include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/power.hpp"
+#include "src/core/parameters.hpp"
 
 /// Sustained rates of a card relative to its datasheet: the few scalars of a device and the resulting rates.
 namespace ftax::kernels {
@@ -66,21 +66,18 @@ struct SustainedParameters {
     return per_cycle <= 1.01 * fed_ops_per_cycle ? 1.2 : 1;
 }
 
-/// Calls visit(name, field, ParameterSpec) for each parameter; the initial values depend on the device.
-template <class Visit>
-void visit_parameters(SustainedParameters& p, const DeviceSpec& datasheet, Visit&& visit) {
+/// Initial values depend on the device.
+inline void visit_parameters(SustainedParameters& p, const DeviceSpec& datasheet, const ParameterVisitor& visit) {
     using enum ParameterScope;
     visit("clock.fp32", p.clock_fp32,
-          ParameterSpec{expected_clock_share(datasheet), 0.3, 1.3, 0.08, device, "sustained / boost rate, CUDA cores"});
+          {expected_clock_share(datasheet), 0.3, 1.3, 0.08, device, "sustained / boost rate, CUDA cores"});
     visit("clock.tensor", p.clock_tensor,
-          ParameterSpec{expected_tensor_share(datasheet), 0.2, 1.5, 0.15, device,
-                        "sustained / boost rate, tensor cores"});
-    visit(
-        "bandwidth", p.bandwidth,
-        ParameterSpec{expected_bandwidth_share(datasheet), 0.3, 1.05, 0.05, device, "sustained / datasheet bandwidth"});
+          {expected_tensor_share(datasheet), 0.2, 1.5, 0.15, device, "sustained / boost rate, tensor cores"});
+    visit("bandwidth", p.bandwidth,
+          {expected_bandwidth_share(datasheet), 0.3, 1.05, 0.05, device, "sustained / datasheet bandwidth"});
     visit("kernel_floor_s", p.kernel_floor_s,
-          ParameterSpec{2e-6, 5e-7, 1e-5, 0.15, architecture,
-                        "start to end of an empty kernel; framework_tax.csv: about 2 µs per operator"});
+          {2e-6, 5e-7, 1e-5, 0.15, architecture,
+           "start to end of an empty kernel; framework_tax.csv: about 2 µs per operator"});
 }
 
 /// Combines datasheet and sustained shares into the rates for the kernel models. A device without `path` computes at

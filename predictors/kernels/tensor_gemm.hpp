@@ -6,7 +6,6 @@
 #include <limits>
 #include <string_view>
 
-#include "ftax/parameter.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/gemm_heuristic.hpp"
@@ -14,6 +13,7 @@
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
+#include "src/core/parameters.hpp"
 
 /// Time of a matrix product on tensor cores with the fastest tile and split-K. The main loop is bound by the tensor
 /// cores or by operand reads from the L2; it overlaps the DRAM or L2 time of weights and activations.
@@ -28,41 +28,37 @@ struct TensorGemmParameters {
     double misaligned{}, older_library{}, clock{};
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all seven cards.
-template <class Visit>
-void visit_parameters(TensorGemmParameters& p, Visit&& visit) {
+/// Initial values: a fit to all seven cards.
+inline void visit_parameters(TensorGemmParameters& p, const ParameterVisitor& visit) {
     using enum ParameterScope;
-    visit(
-        "tensor_gemm.floor_s", p.floor_s,
-        ParameterSpec{0.87e-6, 0.2e-6, 4e-6, 0.2, shared, "start to end of an empty kernel; a CUDA graph's gap apart"});
+    visit("tensor_gemm.floor_s", p.floor_s,
+          {0.87e-6, 0.2e-6, 4e-6, 0.2, shared, "start to end of an empty kernel; a CUDA graph's gap apart"});
     visit("tensor_gemm.fill_s", p.fill_s,
-          ParameterSpec{0.53e-6, 1e-8, 2e-6, 0.2, architecture, "prologue of a wave: first tiles on their way"});
+          {0.53e-6, 1e-8, 2e-6, 0.2, architecture, "prologue of a wave: first tiles on their way"});
     visit("tensor_gemm.epilogue", p.epilogue,
-          ParameterSpec{2.1, 0.2, 10, 0.2, shared, "bytes of the epilogue relative to those of its results"});
+          {2.1, 0.2, 10, 0.2, shared, "bytes of the epilogue relative to those of its results"});
     visit("tensor_gemm.split_s", p.split_s,
-          ParameterSpec{2.56e-6, 3e-7, 1e-5, 0.25, shared, "adding up the parts of a split reduction"});
+          {2.56e-6, 3e-7, 1e-5, 0.25, shared, "adding up the parts of a split reduction"});
     visit("tensor_gemm.ramp_s", p.ramp_s,
-          ParameterSpec{2.25e-6, 2e-7, 1e-5, 0.2, shared, "latency of the memory that short transfers pay"});
+          {2.25e-6, 2e-7, 1e-5, 0.2, shared, "latency of the memory that short transfers pay"});
     visit("tensor_gemm.operand_share", p.operand_share,
-          ParameterSpec{0.81, 0.3, 1, 0.1, shared, "share of the L2's read rate that operands reach"});
-    visit("tensor_gemm.dram_share", p.dram_share,
-          ParameterSpec{0.87, 0.6, 1, 0.05, shared, "share of the memory bandwidth"});
-    visit("tensor_gemm.l2_share", p.l2_share, ParameterSpec{0.78, 0.3, 1, 0.12, shared, "usable share of the L2"});
+          {0.81, 0.3, 1, 0.1, shared, "share of the L2's read rate that operands reach"});
+    visit("tensor_gemm.dram_share", p.dram_share, {0.87, 0.6, 1, 0.05, shared, "share of the memory bandwidth"});
+    visit("tensor_gemm.l2_share", p.l2_share, {0.78, 0.3, 1, 0.12, shared, "usable share of the L2"});
     visit("tensor_gemm.efficiency", p.efficiency,
-          ParameterSpec{0.9, 0.5, 1, 0.05, shared, "share of the tensor cores' peak in the main loop"});
+          {0.9, 0.5, 1, 0.05, shared, "share of the tensor cores' peak in the main loop"});
     visit("tensor_gemm.energy_scale", p.energy_scale,
-          ParameterSpec{1, 0.4, 2.5, 0.15, shared, "energy per operation relative to tensor_energy_per_flop_j"});
+          {1, 0.4, 2.5, 0.15, shared, "energy per operation relative to tensor_energy_per_flop_j"});
     visit("tensor_gemm.wave_sharpness", p.wave_sharpness,
-          ParameterSpec{0.19, 0.01, 1, 0.5, shared, "share of the blocks that start in whole waves"});
+          {0.19, 0.01, 1, 0.5, shared, "share of the blocks that start in whole waves"});
     visit("tensor_gemm.misaligned", p.misaligned,
-          ParameterSpec{
-              0.4, 0.05, 1, 0.5, shared,
-              "rate when n or k is odd; prior: cuBLAS has Turing's kernels for that, without asynchronous copies "
-              "(cutlass_75_tensorop_f16_s1688gemm_f16_..._align1)"});
+          {0.4, 0.05, 1, 0.5, shared,
+           "rate when n or k is odd; prior: cuBLAS has Turing's kernels for that, without asynchronous copies "
+           "(cutlass_75_tensorop_f16_s1688gemm_f16_..._align1)"});
     visit("tensor_gemm.older_library", p.older_library,
-          ParameterSpec{0.86, 0.6, 1, 0.1, shared, "rate of cuBLAS before 12: layer_ops.csv, library sarathi"});
+          {0.86, 0.6, 1, 0.1, shared, "rate of cuBLAS before 12: layer_ops.csv, library sarathi"});
     visit("tensor_gemm.clock", p.clock,
-          ParameterSpec{1.0, 0.5, 1.3, 0.03, device, "sustained clock relative to DeviceRates::boost_clock_hz"});
+          {1.0, 0.5, 1.3, 0.03, device, "sustained clock relative to DeviceRates::boost_clock_hz"});
 }
 
 namespace tensor_gemm {

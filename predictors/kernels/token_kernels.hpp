@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/memory_bound.hpp"
@@ -11,6 +10,7 @@
 #include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
+#include "src/core/parameters.hpp"
 
 /// Row-wise kernels of language models: one block per token row. Kernels of 2023 load single elements and are bound by
 /// the loads that an SM keeps in flight; current ones load vectors.
@@ -22,15 +22,14 @@ struct TokenParameters {
     double floor_s{}, bytes_per_cycle{}, vector_ratio{};
 };
 
-/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all three cards.
-template <class Visit>
-void visit_parameters(TokenParameters& p, Visit&& visit) {
+/// Initial values: a fit to all three cards.
+inline void visit_parameters(TokenParameters& p, const ParameterVisitor& visit) {
     using enum ParameterScope;
     visit("token.floor_s", p.floor_s,
-          ParameterSpec{1.94e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty row-wise kernel; not cycles"});
+          {1.94e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty row-wise kernel; not cycles"});
     visit("token.bytes_per_cycle", p.bytes_per_cycle,
-          ParameterSpec{6.7, 1, 60, 0.3, shared, "of an SM, read and written, element by element"});
-    visit("token.vector_ratio", p.vector_ratio, ParameterSpec{3.75, 0.3, 50, 0.5, shared, "the same by vectors"});
+          {6.7, 1, 60, 0.3, shared, "of an SM, read and written, element by element"});
+    visit("token.vector_ratio", p.vector_ratio, {3.75, 0.3, 50, 0.5, shared, "the same by vectors"});
 }
 
 inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, const TokenParameters& p,

@@ -11,8 +11,7 @@
 #include <fstream>
 #include <utility>
 
-#include "calibration/bench/machine.hpp"
-#include "calibration/bench/python_device.hpp"
+#include "calibration/bench/bench_device.hpp"
 #include "ftax/import.hpp"
 #include "ftax/precision.hpp"
 #include "src/cli/verbs.hpp"

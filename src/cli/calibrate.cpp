@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <memory>
 
-#include "calibration/bench/machine.hpp"
-#include "calibration/fit/cpu_fit.hpp"
+#include "calibration/bench/bench_device.hpp"
+#include "calibration/fit/machine_fit.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/cli/calibration.hpp"
+#include "src/cli/bench_session.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/statistics.hpp"
 #include "src/core/throw_error.hpp"

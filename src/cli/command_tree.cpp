@@ -1,5 +1,3 @@
-#include "src/cli/command_tree.hpp"
-
 #include <algorithm>
 #include <string_view>
 
@@ -8,6 +6,7 @@
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
+#include "src/cli/verbs.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
 
 namespace ftax::cli {

@@ -8,7 +8,6 @@
 
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
-#include "calibration/fit/operator_profile.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/verbs.hpp"

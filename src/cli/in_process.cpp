@@ -7,7 +7,6 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"

@@ -3,7 +3,6 @@
 #include "src/cli/verbs.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/model_report.hpp"
-#include "src/report/stream_report.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
 
 namespace ftax::cli {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "src/cli/command_tree.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"

@@ -140,4 +140,24 @@ class Progress {
     std::size_t percent_ = 0;  ///< last value shown
 };
 
+struct OptionOfCommand {
+    std::vector<std::string> names;  ///< "-q", "--quiet"; empty for a positional
+    std::string value;               ///< "FILE", "MODEL"; empty for a flag
+    std::string description;
+    std::vector<std::string> values;  ///< accepted values, if they can be listed
+    bool required = false;
+    bool repeatable = false;  ///< one value per occurrence
+};
+
+struct Command {
+    std::string words;  ///< "devices show"; empty for the program itself
+    std::string description;
+    std::vector<OptionOfCommand> options;  ///< including those of option groups
+    std::vector<OptionOfCommand> positionals;
+    std::vector<std::string> subcommands;
+};
+
+/// Returns all commands of a program, each before its subcommands.
+[[nodiscard]] std::vector<Command> command_tree(const CLI::App& app);
+
 }  // namespace ftax::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -8,6 +9,9 @@
 #include "ftax/parameter.hpp"
 
 namespace ftax {
+
+/// Takes each parameter of a model: its name, its field and its declaration.
+using ParameterVisitor = std::function<void(std::string_view, double&, const ParameterSpec&)>;
 
 /// Returns the parameter of that name; nullptr if there is none.
 [[nodiscard]] auto* find_parameter(auto& parameters, std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "src/core/near_names.hpp"
 
@@ -77,13 +78,9 @@ constexpr std::array specs{
     weights_alone(Precision::w4a16, "w4a16", i4, 128),
 };
 
-constexpr bool specs_follow_precisions() {
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-        if (specs[i].precision != static_cast<Precision>(i)) return false;
-    }
-    return specs.size() == precision_count;
-}
-static_assert(specs_follow_precisions());
+// One for each precision, in their order.
+static_assert(specs.size() == precision_count && std::ranges::adjacent_find(specs, std::ranges::greater_equal{},
+                                                                            &PrecisionSpec::precision) == specs.end());
 
 double bytes_with_scale(DType type, DType scale, double block) {
     return (bits_of(type) + (block > 0 ? bits_of(scale) / block : 0)) / 8;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
@@ -156,65 +157,38 @@ enum class Traffic : std::uint8_t {
 };
 
 struct WorkRule {
-    OpKind kind;
     std::int64_t (*flops)(const OpView&);
     Traffic traffic;
 };
 
-constexpr std::array<WorkRule, op_kind_count> rules{{
-    {OpKind::conv, conv_flops, Traffic::operands},
-    {OpKind::conv_transpose, conv_transpose_flops, Traffic::operands},
-    {OpKind::linear, contraction_flops, Traffic::operands},
-    {OpKind::matmul, contraction_flops, Traffic::operands},
-    {OpKind::attention, attention_flops, Traffic::operands},
-    {OpKind::recurrent, recurrent_flops, Traffic::operands},
-    {OpKind::batch_norm, per_output<2>, Traffic::operands},
-    {OpKind::layer_norm, per_output<8>, Traffic::operands},
-    {OpKind::group_norm, per_output<8>, Traffic::operands},
-    {OpKind::instance_norm, per_output<8>, Traffic::operands},
-    {OpKind::rms_norm, per_output<5>, Traffic::operands},
-    {OpKind::local_response_norm, per_output<8>, Traffic::operands},
-    {OpKind::softmax, per_output<5>, Traffic::operands},
-    {OpKind::log_softmax, per_output<5>, Traffic::operands},
-    {OpKind::pointwise, per_output<1>, Traffic::operands},
-    {OpKind::cast, no_flops, Traffic::operands},
-    {OpKind::reduce, per_input, Traffic::operands},
-    {OpKind::cumulative, per_input, Traffic::operands},
-    {OpKind::sort, per_input, Traffic::operands},
-    {OpKind::pool, pool_flops, Traffic::operands},
-    {OpKind::global_pool, per_input, Traffic::operands},
-    {OpKind::resize, per_output<4>, Traffic::operands},
-    {OpKind::embedding, no_flops, Traffic::lookup},
-    {OpKind::gather, no_flops, Traffic::lookup},
-    {OpKind::scatter, no_flops, Traffic::update},
-    {OpKind::reshape, no_flops, Traffic::none},
-    {OpKind::transpose, no_flops, Traffic::none},
-    {OpKind::slice, no_flops, Traffic::none},
-    {OpKind::split, no_flops, Traffic::none},
-    {OpKind::expand, no_flops, Traffic::none},
-    {OpKind::concat, no_flops, Traffic::operands},
-    {OpKind::pad, no_flops, Traffic::operands},
-    {OpKind::copy, no_flops, Traffic::operands},
-    {OpKind::fill, no_flops, Traffic::write_only},
-    {OpKind::fft, fft_flops, Traffic::operands},
-    {OpKind::quantize, per_output<2>, Traffic::operands},
-    {OpKind::dequantize, per_output<2>, Traffic::operands},
-    {OpKind::nonzero, no_flops, Traffic::operands},
-    {OpKind::to_host, no_flops, Traffic::operands},
-    {OpKind::shape, no_flops, Traffic::none},
-    {OpKind::identity, no_flops, Traffic::none},
-    {OpKind::all_reduce, per_output<1>, Traffic::operands},
-    {OpKind::control, no_flops, Traffic::none},
-    {OpKind::custom, custom_flops, Traffic::operands},
-}};
-
-constexpr bool rules_follow_op_kinds() {
-    for (int i = 0; i < op_kind_count; ++i) {
-        if (static_cast<int>(rules[i].kind) != i) return false;
-    }
-    return true;
-}
-static_assert(rules_follow_op_kinds());
+constexpr std::array<WorkRule, op_kind_count> rules = [] {
+    using enum OpKind;
+    std::array<WorkRule, op_kind_count> rule_of{};
+    const auto set = [&](const WorkRule& rule, std::initializer_list<OpKind> kinds) {
+        for (const OpKind kind : kinds) rule_of[static_cast<std::size_t>(kind)] = rule;
+    };
+    set({conv_flops, Traffic::operands}, {conv});
+    set({conv_transpose_flops, Traffic::operands}, {conv_transpose});
+    set({contraction_flops, Traffic::operands}, {linear, matmul});
+    set({attention_flops, Traffic::operands}, {attention});
+    set({recurrent_flops, Traffic::operands}, {recurrent});
+    set({pool_flops, Traffic::operands}, {pool});
+    set({fft_flops, Traffic::operands}, {fft});
+    set({custom_flops, Traffic::operands}, {custom});
+    set({per_input, Traffic::operands}, {reduce, cumulative, sort, global_pool});
+    set({per_output<1>, Traffic::operands}, {pointwise, all_reduce});
+    set({per_output<2>, Traffic::operands}, {batch_norm, quantize, dequantize});
+    set({per_output<4>, Traffic::operands}, {resize});
+    set({per_output<5>, Traffic::operands}, {rms_norm, softmax, log_softmax});
+    set({per_output<8>, Traffic::operands}, {layer_norm, group_norm, instance_norm, local_response_norm});
+    set({no_flops, Traffic::operands}, {cast, concat, pad, copy, nonzero, to_host});
+    set({no_flops, Traffic::lookup}, {embedding, gather});
+    set({no_flops, Traffic::update}, {scatter});
+    set({no_flops, Traffic::write_only}, {fill});
+    set({no_flops, Traffic::none}, {reshape, transpose, slice, split, expand, shape, identity, control});
+    return rule_of;
+}();
+static_assert(std::ranges::all_of(rules, [](const WorkRule& rule) { return rule.flops != nullptr; }));
 
 std::int64_t read_bytes(const OpView& v, Traffic traffic) {
     std::int64_t total = 0;

@@ -1,5 +1,3 @@
-#include "src/io/architecture_file.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "src/core/embedded.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/json_document.hpp"
+#include "src/io/profile_file.hpp"
 #include "src/io/quantities.hpp"
 
 namespace ftax {

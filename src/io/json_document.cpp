@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -133,12 +134,47 @@ bool append_path(const json& at, const json* wanted, std::string& path) {
     return false;
 }
 
+constexpr std::array<std::string_view, 3> non_finite_words{"-Infinity", "Infinity", "NaN"};
+
+/// Returns the end of the string that starts after the quote at `begin`.
+std::size_t text_end(std::string_view text, std::size_t begin) {
+    for (std::size_t i = begin; i < text.size(); ++i) {
+        if (text[i] == '\\') {
+            ++i;
+        } else if (text[i] == '"') {
+            return i + 1;
+        }
+    }
+    return text.size();
+}
+
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules) {
     Builder builder(origin, rules, text);
     static_cast<void>(json::sax_parse(text, &builder));
     return builder.take();
+}
+
+std::string quote_non_finite(std::string text) {
+    const auto occurs = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+    if (!occurs("Infinity") && !occurs("NaN")) return text;
+    std::string result;
+    for (std::size_t i = 0; i < text.size();) {
+        const std::string_view rest = std::string_view(text).substr(i);
+        const auto word = std::ranges::find_if(non_finite_words, [&](auto w) { return rest.starts_with(w); });
+        if (word != non_finite_words.end()) {
+            result += '"';
+            result += *word;
+            result += '"';
+            i += word->size();
+            continue;
+        }
+        const std::size_t end = text[i] == '"' ? text_end(text, i + 1) : text.find_first_of("\"-IN", i + 1);
+        result.append(text, i, end - i);
+        i = std::min(end, text.size());
+    }
+    return result;
 }
 
 std::string to_text(const nlohmann::ordered_json& value) {

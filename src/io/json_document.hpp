@@ -23,6 +23,10 @@ struct JsonRules {
 /// Throws Error{rules.malformed} with line, column and the path to the field, Error{limit} for excessive nesting.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules = {});
 
+/// Quotes the infinities and NaN of torch 2.4 to 2.6, which like Python's json write `-Infinity`, invalid JSON; later
+/// versions write "-Infinity". Leaves strings unchanged.
+[[nodiscard]] std::string quote_non_finite(std::string text);
+
 /// Prints JSON in the format of all ftax files and reports: two-space indent, invalid UTF-8 replaced, final newline.
 [[nodiscard]] std::string to_text(const nlohmann::ordered_json& value);
 

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ftax/architecture.hpp"
 #include "ftax/device.hpp"
+#include "ftax/factors.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/parameter.hpp"
+#include "ftax/predict.hpp"
 
 namespace ftax {
 
@@ -66,5 +72,58 @@ struct HostProfileFile {
 
 /// Selects the parameters for the machine of a card: for each, the machine's value, else the shared one.
 [[nodiscard]] FrameworkProfile compose(const HostProfileFile& profile, std::string_view device_slug);
+
+/// Errors of the kernel models per kernel class, as standard deviations of a log-factor, by the data behind their
+/// parameters (data/profiles/uncertainty.json; estimated by `ftax_folds uncertainty` from left-out rows).
+struct VarianceComponents {
+    struct Of {
+        double measured = 0;    ///< card with rows in the fit
+        double card = 0;        ///< left-out card of a measured generation
+        double generation = 0;  ///< added to `card` for unmeasured generations
+    };
+    std::array<Of, factor_count> of{};
+    std::string source;
+};
+
+/// Throws Error{profile} naming the path to the field: missing, unknown or duplicate factors, negative spreads.
+[[nodiscard]] VarianceComponents parse_variance_components(std::string_view text, const std::string& origin);
+[[nodiscard]] std::string to_text(const VarianceComponents& components);
+
+/// Returns the prior of a card's factors: zero mean, i.e. the parameters are unbiased.
+[[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
+                                          const FactorSet& kin_measured);
+
+/// Reads the embedded file data/architectures/NAME.json. A file `inherits` missing fields from another one, and its
+/// `chips` override the generation for one compute capability (both by RFC 7386 JSON merge). A CPU has an empty
+/// specification.
+/// Throws Error{profile} naming file and field.
+[[nodiscard]] ArchitectureSpec read_architecture(Architecture architecture, int compute_capability_major,
+                                                 int compute_capability_minor);
+
+/// Returns the architectures whose fitted values are used for one without its own, nearest first.
+[[nodiscard]] std::span<const Architecture> kin_of(Architecture architecture);
+
+/// A measured version of a framework (data/stacks): its libraries and host costs.
+struct Stack {
+    std::vector<std::string> frameworks;  ///< all modes of a framework with equal host costs
+    int version = 0;                      ///< see version_number()
+    LibraryVersions libraries;            ///< libraries determined by the version; others keep their defaults
+    double scale_log_stddev = 0;          ///< spread of host scales, or its increase by the ratios
+    double model_log_stddev = 0;          ///< increase of the noise between models by the ratios
+    std::vector<Parameter> costs;         ///< values of profile parameters, sorted by name
+    std::vector<Parameter> ratios;        ///< factors on parameters of the framework's fitted profile, sorted by name
+
+    [[nodiscard]] bool is_of(std::string_view framework) const {
+        return std::ranges::find(frameworks, framework) != frameworks.end();
+    }
+};
+
+/// Parses a file of data/stacks.
+/// Throws Error{profile} naming the path to the field: missing version, unknown library, non-positive cost.
+[[nodiscard]] Stack parse_stack(std::string_view text, const std::string& origin);
+
+/// Replaces the profile's costs by those of a stack. `relative_scale`: host scale of the profile relative to the
+/// framework's reference host.
+[[nodiscard]] FrameworkProfile on_stack(FrameworkProfile profile, const Stack& stack, double relative_scale = 1);
 
 }  // namespace ftax

@@ -1,5 +1,3 @@
-#include "src/io/stack_file.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "src/core/parameters.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
+#include "src/io/profile_file.hpp"
 
 namespace ftax {
 namespace {

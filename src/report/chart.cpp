@@ -9,11 +9,45 @@
 #include <set>
 #include <utility>
 
+#include "src/core/embedded.hpp"
 #include "src/report/page.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {
+
+struct Ink {
+    std::string_view name, light, dark;
+};
+
+/// After Okabe and Ito (2008), whose colours colour-blind readers tell apart; darker for light ground, lighter for
+/// dark.
+constexpr std::array inks{
+    Ink{"title", "#1c2430", "#e8ecf1"},      Ink{"legend", "#1c2430", "#e8ecf1"},
+    Ink{"label", "#4a5462", "#b4bdc9"},      Ink{"grid", "#e3e7ec", "#333c48"},
+    Ink{"mark", "#5b6675", "#a3adba"},       Ink{"ground", "#ffffff", "#151a21"},
+    Ink{"prediction", "#0072b2", "#56b4e9"}, Ink{"host", "#b45f00", "#e69f00"},
+    Ink{"device", "#00795a", "#2fc79a"},     Ink{"measured", "#1c2430", "#e8ecf1"},
+    Ink{"reference", "#4a5462", "#b4bdc9"},  Ink{"k0", "#0072b2", "#56b4e9"},
+    Ink{"k1", "#c44e00", "#ff9248"},         Ink{"k2", "#00795a", "#2fc79a"},
+    Ink{"k3", "#a8327a", "#f08cc8"},         Ink{"k4", "#8a6a00", "#e6c229"},
+    Ink{"k5", "#6a4fc3", "#b9a6ff"},         Ink{"k6", "#8c4a2b", "#d9a07c"},
+    Ink{"k7", "#6b7280", "#9aa3ae"},
+};
+
+/// Colours are literal, since SVG-to-PDF converters do not support CSS variables.
+std::string colours(std::string_view Ink::*theme) {
+    std::string css;
+    for (const Ink& ink : inks) css += fmt::format(".ftax-chart .{}{{color:{}}}", ink.name, ink.*theme);
+    return css;
+}
+
+/// On one line, as an SVG file holds it.
+std::string strokes() {
+    std::string css(embedded_text("src/report/assets/chart.css"));
+    std::erase(css, '\n');
+    return css;
+}
 
 /// Size of the canvas and the margins around the axes, in SVG units.
 struct Frame {
@@ -143,7 +177,7 @@ std::string draw_grid(const Axes& axes, const std::optional<std::vector<double>>
     return text;
 }
 
-/// Colour and stroke of a series (chart_style.cpp).
+/// Colour and stroke of a series.
 std::string look_class(const Series& series) {
     static constexpr std::array<std::string_view, 5> names{"prediction", "host", "device", "measured", "reference"};
     const auto look = static_cast<std::size_t>(series.look);
@@ -370,6 +404,12 @@ std::string to_figure(const Chart& chart, std::string_view caption_markup) {
     html += draw_plot(chart, figure) + "</svg>\n";
     if (!caption_markup.empty()) html += fmt::format("<figcaption>{}</figcaption>\n", caption_markup);
     return html + "</figure>\n";
+}
+
+std::string chart_style() {
+    const std::string light = colours(&Ink::light);
+    return fmt::format("{}\n{}\n@media (prefers-color-scheme:dark){{{}}}\n@media print{{{}}}\n", strokes(), light,
+                       colours(&Ink::dark), light);
 }
 
 }  // namespace ftax::report

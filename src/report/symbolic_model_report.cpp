@@ -9,7 +9,6 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
-#include "src/report/columns.hpp"
 #include "src/report/model_report.hpp"
 
 namespace ftax::report {

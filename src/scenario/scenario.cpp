@@ -12,7 +12,7 @@
 #include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
 #include "ftax/version.hpp"
-#include "graphs/vary_batch.hpp"
+#include "graphs/loading.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/quantized_weights.hpp"

@@ -1,10 +1,8 @@
-#include "graphs/aten/aten_ops.hpp"
-
 #include <doctest/doctest.h>
 
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/aten/scalar_types.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "graphs/loading.hpp"
 #include "tests/failure.hpp"
 

@@ -1,4 +1,4 @@
-#include "graphs/aten/aten_shapes.hpp"
+#include "graphs/aten/aten_call.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

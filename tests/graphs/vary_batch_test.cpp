@@ -1,9 +1,8 @@
-#include "graphs/vary_batch.hpp"
-
 #include <doctest/doctest.h>
 
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
+#include "graphs/loading.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;

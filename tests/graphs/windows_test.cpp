@@ -6,8 +6,7 @@
 #include <random>
 
 #include "ftax/work.hpp"
-#include "graphs/aten/aten_ops.hpp"
-#include "graphs/aten/aten_shapes.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
 
 // Convolutions and pools of random windows, in ONNX and in ATen, against windows counted one by one.

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ftax/device.hpp"
-#include "src/io/architecture_file.hpp"
+#include "src/io/profile_file.hpp"
 
 using namespace ftax;
 

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
-#include "src/io/architecture_file.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/profile_file.hpp"
 #include "tests/approx.hpp"

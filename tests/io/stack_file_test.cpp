@@ -1,5 +1,3 @@
-#include "src/io/stack_file.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
+#include "src/io/profile_file.hpp"
 #include "src/scenario/scenario.hpp"
 #include "tests/approx.hpp"
 

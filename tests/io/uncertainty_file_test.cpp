@@ -1,4 +1,4 @@
-#include "src/io/uncertainty_file.hpp"
+#include "src/io/profile_file.hpp"
 
 #include <doctest/doctest.h>
 

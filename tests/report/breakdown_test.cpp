@@ -1,4 +1,4 @@
-#include "src/report/breakdown.hpp"
+#include "src/report/launch_report.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "src/report/stream_report.hpp"
+#include "src/report/model_report.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
-#include "graphs/aten/scalar_types.hpp"
-#include "graphs/torchscript/libtorch_module.hpp"
+#include "graphs/aten/aten_call.hpp"
+#include "graphs/torchscript/program.hpp"
 
 namespace ftax::script {
 namespace {

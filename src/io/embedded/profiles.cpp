@@ -23,8 +23,6 @@
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
-#include "src/io/stack_file.hpp"
-#include "src/io/uncertainty_file.hpp"
 
 namespace ftax {
 namespace {

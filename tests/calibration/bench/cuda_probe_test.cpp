@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "calibration/bench/machine.hpp"
+#include "calibration/bench/bench_device.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -8,7 +8,7 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
-#include "src/cli/calibration.hpp"
+#include "src/cli/bench_session.hpp"
 #include "src/io/csv.hpp"
 #include "tests/calibration/fit/independent_gpu.hpp"
 #include "tests/cli/command.hpp"

@@ -1,10 +1,9 @@
-#include "calibration/fit/cpu_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <random>
 
 #include "calibration/bench/operator_cases.hpp"
+#include "calibration/fit/machine_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/kernels/device_model.hpp"
 #include "tests/approx.hpp"

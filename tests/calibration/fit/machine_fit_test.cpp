@@ -13,7 +13,7 @@
 #include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/cli/calibration.hpp"
+#include "src/cli/bench_session.hpp"
 #include "src/io/csv.hpp"
 #include "tests/approx.hpp"
 #include "tests/calibration/fit/simulated_gpu.hpp"

@@ -1,4 +1,4 @@
-#include "calibration/fit/operator_profile.hpp"
+#include "calibration/fit/operator_fit.hpp"
 
 #include <doctest/doctest.h>
 

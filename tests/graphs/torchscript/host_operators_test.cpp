@@ -1,9 +1,8 @@
-#include "graphs/torchscript/host_operators.hpp"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graphs/torchscript/program.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;

@@ -1,5 +1,3 @@
-#include "graphs/torchscript/interpreter.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <optional>
 
 #include "ftax/work.hpp"
+#include "graphs/torchscript/program.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;

@@ -16,8 +16,7 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/aten/aten_ops.hpp"
-#include "graphs/aten/aten_shapes.hpp"
+#include "graphs/aten/aten_call.hpp"
 #include "tests/graphs/onnx/testdata.hpp"
 #include "tests/recorded/recorded.hpp"
 

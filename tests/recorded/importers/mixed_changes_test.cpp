@@ -11,8 +11,8 @@
 
 #include "ftax/predict.hpp"
 #include "graphs/config/import_config.hpp"
+#include "graphs/loading.hpp"
 #include "graphs/onnx/import_onnx.hpp"
-#include "graphs/vary_batch.hpp"
 #include "src/core/size_checks.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/recorded/importers/imports.hpp"

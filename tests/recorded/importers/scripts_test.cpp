@@ -9,9 +9,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
-#include "graphs/torchscript/host_operators.hpp"
-#include "graphs/torchscript/interpreter.hpp"
-#include "graphs/torchscript/load_program.hpp"
+#include "graphs/torchscript/program.hpp"
 #include "src/scenario/scenario.hpp"
 #include "tests/recorded/recorded.hpp"
 

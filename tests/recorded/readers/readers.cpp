@@ -18,8 +18,6 @@
 #include "src/io/kineto_trace.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/profile_file.hpp"
-#include "src/io/stack_file.hpp"
-#include "src/io/uncertainty_file.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/recorded/recorded.hpp"
 
