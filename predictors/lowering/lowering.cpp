@@ -521,8 +521,10 @@ class Lowering {
         shape.per_token = std::min(op.integer(experts_per_token_attribute, 1), shape.experts);
         shape.element_bytes = stored_bytes(op.outputs[0]);
         shape.operands = operands;
-        shape.sorted = libraries_.sorts_experts;
-        if (libraries_.pads_experts && operands == Precision::fp8_block && device_.compute_capability_major == 9) {
+        const int major = device_.compute_capability_major;
+        shape.sorted =
+            libraries_.sorts_experts || (libraries_.triton_experts && operands == Precision::w4a16 && major == 9);
+        if (libraries_.pads_experts && operands == Precision::fp8_block && (major == 9 || major == 10)) {
             shape.padding_cards = op.integer("cards", 1);
             shape.gated = op.integer("gated", 0) != 0;
         }
