@@ -39,9 +39,12 @@ struct LibraryBehaviour {
     bool pads_experts = false;        ///< experts with block scales compute whole tiles on Hopper and Blackwell
     bool triton_experts = false;      ///< experts with 4-bit weights run Triton's kernels on Hopper
     bool dispatches_modules = false;  ///< PyTorch dispatches the operators of a model's modules
+    bool multiplies_int8 = false;     ///< llama.cpp multiplies quantised weights as int8, without widening them
+    bool streams_half = false;        ///< its own kernels multiply f16 weights by up to 16 tokens, not 8
+    bool keeps_scores = false;        ///< its attention keeps the scores on chip
 };
 
-/// Versions in which a rule holds, 100 · major + minor (cuDNN: major), without `until`.
+/// Versions in which a rule holds, 100 · major + minor (cuDNN: major; llama.cpp: year and month), without `until`.
 struct LibraryRule {
     Library library;
     int from, until;
@@ -97,6 +100,9 @@ inline constexpr LibraryRule all[] = {
     {tensorrt_llm, 100, later, &Does::dispatches_modules, "TensorRT-LLM 1.0, the PyTorch backend"},
     {tensorrt_llm, 100, later, &Does::triton_experts, "TensorRT-LLM, fused_moe_triton.py; pull request 7101"},
     {llama_cpp, 0, later, &Does::captures_decoding, "llama.cpp, pull request 6766 (May 2024): single sequences"},
+    {llama_cpp, 202406, later, &Does::multiplies_int8, "llama.cpp, pull requests 7676, 7860 and 8075 (June 2024)"},
+    {llama_cpp, 202500, later, &Does::streams_half, "llama.cpp, ggml-cuda/mmf.cu (2025)"},
+    {llama_cpp, 202500, later, &Does::keeps_scores, "llama.cpp, --flash-attn auto, the default of 2025; fattn.cu"},
 };
 
 }  // namespace library_rules
