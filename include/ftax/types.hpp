@@ -59,8 +59,14 @@ enum class Precision : std::uint8_t {
     nvfp4,      ///< 4-bit weights and activations, a scale per 16
     w8a16,      ///< int8 weights
     w4a16,      ///< int4 weights, a scale per 128
+    // Files of GGUF (llama.cpp), the head included.
+    q4_0,
+    q4_k_m,
+    q5_k_m,
+    q6_k,
+    q8_0,
 };
-inline constexpr int precision_count = 12;
+inline constexpr int precision_count = 17;
 
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;
 /// Parses the output of name_of, in upper or lower case.

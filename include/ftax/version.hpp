@@ -9,6 +9,7 @@
 namespace ftax {
 
 /// Returns a version as 100 · major + minor: 204 for "2.4", "2.4.1" and "2.4-nightly"; nullopt if it is not a version.
+/// llama.cpp's are years and months: 202405 for "2024-05".
 [[nodiscard]] std::optional<int> version_number(std::string_view text);
 
 /// Returns the profile with the host costs of another framework version (see version_number()), taken from the nearest

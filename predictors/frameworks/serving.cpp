@@ -33,8 +33,8 @@ constexpr LoweringTraits tensorrt_llm_traits = changed(of(Library::tensorrt_llm)
     traits.host_kind = HostKind::engine;
     traits.calls_experts = true;
 });
-// ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, use its own kernels, the rest
-// cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
+// ggml's CUDA backend. Products of few tokens, and from June 2024 on all with quantised weights, use its own kernels,
+// the rest cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
 constexpr LoweringTraits llama_cpp_traits = changed(of(Library::llama_cpp), [](auto& traits) {
     // Source: Llama-2-7B in f16 decodes 74 tokens/s on an A100 80GB, half of its bandwidth, 83 on an H100 PCIe, 55 %,
     // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023);
@@ -126,7 +126,7 @@ const FrameworkModel sglang{
 const FrameworkModel llama_cpp{
     .name = "llama.cpp",
     .description =
-        "llama.cpp on CUDA (versions of 2024): matrix-vector kernels of its own, CUDA graphs for one sequence",
+        "llama.cpp on CUDA: kernels of its own for few tokens and quantised weights, CUDA graphs for one sequence",
     .traits = llama_cpp_traits,
     .serving = {.most_captured_sequences = 1,
                 .captures_from_capability_major = 8,

@@ -86,6 +86,9 @@ double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
     const bool fitted = is_measured_host(profile) || traits.engine || traits.serves_sequences;
     const bool captured = traits.host_kind == HostKind::graph_node;
     if (device.kernel_gap_s && !captured && !is_measured_host(profile)) return *device.kernel_gap_s;
+    // A kernel is launched before the one ahead of it has ended (programmatic dependent launch). Source: SGLang and
+    // FlashInfer, is_arch_support_pdl; flashinfer's pull request 930.
+    if (traits.library == Library::sglang && device.compute_capability_major >= 10) return 0;
     const auto measured_s = fitted ? std::nullopt : captured ? device.chip().graph_gap_s : device.chip().stream_gap_s;
     return measured_s.value_or(host_parameter(profile, "kernel_gap_s"));
 }

@@ -1,25 +1,58 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
+#include "ftax/device.hpp"
 #include "predictors/kernels/shapes.hpp"
+#include "src/core/parameters.hpp"
 
 namespace ftax::kernels {
 
-/// Returns the seconds of NCCL's ring all-reduce of `bytes` over `cards` with `peer_bandwidth_bytes_per_s` in one
-/// direction: 2 (n - 1) steps with the faster of two protocols, LL for short messages, Simple for long ones. Source:
-/// NCCL 2.18, src/graph/tuning.cc (baseLat, hwLat of NVLink, LL at half the bandwidth) and topo.h: a link carries 20 of
-/// its 25 GB/s.
-[[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, double peer_bandwidth_bytes_per_s) {
+/// What joins the cards of a machine: NVLink, or PCIe with peer access or through memory of the host.
+enum class LinkKind : std::uint8_t { nvlink, peer, host };
+inline constexpr std::array<std::string_view, 3> link_names{"nvlink", "peer", "host"};
+struct Link {
+    LinkKind kind = LinkKind::nvlink;
+    double bytes_per_s = 0;   ///< in one direction
+    bool own_kernels = true;  ///< an engine sums with kernels of its own where it can
+};
+/// Parameters of a framework's profile, which describes the machine as well, that replace the link of the card.
+inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.bytes_per_s", link_kernels = "link.own";
+
+/// Returns the link between cards: that of the machine's profile, else that of most machines with the card. Source:
+/// GeForce cards have no peer access; four A10G of AWS (g5) carry 5 of their slots' 31.5 GB/s (vLLM's issue 1805).
+[[nodiscard]] inline Link link_of(const DeviceSpec& device, std::span<const Parameter> machine = {}) {
+    constexpr double fastest_pcie = 70e9, through_host = 0.16;
+    const double rate = device.peer_bandwidth_bytes_per_s.value_or(device.memory_bandwidth_bytes_per_s);
+    const bool without = device.name.find("GeForce") != std::string::npos || device.slug == "a10g";
+    Link link{rate > fastest_pcie ? LinkKind::nvlink : without ? LinkKind::host : LinkKind::peer, rate};
+    if (const Parameter* kind = find_parameter(machine, link_kind)) link.kind = static_cast<LinkKind>(kind->value);
+    const double slot = device.compute_capability_major >= 9 ? 63e9 : 31.5e9;  // PCIe 5.0, 4.0
+    if (link.kind != LinkKind::nvlink) link.bytes_per_s = std::min(rate, slot);
+    if (link.kind == LinkKind::host) link.bytes_per_s *= through_host;
+    if (const Parameter* given = find_parameter(machine, link_rate)) link.bytes_per_s = given->value;
+    link.own_kernels = find_parameter(machine, link_kernels) == nullptr;
+    return link;
+}
+
+/// Returns the seconds of NCCL's ring all-reduce of `bytes` over `cards`: 2 (n - 1) steps with the faster of two
+/// protocols, LL for short messages, Simple for long ones. Source: NCCL 2.18, src/graph/tuning.cc (baseLat, hwLat of
+/// NVLink and PCIe, LL at half the bandwidth) and topo.h: an NVLink carries 20 of its 25 GB/s.
+[[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link) {
     if (cards < 2) return 0;
-    constexpr double usable = 0.8;
+    const bool pcie = link.kind != LinkKind::nvlink;
+    const double usable = link.kind == LinkKind::host ? 1 : 0.8;
     struct Protocol {
         double base_s, step_s, bandwidth;
     };
-    constexpr Protocol ll{6.6e-6, 0.6e-6, 0.5}, simple{8.4e-6, 3.4e-6, 1};
+    const Protocol ll{6.6e-6, pcie ? 1e-6 : 0.6e-6, 0.5}, simple{8.4e-6, pcie ? 5.7e-6 : 3.4e-6, 1};
     const double steps = 2 * real(cards - 1);
-    const double wire_s = steps / real(cards) * bytes / (usable * peer_bandwidth_bytes_per_s);
+    const double wire_s = steps / real(cards) * bytes / (usable * link.bytes_per_s);
     const auto time_s = [&](const Protocol& p) { return p.base_s + steps * p.step_s + wire_s / p.bandwidth; };
     return std::min(time_s(ll), time_s(simple));
 }
@@ -27,17 +60,18 @@ namespace ftax::kernels {
 /// Returns the seconds with a serving library's own kernels, which read the peers' memory: one-shot (every card reads
 /// everything) or two-shot (reduce-scatter, then all-gather). They handle messages up to 8 MiB between two cards or
 /// over fully connected links (vLLM, csrc/custom_all_reduce.cuh; TensorRT-LLM, customAllReduceKernels). Longer
-/// messages, and those over PCIe, use NCCL.
+/// messages, those of more cards over PCIe, and those through the host's memory use NCCL.
 /// Source: times of both libraries on A100 and H100 SXM, 4 KiB to 8 MiB over 2, 4 and 8 cards (AIConfigurator 0.12,
 /// custom_allreduce_perf): mean error 20 %; on H200 and B200, which were not fitted, 23 and 27 %; NCCL's ring would be
 /// off by 73 and 43 %.
-[[nodiscard]] inline double served_all_reduce_s(double bytes, std::int64_t cards, double peer_bandwidth_bytes_per_s) {
+[[nodiscard]] inline double served_all_reduce_s(double bytes, std::int64_t cards, const Link& link) {
     constexpr double longest_bytes = 8 << 20, least_switched_bytes_per_s = 100e9;
-    const bool joined = cards == 2 || peer_bandwidth_bytes_per_s >= least_switched_bytes_per_s;
-    const double ring_s = all_reduce_s(bytes, cards, peer_bandwidth_bytes_per_s);
-    if (cards < 2 || bytes > longest_bytes || !joined) return ring_s;
+    const bool joined = cards == 2 || link.bytes_per_s >= least_switched_bytes_per_s;
+    const double ring_s = all_reduce_s(bytes, cards, link);
+    if (cards < 2 || bytes > longest_bytes || !joined || !link.own_kernels || link.kind == LinkKind::host)
+        return ring_s;
     const double others = real(cards - 1);
-    const double wire_s = bytes / peer_bandwidth_bytes_per_s;
+    const double wire_s = bytes / link.bytes_per_s;
     const double one_shot_s = 4.8e-6 + others * wire_s / 0.6;
     const double two_shot_s = 12e-6 + 2 * others / real(cards) * wire_s / 0.5;
     return std::min({one_shot_s, two_shot_s, ring_s});

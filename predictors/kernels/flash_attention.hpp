@@ -107,7 +107,7 @@ inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, dou
 /// Returns the kernels for a shape. Source: PyTorch builds FlashAttention 2 for Ampere and later and prefers it to
 /// cuDNN's, except 2.5.0 on Hopper (pytorch pull request 138522); serving engines ship kernels for the generation.
 inline const AttentionKernels& kernels_of(const AttentionShape& s, const DeviceCounts& device) {
-    const bool is_portable = s.library == FlashLibrary::flash1 || s.library == FlashLibrary::flash2;
+    const bool is_portable = s.library != FlashLibrary::generation && s.library != FlashLibrary::cudnn;
     return is_portable ? device.chip->flash2 : device.chip->attention;
 }
 
@@ -139,7 +139,8 @@ struct Compute {
 inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, double head, double score_s, double fill_s,
                        const DeviceCounts& device) {
     const auto batch = real(s.batch), heads = real(s.heads), queries = real(s.q_length), keys = real(s.kv_length);
-    const double packed = kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
+    const bool evenly = s.library == FlashLibrary::ggml;
+    const double packed = evenly || kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
     const double tiles = round_up(queries * packed / tile.rows);
     const double most = most_keys(s, tile.rows / packed);  // keys of a tile
     const double seen =
@@ -160,7 +161,9 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
         scores += blocks * length * tile.rows;
         result.blocks += blocks;
     }
-    if (s.causal) {
+    if (evenly) {  // stream-k. Source: ggml-cuda/fattn-common.cuh, launch_fattn
+        result.seconds = (scores * score_s + result.blocks * fill_s) / device.sms;
+    } else if (s.causal) {
         const double mean_s = (scores * score_s + result.blocks * fill_s) / device.sms;
         result.seconds = mean_s < longest_s ? longest_s : mean_s;
         if (result.blocks > device.sms) result.seconds += last_block_share * longest_s;

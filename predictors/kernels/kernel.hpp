@@ -19,11 +19,8 @@ enum class LaunchCondition : std::uint8_t {
     unless_in_format_of_result,  ///< `reads[0]` is not dense in the memory format (NCHW or NHWC) of the result
     within_longest,              ///< the attention's sequence is at most `longest`
     beyond_longest,
-    beyond_few_rows,  ///< the result has more than few_rows rows
+    beyond_few_rows,  ///< the result has more than `longest` rows
 };
-
-/// Largest number of rows for llama.cpp's matrix-vector kernels. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE.
-inline constexpr std::int64_t few_rows = 8;
 
 /// Part of an operator that a kernel computes, if there are several.
 enum class OperatorPart : std::uint8_t {

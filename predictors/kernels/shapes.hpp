@@ -56,7 +56,7 @@ struct GemmShape {
     /// Weight bytes per cycle and SM that the framework's own kernels load for products with few rows, and at most with
     /// more rows; 0: all products use cuBLAS.
     double row_bytes_per_cycle = 0;
-    bool dot_products = false;             ///< 8-bit dp4a on CUDA cores
+    bool dot_products = false;             ///< 8-bit products in blocks of 32 values (ggml), dp4a on CUDA cores
     Precision operands = Precision::fp32;  ///< for quantised layers: precision that gives the formats of x and weight
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
@@ -144,8 +144,8 @@ struct MemoryShape {
 /// Implementation of attention. `products`: llama.cpp without --flash-attn, two products and a softmax of f32 scores.
 enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine, products };
 
-/// Kernels of path flash: those written for the generation (serving engines), FlashAttention's or cuDNN's.
-enum class FlashLibrary : std::uint8_t { generation, flash1, flash2, cudnn };
+/// Kernels of path flash: those written for the generation (serving engines), FlashAttention's, cuDNN's or llama.cpp's.
+enum class FlashLibrary : std::uint8_t { generation, flash1, flash2, cudnn, ggml };
 
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;

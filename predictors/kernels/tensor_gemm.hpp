@@ -118,6 +118,7 @@ struct Rates {
     double l2_bytes_per_s{}, dram_bytes_per_s{};
     double sms = 0;
     double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< bytes per element
+    bool alternates = false;                            ///< a block loads, then multiplies: nothing overlaps
     bool loads_whole_steps = true;                      ///< loads of whole main-loop steps; false for unaligned rows
 
     /// Returns the time of bytes of which the share `missed` misses the L2.
@@ -156,6 +157,12 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     if (s.older_library) share *= p.older_library;
     if (quantized) share /= promotion(operands, device);
     if (quantized && s.row_bytes_per_cycle == 0) share /= widening(operands, device);
+    // llama.cpp converts the sums of 32 values, 64 a cycle, and multiplies them by two scales. Source:
+    // ggml-cuda/mmq.cuh (vec_dot_q8_0_q8_1_mma; mul_mat_q_process_tile, which loads and multiplies in turn); CUDA C++
+    // Programming Guide.
+    const bool blocks_of_32 = s.dot_products && device.path == MathPath::int8_tensor;
+    const double sums_per_cycle = device.peak_flops_per_s / (2 * 32 * device.boost_clock_hz * device.sms);
+    if (blocks_of_32) share /= 1 + sums_per_cycle * (1 / 64.0 + 2 / f32_lanes_per_sm);
     r.sm_boost_flops_per_s = peak * share / device.sms;
     const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *
                           (quantized ? operands.energy_ratio : 1);
@@ -170,6 +177,11 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
         r.x_bytes = operands.activation_bytes();
         r.weight_bytes = operands.weight_bytes();
     }
+    if (!blocks_of_32) return r;
+    r.x_bytes = 36.0 / 32, r.y_bytes = 4;  // block_q8_1 and f32
+    // Tiles of 128 weight rows of 304 bytes and as many columns of 144: where only one fits, nothing hides its loads.
+    const double tile_bytes = 128 * 304 + std::min<double>(128, real(s.m)) * 144;
+    r.alternates = 2 * tile_bytes > device.shared_memory_per_sm_bytes;
     return r;
 }
 
@@ -180,7 +192,7 @@ inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks,
     const double arithmetic_s = 2 * tile.area * step / flops_per_s;
     const double columns = std::min(tile.columns, real(s.n));
     const double operands_s = step * (rows * r.x_bytes + columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
-    const double step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
+    const double step_s = r.alternates ? arithmetic_s + operands_s : std::max(arithmetic_s, operands_s);
     const double fixed_s =
         p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * columns) / r.sm_operand_bytes_per_s;
     // Scalar loads skip values beyond the end; vector loads always fetch a whole step.
@@ -274,10 +286,11 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
     plan.compute_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_boost_flops_per_s, p);
     plan.memory_s = memory_time(s, device, r, p);
     plan.floor_s += first_tile_s(s, device, r, p);
-    plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
+    const auto together = [&](double t) { return r.alternates ? t + plan.memory_s : overlap(t, plan.memory_s); };
+    plan.seconds = plan.floor_s + together(plan.compute_s);
     const double limited_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_flops_per_s, p);
     plan.power_limited_s = plan.compute_s < limited_s
-                               ? plan.floor_s + overlap(limited_s, plan.memory_s)
+                               ? plan.floor_s + together(limited_s)
                                : power_limited_seconds(plan.seconds, 2.0 * real(s.batch) * real(s.m) * real(s.n) *
                                                                          real(s.k) / (r.sm_flops_per_s * r.sms));
     return plan;

@@ -36,7 +36,7 @@ bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bo
             return (length <= kernel.longest) == (kernel.when == LaunchCondition::within_longest);
         }
         case LaunchCondition::beyond_few_rows:
-            return element_count(result, bound) > few_rows * dim(result, bound, -1);
+            return element_count(result, bound) > kernel.longest * dim(result, bound, -1);
         case LaunchCondition::unless_batch_merges:
             return !leading_dims_merge(read(), bound);
     }

@@ -36,11 +36,15 @@ struct LibraryBehaviour {
     bool schedules_ahead = false;        ///< the host schedules step n + 1 while the device computes step n
     bool sorts_logits = false;           ///< the sampler sorts the logits for top-k and top-p
     bool sorts_experts = false;       ///< experts get their tokens by fewer kernels than MixtureParameters::floor_s has
-    bool pads_experts = false;        ///< experts with block scales compute whole tiles on Hopper
+    bool pads_experts = false;        ///< experts with block scales compute whole tiles on Hopper and Blackwell
+    bool triton_experts = false;      ///< experts with 4-bit weights run Triton's kernels on Hopper
     bool dispatches_modules = false;  ///< PyTorch dispatches the operators of a model's modules
+    bool multiplies_int8 = false;     ///< llama.cpp multiplies quantised weights as int8, without widening them
+    bool streams_half = false;        ///< its own kernels multiply f16 weights by up to 16 tokens, not 8
+    bool keeps_scores = false;        ///< its attention keeps the scores on chip
 };
 
-/// Versions in which a rule holds, 100 · major + minor (cuDNN: major), without `until`.
+/// Versions in which a rule holds, 100 · major + minor (cuDNN: major; llama.cpp: year and month), without `until`.
 struct LibraryRule {
     Library library;
     int from, until;
@@ -86,7 +90,7 @@ inline constexpr LibraryRule all[] = {
     {vllm, 0, 14, &Does::sorts_experts,
      "vLLM, moe_align_block_size and count_and_sort_expert_tokens; the end is from serving_engines.csv, where GPT-OSS "
      "under 0.14 takes no more than the products"},
-    {vllm, 11, 12, &Does::pads_experts, "vLLM 0.11.1, fused_moe.py (fused_experts): DeepGEMM for any number of tokens"},
+    {vllm, 11, 13, &Does::pads_experts, "vLLM 0.11.1, fused_moe.py (fused_experts), is_deep_gemm_supported: 9.0, 10.0"},
     {sglang, 0, later, &Does::captures_decoding, "SGLang, cuda_graph_max_bs"},
     {sglang, 0, later, &Does::chunks_prompts, "SGLang, --chunked-prefill-size"},
     {sglang, 4, later, &Does::schedules_ahead, "SGLang's release notes, zero-overhead batch scheduler (0.4)"},
@@ -94,7 +98,11 @@ inline constexpr LibraryRule all[] = {
     {tensorrt_llm, 100, later, &Does::captures_decoding, "TensorRT-LLM 1.0, cuda_graph_config"},
     {tensorrt_llm, 100, later, &Does::schedules_ahead, "TensorRT-LLM 1.0, overlap scheduler"},
     {tensorrt_llm, 100, later, &Does::dispatches_modules, "TensorRT-LLM 1.0, the PyTorch backend"},
+    {tensorrt_llm, 100, later, &Does::triton_experts, "TensorRT-LLM, fused_moe_triton.py; pull request 7101"},
     {llama_cpp, 0, later, &Does::captures_decoding, "llama.cpp, pull request 6766 (May 2024): single sequences"},
+    {llama_cpp, 202406, later, &Does::multiplies_int8, "llama.cpp, pull requests 7676, 7860 and 8075 (June 2024)"},
+    {llama_cpp, 202500, later, &Does::streams_half, "llama.cpp, ggml-cuda/mmf.cu (2025)"},
+    {llama_cpp, 202500, later, &Does::keeps_scores, "llama.cpp, --flash-attn auto, the default of 2025; fattn.cu"},
 };
 
 }  // namespace library_rules

@@ -420,25 +420,31 @@ class Lowering {
             quantize_input(id);
         if (convolution && operands == Precision::int8) reformat_input(id);
         const bool converts = traits_.wide_activations && is_layer(op);
+        const bool as_int8 = multiplies_int8(operands);
         if (converts) {
-            convert(id, op.inputs[0]);
-            // Cards without tensor cores have kernels that read quantised weights directly.
-            if (format.quantizes_weights() && device_.peak(format.path)) widen_weights(id);
+            convert(id, op.inputs[0], operands, as_int8 ? DType::i8 : DType::f16);
+            // Others dequantise the whole matrix (ggml_cuda_op_mul_mat_cublas); the product counts narrow reads.
+            if (format.quantizes_weights() && device_.peak(format.path) && !as_int8) {
+                launch_move(id, MemoryClass::pointwise, {}, {op.inputs[1]}, LaunchCondition::beyond_few_rows);
+                schedule_.kernels.back().longest = most_rows(operands);
+            }
         }
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
-        Kernel kernel{.shape = contraction_shape(op, operands),
-                      .path = widened ? MathPath::fp32 : contraction_path(convolution || splits_f32(op), operands),
-                      .op = id,
-                      .reads = present_inputs(op),
-                      .writes = op.outputs};
+        const bool sums_in_f32 = libraries_.keeps_scores && op.kind == OpKind::attention;
+        Kernel kernel{
+            .shape = contraction_shape(op, operands),
+            .path = widened ? MathPath::fp32 : contraction_path(convolution || sums_in_f32 || splits_f32(op), operands),
+            .op = id,
+            .reads = present_inputs(op),
+            .writes = op.outputs};
         if (std::holds_alternative<kernels::GroupedGemmShape>(kernel.shape)) {  // rows that a reshape has sorted
             const OpId sorting = graph_.tensors[op.inputs[0]].producer;
             const bool grouped = sorting != no_op && graph_.ops[sorting].kind == OpKind::reshape;
             kernel.reads = {grouped ? graph_.ops[sorting].inputs[0] : op.inputs[0]};
         }
         add_kernel(std::move(kernel));
-        if (converts) convert(id, op.outputs[0]);
+        if (converts && !as_int8) convert(id, op.outputs[0], operands, DType::f16);
         add_bias(id, convolution);
     }
 
@@ -495,7 +501,8 @@ class Lowering {
         shape.causal = op.integer("causal", 0) != 0;
         shape.element_bytes = stored_bytes(op.outputs[0]);
         if (traits_.engine || traits_.wide_activations) {
-            shape.path = traits_.engine ? engine : products;
+            shape.path = traits_.engine ? engine : libraries_.keeps_scores ? flash : products;
+            if (shape.path == flash) shape.library = ggml;
             shape.whole_heads = whole_heads;
             if (!traits_.engine) shape.element_bytes = stored_bytes(op.inputs[1]);
             return shape;
@@ -521,8 +528,10 @@ class Lowering {
         shape.per_token = std::min(op.integer(experts_per_token_attribute, 1), shape.experts);
         shape.element_bytes = stored_bytes(op.outputs[0]);
         shape.operands = operands;
-        shape.sorted = libraries_.sorts_experts;
-        if (libraries_.pads_experts && operands == Precision::fp8_block && device_.compute_capability_major == 9) {
+        const int major = device_.compute_capability_major;
+        shape.sorted =
+            libraries_.sorts_experts || (libraries_.triton_experts && operands == Precision::w4a16 && major == 9);
+        if (libraries_.pads_experts && operands == Precision::fp8_block && (major == 9 || major == 10)) {
             shape.padding_cards = op.integer("cards", 1);
             shape.gated = op.integer("gated", 0) != 0;
         }
@@ -534,15 +543,23 @@ class Lowering {
                graph_.tensors[op.inputs[1]].role == TensorRole::weight;
     }
 
-    /// Emits the conversion to fp16 for cuBLAS, or of its results to f32.
-    void convert(OpId id, TensorId tensor) {
-        launch_copy(id, tensor, MemoryClass::pointwise, LaunchCondition::beyond_few_rows, DType::f16);
+    /// Returns true if llama.cpp multiplies such weights as int8 on tensor cores (mmq.cu, ggml_cuda_should_use_mmq).
+    bool multiplies_int8(Precision operands) const {
+        return libraries_.multiplies_int8 && precision_spec(operands).quantizes_weights() &&
+               device_.peak(MathPath::int8_tensor);
     }
 
-    /// Emits the conversion of all weights to fp16; the product itself counts narrow reads. Source: llama.cpp of May
-    /// 2024, ggml-cuda.cu (ggml_cuda_op_mul_mat_cublas): to_fp16 of the whole matrix.
-    void widen_weights(OpId id) {
-        launch_move(id, MemoryClass::pointwise, {}, {graph_.ops[id].inputs[1]}, LaunchCondition::beyond_few_rows);
+    /// Returns the most tokens that llama.cpp multiplies with weights of this precision by kernels of its own. Source:
+    /// MMVQ_MAX_BATCH_SIZE; mmf.cu; mmq.cu, MMQ_DP4A_MAX_BATCH_SIZE, on cards whose tensor cores have no int8.
+    std::int64_t most_rows(Precision operands) const {
+        if (!precision_spec(operands).quantizes_weights()) return libraries_.streams_half ? 16 : 8;
+        return libraries_.multiplies_int8 && !multiplies_int8(operands) ? 63 : 8;
+    }
+
+    /// Emits the conversion of activations for more tokens: to fp16 for cuBLAS or back, to int8 for kernels of its own.
+    void convert(OpId id, TensorId tensor, Precision operands, DType type) {
+        launch_copy(id, tensor, MemoryClass::pointwise, LaunchCondition::beyond_few_rows, type);
+        schedule_.kernels.back().longest = most_rows(operands);
     }
 
     bool is_widened_attention(const Op& op) const {
@@ -594,7 +611,8 @@ class Lowering {
     }
 
     MathPath contraction_path(bool convolution, Precision operands = Precision::fp32) const {
-        const MathPath path = precision_spec(operands).quantizes_weights()
+        const MathPath path = multiplies_int8(operands) ? MathPath::int8_tensor
+                              : precision_spec(operands).quantizes_weights()
                                   ? layer_path(device_, operands)
                                   : math_path(device_, options_.precision, convolution);
         const bool half_sums = convolution ? traits_.half_accumulation : traits_.half_products;

@@ -37,8 +37,8 @@ struct LoweringTraits {
     /// on a 3090.
     bool half_accumulation = false;
     bool half_products = false;  ///< matrix products accumulate in half precision, too
-    /// Activations are f32. Products with more than few_rows tokens use cuBLAS in f16: separate kernels convert the
-    /// operands and dequantise the weights. Attention materialises its scores.
+    /// Activations are f32. Separate kernels convert the operands of products with more than a few tokens; a version's
+    /// LibraryBehaviour decides the rest.
     bool wide_activations = false;
     bool calls_engines = false;         ///< a run calls one engine, plus one after each graph break
     bool windows_stream = false;        ///< pooling and resizing kernels are bandwidth-bound; pooling stores no indices

@@ -101,7 +101,9 @@ bool TypeAssignment::is_quantized(const Op& op) const {
     if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
     const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
     static constexpr std::array<std::string_view, 4> kept{"lm_head", "gate", "router", "shared_expert_gate"};
-    return std::ranges::count(graph_.outputs, op.outputs[0]) == 0 && std::ranges::count(kept, module) == 0;
+    const bool is_head = std::ranges::count(graph_.outputs, op.outputs[0]) > 0 || module == "lm_head";
+    return precision_.is_of_gguf() ? is_head || std::ranges::count(kept, module) == 0
+                                   : !is_head && std::ranges::count(kept, module) == 0;
 }
 
 const FusedAttention* TypeAssignment::fused_attention(const Op& op, DType type) const {

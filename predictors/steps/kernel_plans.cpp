@@ -11,14 +11,13 @@ namespace ftax {
 namespace {
 
 PlannedKernel plan_all_reduce(const PreparedModel& prepared, const BoundShapes& bound, const Op& op) {
-    const DeviceSpec& device = prepared.device.device;
     const TensorId sum = op.outputs[0];
     const double bytes = static_cast<double>(element_count(prepared.graph.tensors[sum], bound)) *
                          bits_of(prepared.schedule.storage[sum]) / 8;
     const bool own_kernels = prepared.model.traits.serves_sequences && !prepared.libraries.sums_by_nccl;
     PlannedKernel planned;
     planned.seconds = (own_kernels ? kernels::served_all_reduce_s : kernels::all_reduce_s)(
-        bytes, op.integer("ranks", 1), device.peer_bandwidth_bytes_per_s.value_or(device.memory_bandwidth_bytes_per_s));
+        bytes, op.integer("ranks", 1), kernels::link_of(prepared.device.device, prepared.framework.parameters));
     planned.bound = Bound::memory;
     return planned;
 }

@@ -34,8 +34,8 @@ bool has_token_cache(const Graph& graph) {
 const Graph& checked(const Graph& graph, const FrameworkModel& model, Precision precision) {
     check_operands(graph);
     const bool floats = name_of(precision).starts_with("fp8") || precision == Precision::nvfp4;
-    if (floats && model.traits.gemm.dot_products) {
-        throw_error(ErrorCode::usage, "{} has no {}: its quantised weights are w8a16 (Q8_0) and w4a16 (Q4_0)",
+    if (model.traits.gemm.dot_products ? floats : precision_spec(precision).is_of_gguf()) {
+        throw_error(ErrorCode::usage, "{} has no {}: quantised weights of llama.cpp are those of GGUF, such as q4_k_m",
                     model.name, name_of(precision));
     }
     if (model.traits.serves_sequences && !has_token_cache(graph)) {

@@ -38,7 +38,7 @@ void setup_generate(CLI::App& app, Action& action) {
     add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);
     add_batch_option(verb, arguments.batches);
-    add_memory_share_option(verb, arguments.run);
+    add_engine_options(verb, arguments.run);
     GenerationRequest& request = arguments.request;
     verb.add_option("--prompt", request.prompt, "mean tokens per prompt")->required()->type_name("N");
     add_option(verb, "--longest-prompt", "N", request.longest_prompt,

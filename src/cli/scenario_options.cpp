@@ -89,7 +89,15 @@ void add_batch_option(CLI::App& verb, std::string& batches, const std::string& n
     add_option(verb, "--batch", "LIST", batches, "batch sizes: 1,2,4:128:x2,200:400:+50" + note);
 }
 
-void add_memory_share_option(CLI::App& verb, RunArguments& arguments) {
+void add_engine_options(CLI::App& verb, RunArguments& arguments) {
+    add_option(verb, "--link", "KIND", arguments.link,
+               "link between cards: nvlink, peer (PCIe) or host (PCIe, through its memory) (default: the card's)")
+        ->check(CLI::IsMember({"nvlink", "peer", "host"}));
+    add_option(verb, "--link-bandwidth", "B", arguments.link_bytes_per_s,
+               "bandwidth between cards in one direction, in bytes per second (default: the link's)")
+        ->check(within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"));
+    verb.add_flag("--no-custom-all-reduce", arguments.no_custom_all_reduce,
+                  "NCCL sums over cards instead of the engine's own kernels");
     add_option(verb, "--gpu-memory-utilization", "SHARE", arguments.memory_share,
                "share of a card's memory used by a serving engine (default: 0.9)")
         ->check(is_share(0.01));

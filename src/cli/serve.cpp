@@ -43,7 +43,7 @@ void setup_serve(CLI::App& app, Action& action) {
     verb.add_flag("--find-rate", a.find_rate, "also find the highest rate that meets the --slo");
     option("--max-num-seqs", a.max_sequences, "maximum concurrent sequences (default: the engine's)", some);
     option("--max-num-batched-tokens", a.max_tokens, "maximum tokens per step (default: the engine's)", some);
-    add_memory_share_option(verb, a.run);
+    add_engine_options(verb, a.run);
     with_default("--scheduler-recv-interval", a.poll_steps, "decoding steps between SGLang's checks for new requests",
                  some);
     option("--batch-wait-iters", a.gather_steps,

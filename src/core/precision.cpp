@@ -61,7 +61,8 @@ constexpr PrecisionSpec weights_alone(Precision precision, std::string_view name
 // Formats. Sources: OCP 8-bit floating point specification (fp8: one scale for a row of activations and a column of
 // weights, as vLLM's dynamic quantisation has it); DeepSeek-V3 technical report, 3.3 (fp8_block: a scale for 1 x 128
 // activations and 128 x 128 weights); NVIDIA, "Introducing NVFP4" (nvfp4: an e4m3 scale for 16 values); AWQ and GPTQ
-// checkpoints (w4a16: groups of 128). Energy: fits to tensor_ops.csv, docs/kernel-models.
+// checkpoints (w4a16: groups of 128); llama.cpp, tools/quantize/README.md (of several formats the mean bits of
+// Llama-3.1-8B, to 2 %). Energy: fits to tensor_ops.csv, docs/kernel-models.
 constexpr std::array specs{
     uniform(Precision::fp32, "fp32", f32, MathPath::fp32, true),
     PrecisionSpec{.precision = Precision::tf32, .name = "tf32", .path = tf32, .rest = tf32, .energy_ratio = 2},
@@ -76,6 +77,11 @@ constexpr std::array specs{
     quantized(Precision::nvfp4, "nvfp4", bf16, f4, f8e4m3, fp4_tensor, bf16_tensor, QuantizedKernels::nvfp4, 16, 16),
     weights_alone(Precision::w8a16, "w8a16", i8, 0),
     weights_alone(Precision::w4a16, "w4a16", i4, 128),
+    weights_alone(Precision::q4_0, "q4_0", i4, 32),
+    weights_alone(Precision::q4_k_m, "q4_k_m", i4, 18),
+    weights_alone(Precision::q5_k_m, "q5_k_m", i4, 9),
+    weights_alone(Precision::q6_k, "q6_k", i4, 6),
+    weights_alone(Precision::q8_0, "q8_0", i8, 32),
 };
 
 // One for each precision, in their order.

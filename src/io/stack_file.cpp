@@ -32,12 +32,12 @@ LibraryVersions parse_libraries(const JsonField& field) {
 }  // namespace
 
 std::optional<int> version_number(std::string_view text) {
-    const std::size_t dot = std::min(text.find('.'), text.size());
+    const std::size_t dot = std::min(text.find_first_of(".-"), text.size());
     const auto major = parse_integer(text.substr(0, dot));
     const std::string_view rest = text.substr(std::min(dot + 1, text.size()));
     const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
     const auto minor = dot == text.size() ? std::optional<std::int64_t>(0) : parse_integer(digits);
-    if (!major || !minor || *major < 0 || *major > 99 || *minor < 0 || *minor > 99) return std::nullopt;
+    if (!major || !minor || *major < 0 || *major > 9999 || *minor < 0 || *minor > 99) return std::nullopt;
     return static_cast<int>(100 * *major + *minor);
 }
 

@@ -10,6 +10,7 @@
 
 #include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/all_reduce.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
@@ -133,7 +134,13 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     run.precision = name_of(precision_of(graph, run));
     Scenario scenario = resolve(graph, model, run);
     const std::vector<std::string>& doubts = scenario.framework.warnings;
-    if (cards > 1) require_shards(scenario.framework, scenario.device.device, cards);
+    if (cards > 1) {
+        require_shards(scenario.framework, scenario.device.device, cards);
+        if (const auto kind = kernels::link_of(scenario.device.device).kind;
+            run.link.empty() && kind != kernels::LinkKind::nvlink)
+            print_warnings({fmt::format("{}: cards are taken as joined by PCIe, --link {}", run.device,
+                                        kernels::link_names[static_cast<std::size_t>(kind)])});
+    }
     if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
         throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} sets no memory aside",
                     scenario.framework.framework);

@@ -14,7 +14,9 @@
 #include "ftax/version.hpp"
 #include "graphs/loading.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/all_reduce.hpp"
 #include "src/core/control_flow.hpp"
+#include "src/core/parameters.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
@@ -322,7 +324,15 @@ FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& lib
     const auto fitted = version_number(profile.version);
     if ((run.costs || !run.framework_profile.empty()) && !choice.version && fitted && !builds_engines(choice.name))
         note_version({choice.name, fitted}, libraries);
-    return choice.version ? at_version(std::move(profile), *choice.version) : profile;
+    if (choice.version) profile = at_version(std::move(profile), *choice.version);
+    const auto set = [&](std::string_view name, double value) {
+        set_parameter(profile.parameters, {.name = std::string(name), .value = value, .source = "an option"});
+    };
+    for (std::size_t kind = 0; kind < kernels::link_names.size(); ++kind)
+        if (run.link == kernels::link_names[kind]) set(kernels::link_kind, real(kind));
+    if (run.link_bytes_per_s > 0) set(kernels::link_rate, run.link_bytes_per_s);
+    if (run.no_custom_all_reduce) set(kernels::link_kernels, 0);
+    return profile;
 }
 
 Scenario resolve(const RunArguments& run, Precision precision) {

@@ -47,6 +47,9 @@ struct RunArguments {
     std::string framework_profile;
     std::optional<FrameworkProfile> costs;  ///< host costs of its framework, instead of a file
     double memory_share = 0;                ///< of the device's memory that a serving engine uses; 0: its default
+    std::string link;                       ///< between cards: nvlink, peer or host; empty: that of the card
+    double link_bytes_per_s = 0;            ///< that it carries in one direction; 0: by its kind
+    bool no_custom_all_reduce = false;      ///< NCCL sums over cards, whatever the engine
     PredictOptions options;
 };
 

@@ -242,6 +242,9 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     row.warnings = graph.warnings;
     Generator* const draft = draft_model(arguments, run, model, graph, layout, models);
     const LibraryBehaviour libraries = behaviour_of(framework, generator.predictor().options().libraries);
+    require(arguments.captured_tokens <= 0 ||
+                (libraries.captures_decoding && framework.serving.most_captured_sequences > 1),
+            fmt::format("--captured-tokens: {} captures no steps with prompts", run.framework));
     SchedulerOptions options = scheduler_options(arguments, generator, libraries, framework.serving);
     options.groups = layout.data;
     options.stages = layout.stages;

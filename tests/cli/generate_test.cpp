@@ -221,3 +221,32 @@ TEST_CASE("rows of language models anchor ftax generate and validate") {
     CHECK(nlohmann::json::parse(validated.output)["overall"]["mape"].get<double>() == approx(1 - 1 / 1.3));
     CHECK(total("1", rows("h100-sxm5-80gb", 1.3)) == approx(before));  // rows of another card are ignored
 }
+
+TEST_CASE("the link between cards is that of the options, else of the card, which a warning names") {
+    const auto run = [](std::vector<std::string> words) {
+        words.insert(words.begin(), {"generate", "llama-2-7b", "--device", "a10g", "--framework", "vllm", "--tp", "4",
+                                     "--batch", "1", "--prompt", "2000", "--new-tokens", "1", "--json", "-", "-q"});
+        return run_ftax(words);
+    };
+    const auto seconds = [&](const std::vector<std::string>& words) {
+        const ProgramRun one = run(words);
+        REQUIRE_MESSAGE(one.exit_code == 0, one.errors);
+        return nlohmann::json::parse(one.output)["predictions"][0]["total_s"].get<double>();
+    };
+    CHECK(run({}).errors.find("a10g: cards are taken as joined by PCIe, --link host") != std::string::npos);
+    CHECK(run({"--link", "peer"}).errors.find("--link") == std::string::npos);
+    // Source: vLLM's issue 1805, 459 ms.
+    CHECK(seconds({}) == approx(0.459).epsilon(0.15));
+    CHECK(seconds({"--link", "peer"}) < 0.6 * seconds({}));
+    CHECK(seconds({"--link-bandwidth", "2.5e9"}) > 1.5 * seconds({}));
+    CHECK(run({"--link", "wire"}).exit_code == 2);
+    CHECK(run({"--link-bandwidth", "0"}).exit_code == 2);
+    const auto decode = [](const std::vector<std::string>& words) {
+        std::vector<std::string> all{
+            "generate", "llama-2-7b", "--device", "h100-sxm5-80gb", "--framework", "vllm",   "--tp", "4", "--batch",
+            "1",        "--prompt",   "64",       "--new-tokens",   "8",           "--json", "-",    "-q"};
+        all.insert(all.end(), words.begin(), words.end());
+        return nlohmann::json::parse(run_ftax(all).output)["predictions"][0]["tpot_s"].get<double>();
+    };
+    CHECK(decode({"--no-custom-all-reduce"}) > 1.02 * decode({}));
+}

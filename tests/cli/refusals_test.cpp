@@ -80,10 +80,17 @@ TEST_CASE("an option of one engine is refused by the others") {
                   "is an option of tensorrt-llm");
     CHECK(run_ftax(plus(serve_llama, {"--framework", "sglang", "--scheduler-recv-interval", "4"})).exit_code == 0);
     CHECK(run_ftax(plus(serve_llama, {"--framework", "tensorrt-llm", "--batch-wait-iters", "4"})).exit_code == 0);
+    for (const char* engine : {"vllm-eager", "vllm@0.2", "llama.cpp"})
+        check_refused(plus(serve_llama, {"--framework", engine, "--captured-tokens", "512"}), 2,
+                      "captures no steps with prompts");
+    CHECK(run_ftax(plus(serve_llama, {"--framework", "vllm", "--captured-tokens", "512"})).exit_code == 0);
     for (const char* precision : {"fp8", "fp8_block", "nvfp4"})
-        check_refused({"generate", "llama-3-8b", "--device", "b200", "--framework", "llama.cpp", "--precision",
-                       precision, "--prompt", "8", "--new-tokens", "8", "-q"},
-                      2, "llama.cpp has no " + std::string(precision) + ": its quantised weights are w8a16");
+        check_refused(
+            {"generate", "llama-3-8b", "--device", "b200", "--framework", "llama.cpp", "--precision", precision,
+             "--prompt", "8", "--new-tokens", "8", "-q"},
+            2, "llama.cpp has no " + std::string(precision) + ": quantised weights of llama.cpp are those of GGUF");
+    check_refused(plus(serve_llama, {"--framework", "vllm", "--precision", "q4_k_m"}), 2,
+                  "vllm has no q4_k_m: quantised weights of llama.cpp");
 }
 
 TEST_CASE("broken files of prices and requests, and a wrong FTAX_DATA, are invalid profiles") {

@@ -29,11 +29,22 @@ TEST_CASE("bytes of operands count their scales") {
     CHECK(precision_spec(Precision::bf16).weight_bytes() == 2);
 }
 
+TEST_CASE("files of GGUF have the bits of their blocks, or the mean of several formats") {
+    // Blocks of 32 values with an f16 scale: ggml-common.h, block_q4_0 (18 bytes) and block_q8_0 (34).
+    CHECK(precision_spec(Precision::q4_0).weight_bytes() == 18.0 / 32);
+    CHECK(precision_spec(Precision::q8_0).weight_bytes() == 34.0 / 32);
+    CHECK(precision_spec(Precision::q4_k_m).weight_bytes() > 18.0 / 32);
+    CHECK(precision_spec(Precision::q6_k).weight_bytes() < 34.0 / 32);
+    CHECK(precision_from_name("Q4_K_M") == Precision::q4_k_m);
+    CHECK(precision_spec(Precision::q4_0).is_of_gguf());
+    CHECK_FALSE(precision_spec(Precision::w4a16).is_of_gguf());
+}
+
 TEST_CASE("some precisions quantise weights, some of them activations") {
     for (const PrecisionSpec& spec : precision_specs()) {
         CAPTURE(spec.name);
         const bool quantized = spec.precision > Precision::amp_cached;
-        const bool weights_alone = spec.precision == Precision::w8a16 || spec.precision == Precision::w4a16;
+        const bool weights_alone = spec.precision >= Precision::w8a16;
         CHECK(spec.quantizes_weights() == quantized);
         CHECK(spec.quantizes_activations() == (quantized && !weights_alone));
         CHECK((spec.kernels == QuantizedKernels::none) == !spec.quantizes_activations());

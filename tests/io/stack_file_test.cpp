@@ -114,7 +114,7 @@ TEST_CASE("an unmeasured version is predicted as the nearest measured one, with 
           "2.5");  // file shared by two modes
     CHECK_FALSE(newest_version("onnxruntime-cuda-graph"));
     CHECK(newest_version("onnxruntime-cuda"));
-    CHECK_FALSE(newest_version("llama.cpp"));
+    CHECK(newest_version("llama.cpp") == 202500);
 }
 
 TEST_CASE("a version of PyTorch brings its cuDNN") {
@@ -127,6 +127,8 @@ TEST_CASE("a version of PyTorch brings its cuDNN") {
     CHECK(libraries_of("pytorch-eager@2.4.1").cudnn == 9);
     CHECK(libraries_of("pytorch-eager@2.4.1").torch == 204);
     CHECK(libraries_of("vLLM@0.2.3").engine == 2);
+    CHECK(libraries_of("llama.cpp@2024").engine == 202400);
+    CHECK(libraries_of("llama.cpp@2024-06").engine == 202406);
     CHECK(at_version(framework_profile("vllm"), 2).version == "0.2");
     for (const char* none : {"pytorch-eager@new", "vllm@old", "llama.cpp@"}) {
         CAPTURE(std::string(none));

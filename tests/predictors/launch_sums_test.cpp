@@ -219,6 +219,8 @@ TEST_CASE(
     CHECK(gap_s("torch-cuda-graph", "h200-sxm-141gb") == 7.4e-7);
     CHECK(gap_s("pytorch-eager", "t4") == 1e-6);
     CHECK(gap_s("vllm", "h100-sxm5-80gb") == gap_s("vllm", "t4"));
+    CHECK(gap_s("sglang", "h100-sxm5-80gb") == 1e-6);
+    CHECK(gap_s("sglang", "b200") == 0);  // programmatic dependent launch
     FrameworkProfile measured = framework_profile("pytorch-eager");
     measured.host = "mine";
     CHECK(kernel_gap_s(measured, device_spec("h100-sxm5-80gb")) == 1e-6);

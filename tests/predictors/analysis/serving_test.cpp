@@ -381,6 +381,20 @@ TEST_CASE("the host of a mixed step counts its sequences once, however short the
     }
 }
 
+TEST_CASE("steps take time where one sequence alone is a CUDA graph, as under llama.cpp") {
+    const Graph graph = load_graph("llama-3-8b");
+    Generator generator(graph, device_profile("rtx-4090"), framework_profile("llama.cpp"),
+                        {.precision = Precision::q4_0, .libraries = {.engine = 202500}});
+    StepTable table(generator, {.schedules_ahead = false});
+    const double pass_s = generator.predictor().predict(generator.pass({}, 1, 256, 0)).host_s;
+    for (const double keys : {2.0, 8.0, 64.0}) {  // many short prompts to one of 128 tokens
+        const StepCost cost = table({256, keys, 0, 0});
+        CAPTURE(keys);
+        CHECK(cost.host_s == approx(pass_s).epsilon(0.05));
+        CHECK(cost.latency_s > cost.device_s);
+    }
+}
+
 TEST_CASE("the keys that a mixed step reads fill the pause in which the device waits for the host") {
     const Graph graph = load_graph("llama-3-8b");
     FrameworkProfile slow = framework_profile("vllm-eager");

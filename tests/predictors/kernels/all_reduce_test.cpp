@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
+#include <vector>
 
 #include "tests/approx.hpp"
 
+using namespace ftax;
 using namespace ftax::kernels;
 
 // NCCL 2.18, src/graph/tuning.cc: a ring of n cards takes 2 (n - 1) steps and moves 2 (n - 1) / n of the message.
@@ -18,15 +21,15 @@ TEST_CASE("NCCL's ring takes the faster of two protocols") {
         for (const double bytes : {1e3, 1e5, 1e7, 1e9}) {
             const double wire_s = steps / cards * bytes / (0.8 * bandwidth);
             const double short_s = 6.6e-6 + steps * 0.6e-6 + 2 * wire_s, long_s = 8.4e-6 + steps * 3.4e-6 + wire_s;
-            CHECK(all_reduce_s(bytes, cards, bandwidth) == approx(std::min(short_s, long_s)));
+            CHECK(all_reduce_s(bytes, cards, Link{.bytes_per_s = bandwidth}) == approx(std::min(short_s, long_s)));
         }
-        CHECK(all_reduce_s(1e3, cards, bandwidth) < 8.4e-6 + steps * 3.4e-6);
+        CHECK(all_reduce_s(1e3, cards, Link{.bytes_per_s = bandwidth}) < 8.4e-6 + steps * 3.4e-6);
     }
-    CHECK(all_reduce_s(1e6, 1, bandwidth) == 0);
+    CHECK(all_reduce_s(1e6, 1, Link{.bytes_per_s = bandwidth}) == 0);
 }
 
 TEST_CASE("a serving library sums messages up to 8 MiB itself, between two cards or over links that join all") {
-    constexpr double switched = 300e9, pcie = 25e9;
+    constexpr Link switched{.bytes_per_s = 300e9}, pcie{LinkKind::peer, 25e9};
     for (const double bytes : {1e4, 1e6, 8.0 * (1 << 20)}) {
         CHECK(served_all_reduce_s(bytes, 8, switched) < all_reduce_s(bytes, 8, switched));
         CHECK(served_all_reduce_s(bytes, 8, pcie) == all_reduce_s(bytes, 8, pcie));
@@ -35,5 +38,30 @@ TEST_CASE("a serving library sums messages up to 8 MiB itself, between two cards
     for (const double bytes : {8.0 * (1 << 20) + 1, 64e6, 1e9})
         CHECK(served_all_reduce_s(bytes, 8, switched) == all_reduce_s(bytes, 8, switched));
     // One shot reads what the others have; two shots twice a share of it, in 12 us more or less.
-    CHECK(served_all_reduce_s(1e3, 4, switched) == approx(4.8e-6 + 3 * 1e3 / switched / 0.6));
+    CHECK(served_all_reduce_s(1e3, 4, switched) == approx(4.8e-6 + 3 * 1e3 / 300e9 / 0.6));
+}
+
+TEST_CASE("a link through the memory of the host, and --no-custom-all-reduce, leave sums to NCCL") {
+    const Link host{LinkKind::host, 5e9}, without{.bytes_per_s = 300e9, .own_kernels = false};
+    CHECK(served_all_reduce_s(1e4, 2, host) == all_reduce_s(1e4, 2, host));
+    CHECK(served_all_reduce_s(1e4, 8, without) == all_reduce_s(1e4, 8, Link{.bytes_per_s = 300e9}));
+    // Steps over PCIe take 1.0 and 5.7 us, and nothing of the rate is lost to the link's protocol.
+    CHECK(all_reduce_s(8, 4, host) == approx(6.6e-6 + 6 * 1e-6).epsilon(0.001));
+    CHECK(all_reduce_s(1e9, 4, host) == approx(8.4e-6 + 6 * 5.7e-6 + 1.5 * 1e9 / 5e9));
+}
+
+TEST_CASE("a card's link is NVLink, PCIe with peer access or the memory of the host, unless the machine's is known") {
+    const auto kind = [](const char* card) { return link_of(device_spec(card)).kind; };
+    CHECK(kind("h100-sxm5-80gb") == LinkKind::nvlink);
+    CHECK(kind("l40s") == LinkKind::peer);
+    CHECK(kind("a10g") == LinkKind::host);
+    CHECK(kind("rtx-4090") == LinkKind::host);
+    CHECK(link_of(device_spec("a10g"), {}).bytes_per_s == approx(5e9).epsilon(0.02));
+    const std::vector<Parameter> machine{{std::string(link_rate), 12e9, 0, ""}, {std::string(link_kernels), 0, 0, ""}};
+    CHECK(link_of(device_spec("a10g"), machine).bytes_per_s == 12e9);
+    CHECK_FALSE(link_of(device_spec("a10g"), machine).own_kernels);
+    // Through PCIe cards with NVLink have the rate of their slot.
+    const std::vector<Parameter> peer{{std::string(link_kind), 1, 0, ""}};
+    CHECK(link_of(device_spec("h100-sxm5-80gb"), peer).kind == LinkKind::peer);
+    CHECK(link_of(device_spec("h100-sxm5-80gb"), peer).bytes_per_s == 63e9);
 }

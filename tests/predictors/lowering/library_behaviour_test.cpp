@@ -29,7 +29,13 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     const auto engine = [](Library library, int version) { return behaviour_of({.engine = version}, library); };
     CHECK_FALSE(engine(Library::vllm, 10).pads_experts);
     CHECK(engine(Library::vllm, 11).pads_experts);
-    CHECK_FALSE(engine(Library::vllm, 12).pads_experts);
+    CHECK(engine(Library::vllm, 12).pads_experts);
+    CHECK_FALSE(engine(Library::vllm, 13).pads_experts);
+    CHECK(engine(Library::tensorrt_llm, 100).triton_experts);
+    CHECK_FALSE(engine(Library::llama_cpp, 202405).multiplies_int8);
+    CHECK(engine(Library::llama_cpp, 202406).multiplies_int8);
+    CHECK_FALSE(engine(Library::llama_cpp, 202412).keeps_scores);
+    CHECK(engine(Library::llama_cpp, 202500).keeps_scores);
     CHECK(engine(Library::vllm, 2).sums_by_nccl);
     CHECK_FALSE(engine(Library::sglang, 2).sums_by_nccl);
     CHECK(engine(Library::sglang, 4).schedules_ahead);
