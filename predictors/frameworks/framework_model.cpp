@@ -40,7 +40,8 @@ const FrameworkModel* model_called(std::string_view spelled) {
 
 bool Pass::applies(const DeviceSpec& device, const PredictOptions& options, const LibraryBehaviour& libraries) const {
     const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
-    return (limits.when == nullptr || libraries.*limits.when) && chip >= limits.from_chip &&
+    return (limits.when == nullptr || libraries.*limits.when) &&
+           (limits.unless == nullptr || !(libraries.*limits.unless)) && chip >= limits.from_chip &&
            (!limits.in_f32_only || storage_type(options.precision) == DType::f32);
 }
 

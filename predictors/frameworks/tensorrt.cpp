@@ -20,6 +20,21 @@ constexpr auto passes = [] {
     return all;
 }();
 
+// Before 8.5, engines of ONNX files have the nodes of the file around attention and norms.
+constexpr auto parsed_passes = [] {
+    std::array<Pass, 3 + passes.size()> all;
+    auto next = std::copy(passes.begin(), passes.begin() + 4, all.begin());
+    for (const auto rewrite :
+         {rewrites::write_out_movement, rewrites::write_out_attention, rewrites::write_out_layer_norm})
+        *next++ = {rewrite, {.when = &LibraryBehaviour::keeps_onnx_nodes}};
+    std::copy(passes.begin() + 4, passes.end(), next);
+    for (Pass& pass : all)
+        if (pass.rewrite == rewrites::recognise_attention || pass.rewrite == rewrites::merge_sibling_layers ||
+            pass.rewrite == rewrites::fold_movement)
+            pass.limits.unless = &LibraryBehaviour::keeps_onnx_nodes;
+    return all;
+}();
+
 // Versions from and below, chips, head widths and their step, longest sequence, one block per head, type.
 // Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575. fp8: on Ada and newer. Source:
 // release notes of 10.6 and 10.7.
@@ -64,7 +79,7 @@ const FrameworkModel tensorrt_onnx{
     .name = "tensorrt-onnx",
     .description = "TensorRT engine of an ONNX file, without plugins: attention fused from 8.6 on",
     .traits = parsed,
-    .rewrites = passes,
+    .rewrites = parsed_passes,
     .priors = parsed_priors,
     .measured = {.transformers = true},
 };
@@ -72,7 +87,7 @@ const FrameworkModel onnxruntime_tensorrt{
     .name = "onnxruntime-tensorrt",
     .description = "ONNX Runtime with the TensorRT execution provider: one engine in a session",
     .traits = parsed,
-    .rewrites = passes,
+    .rewrites = parsed_passes,
     .priors = parsed_priors,
 };
 

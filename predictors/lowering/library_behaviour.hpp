@@ -18,6 +18,7 @@ struct LibraryBehaviour {
     bool older_blas = false;             ///< see kernels::GemmShape and ConvShape
     bool cublas_lt_of_any_size = false;  ///< layers with a bias use cublasLt, whatever their dimensions
     bool fuses_activations = false;      ///< TensorRT: GELU is part of a product's kernel, from Turing on
+    bool keeps_onnx_nodes = false;       ///< TensorRT: layers of ONNX files around attention and norms stay apart
     bool flash1 = false;                 ///< attention in half precision runs FlashAttention 1
     bool widens_attention = false;       ///< attention without a fused kernel computes 16-bit values in f32
     bool weights_in_place = false;       ///< torch.compile does not turn a module's weights into inputs
@@ -60,6 +61,9 @@ inline constexpr LibraryRule all[] = {
     {tensorrt, 802, later, &Does::fuses_activations,
      "NVIDIA's tables of BERT: before, a kernel of its own reduces the error from 10 to 14 to 4 to 6 %; from 8.6 on it "
      "would raise it from 3 to 12"},
+    {tensorrt, 0, 805, &Does::keeps_onnx_nodes,
+     "TensorRT issue 3642 (the parser of 8.2 has no LayerNormalization), 3230; kernl's engines of 8.5 have fused "
+     "attention"},
     {torch, 1, later, &Does::concatenates_by_part, "aten/src/ATen/native/cuda/Shape.cu (CAT_ARRAY_MAX_INPUT_DIMS)"},
     {torch, 1, 202, &Does::flash1, "PyTorch 2.2's release notes"},
     {torch, 205, later, &Does::widens_attention,

@@ -61,12 +61,12 @@ PredictOptions options_for(const Measurement& row) {
 Measurement with_own_framework(Measurement row) {
     row.framework = framework_name(row.framework);
     if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
-    // TensorRT rows with a lower version refer to the PyTorch or ONNX Runtime that exported the model: engines of 8.4.
+    // TensorRT rows with a lower version refer to the PyTorch or ONNX Runtime that exported the model: engines of 8.5.
     constexpr int oldest_tensorrt = 700;
     const bool engine = row.framework == "tensorrt" || row.framework == "tensorrt-onnx";
     if (engine && !row.version.empty() && version_number(row.version).value_or(0) < oldest_tensorrt) {
         row.framework = "tensorrt-onnx";
-        row.version = "8.4";
+        row.version = "8.5";
     }
     return row;
 }

@@ -85,9 +85,30 @@ TEST_CASE("what TensorRT fuses depends on its version, the chip, the sequence an
     CHECK(kernels("tensorrt", "t4", 802, 1024) == 9);
     CHECK(kernels("tensorrt", "l4", 701, 128) == 10);               // older than the chip
     CHECK(kernels("tensorrt", "v100-sxm2-32gb", 1000, 128) == 10);  // no kernels for Volta
-    CHECK(kernels("tensorrt-onnx", "t4", 804, 128) == 9);
+    CHECK(kernels("tensorrt-onnx", "t4", 805, 128) == 9);
     CHECK(kernels("tensorrt-onnx", "t4", 806, 1024) == 7);
     CHECK(kernels("onnxruntime-tensorrt", "t4", 806, 128) == 7);
+}
+
+TEST_CASE("before 8.5, engines of ONNX files run norms and the movement around attention kernel by kernel") {
+    const auto names = [](int version) {
+        return layer_of_bert("tensorrt-onnx", "v100-sxm2-32gb", {.libraries = {.tensorrt = version}}, one_question)
+            .names;
+    };
+    const auto count = [&](int version, const char* name) { return std::ranges::count(names(version), name); };
+    const auto products = [&](int version) {
+        return std::ranges::count_if(names(version),
+                                     [](const std::string& name) { return name.starts_with("MatrixMultiply + Bias"); });
+    };
+    // Two means per norm; queries, keys, values and the result change places.
+    CHECK(count(804, "Reduce") == 4);
+    CHECK(count(804, "LayerNorm") == 0);
+    CHECK(count(804, "Shuffle") >= 4);
+    CHECK(count(804, "SoftMax") == 1);
+    CHECK(products(804) == 6);
+    CHECK(count(805, "Reduce") == 0);
+    CHECK(count(805, "Shuffle") == 0);
+    CHECK(products(805) == 4);
 }
 
 TEST_CASE("a head that one block does takes its scores one after the other while few blocks run") {
