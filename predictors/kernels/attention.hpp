@@ -87,9 +87,10 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
     plan.seconds = plan.floor_s;
     if (scores <= 0) return plan;
 
+    const double powered = powered_share(device, gemm.energy_scale);
     const double tensors_bytes = attention::elements(shape) * shape.element_bytes;
     if (unfused) {
-        plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
+        plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * std::min(p.math_efficiency, powered));
         // PyTorch scales queries and keys in separate passes.
         const bool scales_apart = shape.path == AttentionPath::math;
         // fp16 for the products, f32 for the softmax, conversions between: 24 bytes per score.
@@ -104,7 +105,8 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
         const bool tf32 = device.path == MathPath::tf32;
-        const double share = tf32 ? attention::tf32_share / attention::tf32_products : p.memory_efficient_efficiency;
+        const double sustained = tf32 ? attention::tf32_share : p.memory_efficient_efficiency;
+        const double share = std::min(sustained, powered) / (tf32 ? attention::tf32_products : 1);
         const double score_s =
             slots * (4 * head / (device.flops_per_s * share) + p.score_cycles / (device.sms * device.boost_clock_hz));
         plan.compute_s = waves * tile * keys_per_block * score_s;
