@@ -218,3 +218,14 @@ TEST_CASE("half-precision convolutions and attention run at the rate that the bo
     const double flops = 2.0 * 64 * 32 * 32 * 512 * 512 * 9;
     CHECK(seconds("t4", conv, half) > flops * 3e-12 / 70);
 }
+
+TEST_CASE("f32 convolutions of an engine take less energy than those of benchmarks by themselves") {
+    const KernelModels models(device_spec("t4"), kernel_parameters(device_profile("t4")));
+    kernels::ConvShape conv{.batch = 64, .in_channels = 512, .out_channels = 512};
+    conv.in_height = conv.in_width = conv.out_height = conv.out_width = 32;
+    const auto lone = models.plan(conv, MathPath::fp32);
+    conv.library = kernels::ConvLibrary::tensorrt;
+    const auto engine = models.plan(conv, MathPath::fp32);
+    CHECK(lone.power_limited_s > lone.seconds);
+    CHECK(engine.power_limited_s / engine.compute_s == approx(0.8 * lone.power_limited_s / lone.compute_s));
+}
