@@ -21,10 +21,10 @@ namespace {
 
 // clang-format off
 constexpr const FrameworkModel* models[] = {
-    &pytorch_eager, &torchscript, &torch_compile, &torch_compile_max_autotune_no_cudagraphs, &torch_compile_cuda_graph,
-    &torch_compile_max_autotune, &libtorch, &bettertransformer, &torch_cuda_graph, &cuda_graph, &onnxruntime_cuda,
-    &onnxruntime_cuda_graph, &onnxruntime_tensorrt, &torch_tensorrt, &tensorrt, &tensorrt_onnx, &vllm, &vllm_eager,
-    &tensorrt_llm, &sglang, &llama_cpp};
+    &pytorch_eager, &torchscript, &torch_compile, &torch_compile_max_autotune_no_cudagraphs,
+    &torch_compile_cuda_graph, &torch_compile_max_autotune, &libtorch, &bettertransformer, &torch_cuda_graph,
+    &cuda_graph, &onnxruntime_cuda, &onnxruntime_cuda_graph, &onnxruntime_tensorrt, &torch_tensorrt, &tensorrt,
+    &tensorrt_cuda_graph, &tensorrt_onnx, &vllm, &vllm_eager, &tensorrt_llm, &sglang, &llama_cpp};
 // clang-format on
 
 /// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none.

@@ -68,6 +68,9 @@ Measurement with_own_framework(Measurement row) {
         row.framework = "tensorrt-onnx";
         row.version = "8.5";
     }
+    // Source: demo/BERT's perf and MLPerf's harness (use_graphs) launch CUDA graphs.
+    if (row.framework == "tensorrt" && (row.run.starts_with("TensorRT demo/BERT") || row.run.starts_with("MLPerf ")))
+        row.framework = "tensorrt-cuda-graph";
     return row;
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
 
 TEST_CASE("MLPerf's single and multiple streams wait for each query") {
     const TemporaryFolder folder;
-    const std::string ms = predicted_ms({"predict", "resnet50", "--device", "t4", "--framework", "tensorrt",
+    const std::string ms = predicted_ms({"predict", "resnet50", "--device", "t4", "--framework", "tensorrt-cuda-graph",
                                          "--precision", "int8", "--batch", "8", "--synchronized"});
     const std::string rows = folder.write("models.csv",
                                           "run,gpu,framework,precision,model,input,batch,latency_ms\n"

@@ -111,6 +111,20 @@ TEST_CASE("before 8.5, engines of ONNX files run norms and the movement around a
     CHECK(products(805) == 4);
 }
 
+TEST_CASE("enqueueing an engine costs the host each kernel, launching its CUDA graph next to nothing") {
+    const Graph graph = load_graph("zoo:resnet18");
+    const auto host_s = [&](const char* framework) {
+        return Predictor(graph, device_profile("a100-sxm4-40gb"), framework_profile(framework),
+                         {.precision = Precision::fp16})
+            .predict({{"batch", 1}});
+    };
+    const Prediction enqueued = host_s("tensorrt"), captured = host_s("tensorrt-cuda-graph");
+    CHECK(enqueued.host_s == approx(20e-6 + 3.7e-6 * static_cast<double>(enqueued.kernels)).epsilon(0.1));
+    CHECK(captured.host_s == approx(20e-6).epsilon(0.01));
+    CHECK(captured.kernels == enqueued.kernels);
+    CHECK(captured.device_s == approx(enqueued.device_s));
+}
+
 TEST_CASE("a head that one block does takes its scores one after the other while few blocks run") {
     const auto attention_s = [](std::int64_t batch, std::int64_t sequence) {
         const KernelModels models(device_spec("a100-sxm4-40gb"), kernel_parameters(device_profile("a100-sxm4-40gb")));
