@@ -168,6 +168,17 @@ TEST_CASE("TensorRT's version is taken off its name, and named where it is none"
     }
 }
 
+TEST_CASE("ONNX Runtime convolves large halves on tensor cores from 1.14 on, where copies to NHWC have room") {
+    const Graph vgg = load_graph("zoo:vgg16");
+    const auto device_s = [&](const char* framework) {
+        PredictOptions options{.precision = Precision::fp16};
+        static_cast<void>(scenario::take_version(framework, options.libraries));
+        Predictor predictor(vgg, device_profile("t4"), framework_profile("onnxruntime-cuda"), options);
+        return predictor.predict({{"batch", 32}}).device_s;
+    };
+    CHECK(device_s("onnxruntime-cuda@1.12") > 1.5 * device_s("onnxruntime-cuda@1.14"));
+}
+
 TEST_CASE("a framework says which family of models none of its rows is of") {
     const Graph bert = load_graph("zoo:bert"), resnet = load_graph("zoo:resnet18");
     CHECK(unmeasured_family(framework_model("torch-tensorrt"), bert) == "transformer");
