@@ -21,10 +21,10 @@ namespace {
 
 // clang-format off
 constexpr const FrameworkModel* models[] = {
-    &pytorch_eager, &torchscript, &torch_compile, &torch_compile_max_autotune_no_cudagraphs, &torch_compile_cuda_graph,
-    &torch_compile_max_autotune, &libtorch, &bettertransformer, &torch_cuda_graph, &cuda_graph, &onnxruntime_cuda,
-    &onnxruntime_cuda_graph, &onnxruntime_tensorrt, &torch_tensorrt, &tensorrt, &tensorrt_onnx, &vllm, &vllm_eager,
-    &tensorrt_llm, &sglang, &llama_cpp};
+    &pytorch_eager, &torchscript, &torch_compile, &torch_compile_max_autotune_no_cudagraphs,
+    &torch_compile_cuda_graph, &torch_compile_max_autotune, &libtorch, &bettertransformer, &torch_cuda_graph,
+    &cuda_graph, &onnxruntime_cuda, &onnxruntime_cuda_graph, &onnxruntime_tensorrt, &torch_tensorrt, &tensorrt,
+    &tensorrt_cuda_graph, &tensorrt_onnx, &vllm, &vllm_eager, &tensorrt_llm, &sglang, &llama_cpp};
 // clang-format on
 
 /// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none.
@@ -40,7 +40,8 @@ const FrameworkModel* model_called(std::string_view spelled) {
 
 bool Pass::applies(const DeviceSpec& device, const PredictOptions& options, const LibraryBehaviour& libraries) const {
     const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
-    return (limits.when == nullptr || libraries.*limits.when) && chip >= limits.from_chip &&
+    return (limits.when == nullptr || libraries.*limits.when) &&
+           (limits.unless == nullptr || !(libraries.*limits.unless)) && chip >= limits.from_chip &&
            (!limits.in_f32_only || storage_type(options.precision) == DType::f32);
 }
 

@@ -17,7 +17,8 @@ struct HostPrior {
 
 struct PassLimits {
     bool LibraryBehaviour::*when = nullptr;  ///< a rule of the libraries; nullptr: always
-    int from_chip = 0;                       ///< 10 · compute capability
+    bool LibraryBehaviour::*unless = nullptr;
+    int from_chip = 0;  ///< 10 · compute capability
     bool in_f32_only = false;
 };
 

@@ -31,6 +31,7 @@ extern const FrameworkModel onnxruntime_cuda;
 extern const FrameworkModel onnxruntime_cuda_graph;
 extern const FrameworkModel torch_tensorrt;
 extern const FrameworkModel tensorrt;
+extern const FrameworkModel tensorrt_cuda_graph;
 extern const FrameworkModel vllm;
 extern const FrameworkModel vllm_eager;
 extern const FrameworkModel tensorrt_llm;

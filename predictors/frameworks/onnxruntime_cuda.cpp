@@ -22,13 +22,14 @@ constexpr FusedAttention fused_attention[] = {
     {.least_chip = 75, .least_head = 32, .greatest_head = 64, .step = 32, .longest = 384}};
 
 constexpr LoweringTraits nodes{
+    .library = Library::onnxruntime,
     .views_cost_host = false,
     .views_move_data = true,
     .module_calls = false,
     .separate_conv_bias = true,  // cudnnAddTensor (nn/conv.cc); FusedConv includes it
     .concat_copies_tables = true,
     .gemm = {.cublas_lt_limit = 0},  // cublasGemmHelper (shared_inc/fpgeneric.h)
-    // cudnn_conv_algo_search = EXHAUSTIVE, the default; cudnn_conv_use_max_workspace = 0, default until 1.14
+    // cudnn_conv_algo_search = EXHAUSTIVE, the default; cudnn_conv_use_max_workspace = 0, the default before 1.14
     .conv = {.library = kernels::ConvLibrary::cudnn_timed, .workspace_bytes = 32 << 20},
     .batched_matmul_copies = false,
     .persistent_recurrences = false,  // CUDNN_RNN_ALGO_STANDARD (rnn/cudnn_rnn_base.h)

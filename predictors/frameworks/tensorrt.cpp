@@ -20,6 +20,21 @@ constexpr auto passes = [] {
     return all;
 }();
 
+// Before 8.5, engines of ONNX files have the nodes of the file around attention and norms.
+constexpr auto parsed_passes = [] {
+    std::array<Pass, 3 + passes.size()> all;
+    auto next = std::copy(passes.begin(), passes.begin() + 4, all.begin());
+    for (const auto rewrite :
+         {rewrites::write_out_movement, rewrites::write_out_attention, rewrites::write_out_layer_norm})
+        *next++ = {rewrite, {.when = &LibraryBehaviour::keeps_onnx_nodes}};
+    std::copy(passes.begin() + 4, passes.end(), next);
+    for (Pass& pass : all)
+        if (pass.rewrite == rewrites::recognise_attention || pass.rewrite == rewrites::merge_sibling_layers ||
+            pass.rewrite == rewrites::fold_movement)
+            pass.limits.unless = &LibraryBehaviour::keeps_onnx_nodes;
+    return all;
+}();
+
 // Versions from and below, chips, head widths and their step, longest sequence, one block per head, type.
 // Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575. fp8: on Ada and newer. Source:
 // release notes of 10.6 and 10.7.
@@ -42,15 +57,20 @@ constexpr FusedAttention of_plugin[] = {
 
 constexpr LoweringTraits engine = changed(engine_traits, [](auto& traits) { traits.fused_attention = of_plugin; });
 
-// One call enqueues all layers, or a CUDA graph of them. NVIDIA's tables show no host time, only gaps between kernels.
-constexpr HostPrior priors[] = {{"host.engine", 1e-6}, {"kernel_gap_s", 0.7e-6}};
+// One call enqueues the kernels of all layers. Source: trtexec's enqueue times, YOLOv8n 0.61 ms on an RTX 2080 Ti
+// (THU-MIG/yolov10 issue 88), ViT 0.37 ms on an A100 (bnabis93/vision-language-examples pull request 11).
+constexpr HostPrior enqueue{"host.engine", 3.7e-6}, gap{"kernel_gap_s", 0.7e-6};
+constexpr HostPrior priors[] = {enqueue, gap};
+// Enqueue time of a graph: 20 to 55 µs (the same logs).
+constexpr HostPrior captured_priors[] = {{"host.forward", 20e-6}, gap};
+constexpr LoweringTraits captured = changed(engine, [](auto& traits) { traits.host_kind = HostKind::graph_node; });
 constexpr LoweringTraits parsed = changed(engine, [](auto& traits) {
     traits.fused_attention = of_onnx;
     traits.synchronizes_runs = true;
 });
 // Setting bindings and waiting for a run. Source: between kernl's BERT from Python on an RTX 3090 (1.0 ms at 16 tokens:
 // 300 us) and ResNet-18 in int8 on an RTX 3060 (0.2 ms in all: below 60 us).
-constexpr HostPrior parsed_priors[] = {{"host.engine", 1e-6}, {"host.forward", 150e-6}, {"kernel_gap_s", 0.7e-6}};
+constexpr HostPrior parsed_priors[] = {enqueue, {"host.forward", 150e-6}, gap};
 
 const FrameworkModel tensorrt{
     .name = "tensorrt",
@@ -60,11 +80,19 @@ const FrameworkModel tensorrt{
     .priors = priors,
     .measured = {.transformers = true},
 };
+const FrameworkModel tensorrt_cuda_graph{
+    .name = "tensorrt-cuda-graph",
+    .description = "TensorRT engine in a CUDA graph (trtexec --useCudaGraph)",
+    .traits = captured,
+    .rewrites = passes,
+    .priors = captured_priors,
+    .measured = {.transformers = true},
+};
 const FrameworkModel tensorrt_onnx{
     .name = "tensorrt-onnx",
     .description = "TensorRT engine of an ONNX file, without plugins: attention fused from 8.6 on",
     .traits = parsed,
-    .rewrites = passes,
+    .rewrites = parsed_passes,
     .priors = parsed_priors,
     .measured = {.transformers = true},
 };
@@ -72,7 +100,7 @@ const FrameworkModel onnxruntime_tensorrt{
     .name = "onnxruntime-tensorrt",
     .description = "ONNX Runtime with the TensorRT execution provider: one engine in a session",
     .traits = parsed,
-    .rewrites = passes,
+    .rewrites = parsed_passes,
     .priors = parsed_priors,
 };
 

@@ -41,10 +41,11 @@ inline constexpr double query_tile = 64, key_tile = 64;
 inline constexpr double blocks_per_sm = 2;
 
 /// In f32 the memory-efficient kernel uses TF32 tensor cores if available: three products of the upper and lower halves
-/// of each number, with mma.sync, at this share of the rate.
-/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); an H100 computes 46 TFLOP/s with heads of 128, 33 with 64
-/// (data/measurements/h100-sxm5-80gb/operators.csv), three times that is 0.28 and 0.2 of its rate.
-inline constexpr double tf32_products = 3, tf32_share = 0.3;
+/// of each number, with mma.sync, at this share of the rate, less on Hopper and later (ArchitectureSpec::conv_share).
+/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); an H100, whose mma.sync reaches 0.6 of its rate, computes
+/// 46 TFLOP/s with heads of 128, 33 with 64 (data/measurements/h100-sxm5-80gb/operators.csv), three times that is 0.28
+/// and 0.2.
+inline constexpr double tf32_products = 3, tf32_share = 0.5;
 
 /// Returns the elements of queries, keys, values and result; a key head shared by several query heads counts once.
 inline double elements(const AttentionShape& s) {
@@ -84,9 +85,10 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
     plan.seconds = plan.floor_s;
     if (scores <= 0) return plan;
 
+    const double powered = powered_share(device, gemm.energy_scale);
     const double tensors_bytes = attention::elements(shape) * shape.element_bytes;
     if (unfused) {
-        plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
+        plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * std::min(p.math_efficiency, powered));
         // PyTorch scales queries and keys in separate passes.
         const bool scales_apart = shape.path == AttentionPath::math;
         // fp16 for the products, f32 for the softmax, conversions between: 24 bytes per score.
@@ -101,7 +103,9 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
         const bool tf32 = device.path == MathPath::tf32;
-        const double share = tf32 ? attention::tf32_share / attention::tf32_products : p.memory_efficient_efficiency;
+        const double sustained = tf32 ? attention::tf32_share * device.chip->conv_share : p.memory_efficient_efficiency;
+        const double share = std::min(sustained, powered / std::min(1.0, plan.blocks / device.sms)) /
+                             (tf32 ? attention::tf32_products : 1);
         const double score_s =
             slots * (4 * head / (device.flops_per_s * share) + p.score_cycles / (device.sms * device.boost_clock_hz));
         plan.compute_s = waves * tile * keys_per_block * score_s;

@@ -132,14 +132,26 @@ inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory
     return plan;
 }
 
+/// Energy of an f32 operation in an engine relative to benchmarks of lone kernels, whose values are random: after a
+/// ReLU half of them are zero. Source: mmdeploy's networks in fp32 on a T4 (TensorRT 7.2); zeros take an A100 0.87 of
+/// the time of random numbers (thonking.ai, "Strangely, Matrix Multiplications on GPUs Run Faster …").
+inline constexpr double engine_energy = 0.8;
+
+/// Returns the power of a main loop, see power_ratio. That of cuDNN's tensor-core kernels is within the limit already.
+inline double arithmetic_power(const ConvShape& s, const DeviceRates& rates, const ConvParameters& p) {
+    const double ratio = power_ratio(rates, p.energy_scale);
+    if (s.library != ConvLibrary::tensorrt) return is_tensor(rates.path) ? std::min(ratio, 1.0) : ratio;
+    return is_tensor(rates.path) ? ratio : engine_energy * ratio;
+}
+
 /// Completes a plan of matrix products, whose energy is that of their arithmetic.
 inline KernelPlan finish_product(const KernelPlan& product, ConvAlgorithm algorithm, double memory_s, double extra_s,
-                                 int kernels, const DeviceRates& rates, const ConvParameters& p) {
+                                 int kernels, const ConvShape& s, const DeviceRates& rates, const ConvParameters& p) {
     // Source: the shortest products of an H100's ResNets (data/measurements/h100-sxm5-80gb, kernels.csv.xz) take 4.5
     // µs, 2 more than pointwise kernels.
     const double floors = kernels * rates.floor_s + beyond_measured_floor_s(4.2, rates);
     KernelPlan plan = finish(product, algorithm, memory_s, extra_s, floors);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, plan.compute_s * power_ratio(rates, p.energy_scale));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, plan.compute_s * arithmetic_power(s, rates, p));
     return plan;
 }
 
@@ -172,7 +184,7 @@ inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, co
     } else {
         memory_s /= p.operand_bandwidth;
     }
-    return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, rates, p);
+    return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, s, rates, p);
 }
 
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
@@ -191,7 +203,7 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
     const double bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
     const double memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
     const double filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
-    return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates, p);
+    return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, s, rates, p);
 }
 
 /// F(4×4, 3×3): 36 products for 16 outputs, each a separate matrix product; the batch is padded to a multiple of 16.
@@ -211,7 +223,7 @@ inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s
     const double transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
                                  5 * c.weight_bytes / p.filter4_bandwidth) /
                                 rates.bandwidth_bytes_per_s;
-    return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
+    return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, s, rates, p);
 }
 
 /// Returns true if tensor-core kernels need no layout copy: NHWC activations, and NCHW activations if both layouts
@@ -315,14 +327,16 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     // Ampere's.
     const bool full_rate = is_by_tap(s) || engine || (s.channels_last && merged * c.columns >= 128);
     const double share = full_rate ? 1 : rates.chip->conv_share;
-    const auto plan =
-        cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
-                      p.tensor_efficiency * share, p, p.tensor_narrow_efficiency,
-                      s.older_library || is_by_tap(s) ? most_parts(s) : std::max(most_parts(s), cudnn9_parts));
+    auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
+                              p.tensor_efficiency * share, p, p.tensor_narrow_efficiency,
+                              s.older_library || is_by_tap(s) ? most_parts(s) : std::max(most_parts(s), cudnn9_parts));
+    // Idle multiprocessors leave their power to the others.
+    const double power = p.tensor_efficiency * share * std::min(1.0, plan.blocks / rates.sms);
+    if (!engine) plan.compute_s *= std::max(1.0, power / powered_share(rates, p.product_energy_scale));
     const double in_bytes = c.in_bytes * padding;
     const double memory_s = operands_seconds(in_bytes + c.out_bytes, c.weight_bytes * padding, s, rates, p);
     if (is_laid_out(s, c, rates.path)) {
-        return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, 0.0, 1, rates, p);
+        return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, 0.0, 1, s, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32 && !s.transposed;
     const auto pixels = [](std::int64_t d, std::int64_t h, std::int64_t w) { return real(d * h * w); };
@@ -335,7 +349,7 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
         ++copies;
     }
     layout_s = layout_s / p.layout_bandwidth + copies * beyond_measured_floor_s(2, rates);
-    return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, rates, p);
+    return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 1 + copies, s, rates, p);
 }
 
 /// Returns true if PyTorch runs a depthwise convolution with cuDNN: fp16 on cards with tensor cores, any NHWC shape; in

@@ -28,6 +28,7 @@ struct ConvParameters {
     double depthwise_cudnn_steps{};
     double engine_rate{};
     double engine_bandwidth{};
+    double product_energy_scale{};  ///< tensor_gemm.energy_scale
     ResidencyParameters residency;  ///< shared with memory-bound kernels; unset in fits of CUDA-core kernels
 };
 

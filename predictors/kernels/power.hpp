@@ -50,6 +50,19 @@ constexpr double traffic_power_share = 0.6;
     return core_j * device.chip().tensor_energy_ratio * energy_ratio(path);
 }
 
+/// Returns the share of flops_per_s that the power limit lets tensor cores sustain, with the energy that matrix
+/// products take; `energy_scale` is theirs. The main loops of convolutions and attention consist of such products.
+/// Source: Stable Diffusion's UNet in fp16, PyTorch 1.13: an A100 of 250 W takes 1.15 times as long as one of
+/// 400 W (LambdaLabsML/lambda-diffusers); on a T4 (diffusers' page of PyTorch 2.0) the time at boost clock is 0.56 of
+/// the measured one, with this limit 0.73. Not for TF32 from Ada on: kernelbench.csv, layers in sequence on an L40S,
+/// 5 % too slow at boost clock, 20 % within the limit.
+inline double powered_share(const DeviceRates& rates, double energy_scale) {
+    const bool boosts = rates.path == MathPath::tf32 && rates.chip->architecture >= Architecture::ada;
+    if (!is_tensor(rates.path) || boosts) return 1.0;
+    const double flop_j = rates.chip->tensor_energy_per_flop_j * energy_ratio(rates.path) * energy_scale;
+    return rates.power_limit_w / (flop_j * rates.flops_per_s);
+}
+
 /// Returns the power of sustained arithmetic relative to arithmetic_power_w: 2 on a card that would have to halve its
 /// clock. `energy_scale` corrects energy_per_flop_j.
 inline double power_ratio(const DeviceRates& rates, double energy_scale) {

@@ -10,7 +10,7 @@
 namespace ftax {
 
 /// Libraries with such rows; `none`: a framework without. Engines, after PyTorch, share LibraryVersions::engine.
-enum class Library : std::uint8_t { cudnn, tensorrt, torch, none, vllm, sglang, tensorrt_llm, llama_cpp };
+enum class Library : std::uint8_t { cudnn, tensorrt, torch, none, onnxruntime, vllm, sglang, tensorrt_llm, llama_cpp };
 
 /// What the libraries of a run do. False without a row of library_rules, so also for an unspecified PyTorch (0).
 struct LibraryBehaviour {
@@ -18,6 +18,8 @@ struct LibraryBehaviour {
     bool older_blas = false;             ///< see kernels::GemmShape and ConvShape
     bool cublas_lt_of_any_size = false;  ///< layers with a bias use cublasLt, whatever their dimensions
     bool fuses_activations = false;      ///< TensorRT: GELU is part of a product's kernel, from Turing on
+    bool keeps_onnx_nodes = false;       ///< TensorRT: layers of ONNX files around attention and norms stay apart
+    bool unlimited_workspace = false;    ///< ONNX Runtime: convolutions may copy tensors of any size to NHWC
     bool flash1 = false;                 ///< attention in half precision runs FlashAttention 1
     bool widens_attention = false;       ///< attention without a fused kernel computes 16-bit values in f32
     bool weights_in_place = false;       ///< torch.compile does not turn a module's weights into inputs
@@ -64,6 +66,10 @@ inline constexpr LibraryRule all[] = {
     {tensorrt, 802, later, &Does::fuses_activations,
      "NVIDIA's tables of BERT: before, a kernel of its own reduces the error from 10 to 14 to 4 to 6 %; from 8.6 on it "
      "would raise it from 3 to 12"},
+    {tensorrt, 0, 805, &Does::keeps_onnx_nodes,
+     "TensorRT issue 3642 (the parser of 8.2 has no LayerNormalization), 3230; kernl's engines of 8.5 have fused "
+     "attention"},
+    {onnxruntime, 114, later, &Does::unlimited_workspace, "CUDA execution provider, cudnn_conv_use_max_workspace"},
     {torch, 1, later, &Does::concatenates_by_part, "aten/src/ATen/native/cuda/Shape.cu (CAT_ARRAY_MAX_INPUT_DIMS)"},
     {torch, 1, 202, &Does::flash1, "PyTorch 2.2's release notes"},
     {torch, 205, later, &Does::widens_attention,

@@ -488,6 +488,7 @@ class Lowering {
         shape.transposed = op.kind == OpKind::conv_transpose;
         shape.older_library = older_blas();
         shape.operands = operands;
+        if (libraries_.unlimited_workspace) shape.workspace_bytes = 0;
         if (shape.library == kernels::ConvLibrary::cudnn_heuristic && libraries_.cudnn7_heuristic)
             shape.library = kernels::ConvLibrary::cudnn7_heuristic;
         return shape;

@@ -94,6 +94,30 @@ void append_grouped_norm(Spelling out) {
     }
 }
 
+bool is_layer_norm(const Graph& graph, const Op& op) {
+    return op.kind == OpKind::layer_norm && graph.tensors[op.inputs[0]].known_shape;
+}
+
+void append_layer_norm(Spelling out) {
+    Graph& graph = out.graph;
+    const Op& op = out.replaced;
+    const Tensor x = graph.tensors[op.inputs[0]];
+    std::vector<Expression> row = x.shape;
+    row.back() = graph.expressions.constant(1);
+    const auto pointwise = [&](std::vector<TensorId> inputs, const char* function) {
+        return out.apply(OpKind::pointwise, std::move(inputs), out.tensor(x.dtype, x.shape), {{"function", function}});
+    };
+    const auto mean = [&](TensorId of) {
+        return out.apply(OpKind::reduce, {of}, out.tensor(x.dtype, row),
+                         {{"function", "mean"}, {"axes", std::vector<std::int64_t>{-1}}});
+    };
+    const TensorId centred = pointwise({op.inputs[0], mean(op.inputs[0])}, "sub");
+    const TensorId variance = mean(pointwise({centred}, "pow"));
+    std::vector<TensorId> operands{centred, variance};
+    operands.insert(operands.end(), op.inputs.begin() + 1, op.inputs.end());
+    out.apply(OpKind::pointwise, std::move(operands), op.outputs[0], {{"function", std::string(fused_function)}});
+}
+
 bool is_chunk(const Graph&, const Op& op) {
     return op.kind == OpKind::split && op.source.ends_with("chunk");
 }
@@ -146,6 +170,10 @@ void write_out_gates(Graph& graph) {
 
 void write_out_group_norm(Graph& graph) {
     write_out(graph, is_grouped_norm, append_grouped_norm);
+}
+
+void write_out_layer_norm(Graph& graph) {
+    write_out(graph, is_layer_norm, append_layer_norm);
 }
 
 void write_out_movement(Graph& graph) {

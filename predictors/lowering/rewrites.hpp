@@ -54,6 +54,9 @@ void write_out_gates(Graph& graph);
 /// Expands a group norm to an instance norm over its groups and a scale and shift of the channels.
 /// Source: torch.onnx, symbolic_opset9.py and torch_lib (group_norm).
 void write_out_group_norm(Graph& graph);
+/// Expands a layer norm to two means and the elementwise operators around them, each of which is a kernel or part of
+/// one. Source: torch.onnx, symbolic_opset9.py (layer_norm); opset 17 is the first with LayerNormalization.
+void write_out_layer_norm(Graph& graph);
 
 /// Folds a batch norm into the convolution or linear layer whose only reader it is; a bias remains.
 /// Source: ONNX Runtime, ConvBNFusion; TensorRT, layer fusion "convolution and scale".

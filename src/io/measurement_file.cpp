@@ -122,7 +122,9 @@ Measurement read_model(RowReader& reader) {
     row.mode = reader.text("mode");
     row.option = reader.text("option");
     row.layout = reader.text("layout");
-    row.copies = reader.text("kind") == "with_copies";
+    const std::string_view kind = reader.text("kind");
+    row.copies = kind == "with_copies";
+    if (kind == "gpu" || kind == "enqueue") row.mode = kind;
     row.era = reader.text("era");
     row.latency_s = reader.latency_s();
     return row;

@@ -57,18 +57,42 @@ PredictOptions options_for(const Measurement& row) {
             .copies = row.copies};
 }
 
+/// Kinds of rows that are a part of the latency of a call.
+constexpr std::string_view kernels_alone = "gpu", from_enqueue = "enqueue";
+
 /// Normalises the framework: torch.compile is an option of the row in some files, but a separate framework here.
 Measurement with_own_framework(Measurement row) {
     row.framework = framework_name(row.framework);
     if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
-    // TensorRT rows with a lower version refer to the PyTorch or ONNX Runtime that exported the model: engines of 8.4.
+    // TensorRT rows with a lower version refer to the PyTorch or ONNX Runtime that exported the model: engines of 8.5.
     constexpr int oldest_tensorrt = 700;
     const bool engine = row.framework == "tensorrt" || row.framework == "tensorrt-onnx";
     if (engine && !row.version.empty() && version_number(row.version).value_or(0) < oldest_tensorrt) {
         row.framework = "tensorrt-onnx";
-        row.version = "8.4";
+        row.version = "8.5";
     }
+    // demo/BERT's perf and MLPerf's harness launch CUDA graphs; super-gradients prints trtexec's GPU compute time.
+    if (row.framework == "tensorrt" && (row.run.starts_with("TensorRT demo/BERT") || row.run.starts_with("MLPerf ")))
+        row.framework = "tensorrt-cuda-graph";
+    if (row.run == "super-gradients" && row.mode.empty() && !row.copies) row.mode = kernels_alone;
     return row;
+}
+
+/// Takes out of a profile what a row's time does not contain: trtexec's GPU compute time has neither enqueue nor its
+/// delays, its enqueue and compute time no call from Python.
+FrameworkProfile timed_part(FrameworkProfile profile, std::string_view mode) {
+    if (mode != kernels_alone && mode != from_enqueue) return profile;
+    const auto leave_out = [&](const std::string& name) {
+        std::erase_if(profile.parameters, [&](const Parameter& parameter) { return parameter.name == name; });
+        const auto after = std::ranges::upper_bound(profile.parameters, name, {}, &Parameter::name);
+        profile.parameters.insert(after, {.name = name, .value = 1e-9, .source = "not timed"});
+    };
+    leave_out("host.forward");
+    if (mode == from_enqueue) return profile;
+    for (int i = 0; i < host_kind_count; ++i) leave_out(fmt::format("host.{}", name_of(static_cast<HostKind>(i))));
+    leave_out("launch_latency_s");
+    profile.host = "none";  // a module's gap between kernels is its CPU's
+    return profile;
 }
 
 /// Returns true for host-only or device-only times. Only end-to-end rows of `ftax measure model` are predicted.
@@ -121,8 +145,9 @@ ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
     const PredictOptions options = options_for(row);
-    const Key key{row.model,     host_key(row), row.version, row.precision, options.channels_last, options.synchronized,
-                  options.copies};
+    const Key key{
+        row.model,      host_key(row), row.version, row.precision, options.channels_last, options.synchronized,
+        options.copies, row.mode};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     return predictors_.emplace(key, build(row, conditioned(device_spec(row.gpu).slug, row.run, row.model)))
@@ -152,6 +177,7 @@ Predictor RowPredictor::build(const Measurement& row, const Conditioned* known) 
         scenario.framework = anchored_as(std::move(scenario.framework), *known, row.framework, row.run);
         scenario.device.factors = known->device;
     }
+    scenario.framework = timed_part(std::move(scenario.framework), row.mode);
     return {graph(row.model), std::move(scenario.device), std::move(scenario.framework), scenario.options};
 }
 

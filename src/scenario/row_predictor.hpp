@@ -58,8 +58,8 @@ class RowPredictor {
 
   private:
     /// Cache key of a predictor: model, host (with framework and device), version, precision, channels_last,
-    /// synchronized, copies.
-    using Key = std::tuple<std::string, HostKey, std::string, Precision, bool, bool, bool>;
+    /// synchronized, copies, mode.
+    using Key = std::tuple<std::string, HostKey, std::string, Precision, bool, bool, bool, std::string>;
 
     /// Returns the row with canonical names. Throws Error{usage} for rows that cannot be predicted.
     [[nodiscard]] static Measurement predictable(const Measurement& row);

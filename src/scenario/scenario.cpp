@@ -277,11 +277,9 @@ bool builds_engines(std::string_view framework) {
 }
 
 void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
-    if (framework_model(choice.name).traits.serves_sequences) {
-        libraries.engine = *choice.version;
-    } else {
-        set_libraries(libraries, choice.name, *choice.version);
-    }
+    const LoweringTraits& traits = framework_model(choice.name).traits;
+    if (traits.library != Library::none) libraries.engine = *choice.version;
+    if (!traits.serves_sequences) set_libraries(libraries, choice.name, *choice.version);
 }
 
 }  // namespace

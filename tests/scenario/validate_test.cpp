@@ -49,7 +49,7 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
 
 TEST_CASE("MLPerf's single and multiple streams wait for each query") {
     const TemporaryFolder folder;
-    const std::string ms = predicted_ms({"predict", "resnet50", "--device", "t4", "--framework", "tensorrt",
+    const std::string ms = predicted_ms({"predict", "resnet50", "--device", "t4", "--framework", "tensorrt-cuda-graph",
                                          "--precision", "int8", "--batch", "8", "--synchronized"});
     const std::string rows = folder.write("models.csv",
                                           "run,gpu,framework,precision,model,input,batch,latency_ms\n"
@@ -91,6 +91,22 @@ TEST_CASE("rows with copies hold the inputs' way to the device, also where they 
         const ProgramRun outcome = run_ftax(arguments);
         CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
     }
+}
+
+TEST_CASE("the kind of a row says whether its time holds the host, an engine's enqueue or its kernels alone") {
+    const TemporaryFolder folder;
+    const std::string head = "gpu,framework,version,precision,model,batch,latency_ms,kind\n";
+    const auto of_kind = [&](const std::string& kind) {
+        const std::string row = "jetson-xavier-nx,tensorrt-onnx,8.5,fp16,resnet18,1,1," + kind + "\n";
+        const ProgramRun outcome =
+            run_ftax({"validate", folder.write("rows.csv", head + row), "--predictions", "-", "-q"});
+        const CsvTable table(outcome.output, "predictions");
+        return *parse_number(table.cell(0, "predicted_ms"));
+    };
+    const double call = of_kind("call"), enqueue = of_kind("enqueue"), gpu = of_kind("gpu");
+    CHECK(of_kind("") == call);
+    CHECK(call - enqueue > 0.14);  // setting bindings and waiting, 150 µs on a desktop's CPU
+    CHECK(gpu < enqueue - 0.3);    // 20 µs between kernels are the module's CPU
 }
 
 TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, as runs that are waited for") {

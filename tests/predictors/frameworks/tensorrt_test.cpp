@@ -85,9 +85,44 @@ TEST_CASE("what TensorRT fuses depends on its version, the chip, the sequence an
     CHECK(kernels("tensorrt", "t4", 802, 1024) == 9);
     CHECK(kernels("tensorrt", "l4", 701, 128) == 10);               // older than the chip
     CHECK(kernels("tensorrt", "v100-sxm2-32gb", 1000, 128) == 10);  // no kernels for Volta
-    CHECK(kernels("tensorrt-onnx", "t4", 804, 128) == 9);
+    CHECK(kernels("tensorrt-onnx", "t4", 805, 128) == 9);
     CHECK(kernels("tensorrt-onnx", "t4", 806, 1024) == 7);
     CHECK(kernels("onnxruntime-tensorrt", "t4", 806, 128) == 7);
+}
+
+TEST_CASE("before 8.5, engines of ONNX files run norms and the movement around attention kernel by kernel") {
+    const auto names = [](int version) {
+        return layer_of_bert("tensorrt-onnx", "v100-sxm2-32gb", {.libraries = {.tensorrt = version}}, one_question)
+            .names;
+    };
+    const auto count = [&](int version, const char* name) { return std::ranges::count(names(version), name); };
+    const auto products = [&](int version) {
+        return std::ranges::count_if(names(version),
+                                     [](const std::string& name) { return name.starts_with("MatrixMultiply + Bias"); });
+    };
+    // Two means per norm; queries, keys, values and the result change places.
+    CHECK(count(804, "Reduce") == 4);
+    CHECK(count(804, "LayerNorm") == 0);
+    CHECK(count(804, "Shuffle") >= 4);
+    CHECK(count(804, "SoftMax") == 1);
+    CHECK(products(804) == 6);
+    CHECK(count(805, "Reduce") == 0);
+    CHECK(count(805, "Shuffle") == 0);
+    CHECK(products(805) == 4);
+}
+
+TEST_CASE("enqueueing an engine costs the host each kernel, launching its CUDA graph next to nothing") {
+    const Graph graph = load_graph("zoo:resnet18");
+    const auto host_s = [&](const char* framework) {
+        return Predictor(graph, device_profile("a100-sxm4-40gb"), framework_profile(framework),
+                         {.precision = Precision::fp16})
+            .predict({{"batch", 1}});
+    };
+    const Prediction enqueued = host_s("tensorrt"), captured = host_s("tensorrt-cuda-graph");
+    CHECK(enqueued.host_s == approx(20e-6 + 3.7e-6 * static_cast<double>(enqueued.kernels)).epsilon(0.1));
+    CHECK(captured.host_s == approx(20e-6).epsilon(0.01));
+    CHECK(captured.kernels == enqueued.kernels);
+    CHECK(captured.device_s == approx(enqueued.device_s));
 }
 
 TEST_CASE("a head that one block does takes its scores one after the other while few blocks run") {
@@ -131,6 +166,17 @@ TEST_CASE("TensorRT's version is taken off its name, and named where it is none"
         CAPTURE(std::string(none));
         CHECK_THROWS_AS(static_cast<void>(scenario::take_version(none, libraries)), Error);
     }
+}
+
+TEST_CASE("ONNX Runtime convolves large halves on tensor cores from 1.14 on, where copies to NHWC have room") {
+    const Graph vgg = load_graph("zoo:vgg16");
+    const auto device_s = [&](const char* framework) {
+        PredictOptions options{.precision = Precision::fp16};
+        static_cast<void>(scenario::take_version(framework, options.libraries));
+        Predictor predictor(vgg, device_profile("t4"), framework_profile("onnxruntime-cuda"), options);
+        return predictor.predict({{"batch", 32}}).device_s;
+    };
+    CHECK(device_s("onnxruntime-cuda@1.12") > 1.5 * device_s("onnxruntime-cuda@1.14"));
 }
 
 TEST_CASE("a framework says which family of models none of its rows is of") {

@@ -199,3 +199,33 @@ TEST_CASE("samples of a card at its power limit recover the scalars of their cam
     wanted.cost(largest(space), true_latency);
     CHECK(fitted[0] == approx(true_latency[0]).epsilon(0.02));
 }
+
+TEST_CASE("half-precision convolutions and attention run at the rate that the board's power limit sustains") {
+    const auto seconds = [](const char* device, const auto& shape, MathPath path) {
+        return KernelModels(device_spec(device), kernel_parameters(device_profile(device))).plan(shape, path).seconds;
+    };
+    kernels::ConvShape conv{.batch = 64, .in_channels = 512, .out_channels = 512};
+    conv.in_height = conv.in_width = conv.out_height = conv.out_width = 32;
+    conv.kernel_h = conv.kernel_w = 3;
+    conv.element_bytes = 2;
+    conv.channels_last = true;
+    const kernels::AttentionShape attention{8, 16, 4096, 4096, 64, 2, false, kernels::AttentionPath::memory_efficient};
+    constexpr MathPath half = MathPath::fp16_tensor;
+    // 400 and 250 W, the same chip.
+    CHECK(seconds("a100-pcie-40gb", attention, half) > 1.1 * seconds("a100-sxm4-40gb", attention, half));
+    for (const MathPath path : {half, MathPath::tf32})
+        CHECK(seconds("a100-pcie-40gb", conv, path) > 1.3 * seconds("a100-sxm4-40gb", conv, path));
+    const double flops = 2.0 * 64 * 32 * 32 * 512 * 512 * 9;
+    CHECK(seconds("t4", conv, half) > flops * 3e-12 / 70);
+}
+
+TEST_CASE("f32 convolutions of an engine take less energy than those of benchmarks by themselves") {
+    const KernelModels models(device_spec("t4"), kernel_parameters(device_profile("t4")));
+    kernels::ConvShape conv{.batch = 64, .in_channels = 512, .out_channels = 512};
+    conv.in_height = conv.in_width = conv.out_height = conv.out_width = 32;
+    const auto lone = models.plan(conv, MathPath::fp32);
+    conv.library = kernels::ConvLibrary::tensorrt;
+    const auto engine = models.plan(conv, MathPath::fp32);
+    CHECK(lone.power_limited_s > lone.seconds);
+    CHECK(engine.power_limited_s / engine.compute_s == approx(0.8 * lone.power_limited_s / lone.compute_s));
+}

@@ -40,4 +40,6 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK_FALSE(engine(Library::sglang, 2).sums_by_nccl);
     CHECK(engine(Library::sglang, 4).schedules_ahead);
     CHECK_FALSE(engine(Library::none, 100).captures_decoding);
+    CHECK_FALSE(engine(Library::onnxruntime, 113).unlimited_workspace);
+    CHECK(engine(Library::onnxruntime, 114).unlimited_workspace);
 }
