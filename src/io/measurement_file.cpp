@@ -123,6 +123,7 @@ Measurement read_model(RowReader& reader) {
     row.option = reader.text("option");
     row.layout = reader.text("layout");
     row.copies = reader.text("kind") == "with_copies";
+    row.cpu = reader.text("cpu");
     row.era = reader.text("era");
     row.latency_s = reader.latency_s();
     return row;

@@ -99,6 +99,23 @@ TEST_CASE("costs of a stack replace the profile's, and a named host stays as fas
     CHECK(parameter(newer, "host.scale").relative_stddev == 0.3);
 }
 
+TEST_CASE("a stack's groups of machines move with a named host, and its reference machine comes with them") {
+    std::string text(file);
+    text.replace(
+        text.find("\"ratios\""), text.npos,
+        R"("reference_cpu": "Intel Xeon Platinum 8480+", "groups": [{"weight": 0.6, "scale": 2, "log_stddev": 0.1},
+                    {"weight": 0.4, "scale": 1, "log_stddev": 0.15}], "costs": {"host.scale": 2}})");
+    const FrameworkProfile newer =
+        on_stack({.framework = "pytorch-eager", .version = "1.12"}, parse_stack(text, "v.json"), 0.5);
+    CHECK(newer.reference_cpu == "Intel Xeon Platinum 8480+");
+    REQUIRE(newer.groups.size() == 2);
+    CHECK(newer.groups[0].scale == approx(1));
+    CHECK(newer.groups[1].scale == approx(0.5));
+    CHECK(newer.groups[1].log_stddev == 0.15);
+    text.replace(text.find("0.15"), 4, "-0.1");
+    CHECK(complaint(text).find("log_stddev") != std::string::npos);
+}
+
 TEST_CASE("an unmeasured version is predicted as the nearest measured one, with a warning and a wider scale") {
     const FrameworkProfile fitted = framework_profile("pytorch-eager");
     CHECK(at_version(fitted, 112).warnings == fitted.warnings);
