@@ -135,6 +135,19 @@ TEST_CASE("an unmeasured version is predicted as the nearest measured one, with 
     CHECK_FALSE(newest_version("llama.cpp"));
 }
 
+TEST_CASE("half precision costs the host as much as single up to PyTorch 1.9") {
+    const FrameworkProfile fitted = framework_profile("pytorch-eager");
+    const FrameworkProfile old = at_version(fitted, 107);
+    CHECK(old.version == "1.8");
+    for (const char* name : {"half.batch_norm", "half.conv", "half.conv_depthwise", "half.conv_grouped"})
+        CHECK(parameter(old, name).value == 1);
+    CHECK(at_version(fitted, 109).version == "1.8");
+    CHECK(parameter(at_version(fitted, 111), "half.conv").value == parameter(fitted, "half.conv").value);
+    CHECK(parameter(fitted, "half.conv").value > 1.1);
+    CHECK(parameter(old, "host.conv").value == parameter(fitted, "host.conv").value);
+    CHECK(parameter(old, "host.scale").relative_stddev > parameter(fitted, "host.scale").relative_stddev);
+}
+
 TEST_CASE("a version of PyTorch brings its cuDNN") {
     const auto libraries_of = [](std::string_view framework) {
         LibraryVersions libraries;
