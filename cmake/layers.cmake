@@ -201,7 +201,7 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp combinations.cpp comparison.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp model_rows.cpp row_predictor.cpp
+        arguments.cpp branches.cpp combinations.cpp comparison.cpp cpu.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp model_rows.cpp row_predictor.cpp
         scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt

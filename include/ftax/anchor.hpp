@@ -29,6 +29,7 @@ struct AnchorRow {
     double call_s = 5e-6;                      ///< second scalar of the profile
     double scale = 1;                          ///< host.scale of the profile
     double scale_log_stddev = 0.5;             ///< standard deviation of its logarithm
+    std::vector<HostGroup> groups;             ///< of the profile
     std::string host;                          ///< framework and machine; rows of one host share its scalars
     std::string machine;                       ///< rows of one machine share the speed of its CPU
     std::array<double, factor_count>

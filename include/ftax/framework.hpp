@@ -38,6 +38,13 @@ inline constexpr int host_kind_count = static_cast<int>(HostKind::synchronize) +
 
 struct FrameworkModel;  // predictors/frameworks/framework_model.hpp
 
+/// Machines whose hosts are about equally fast: bare metal, or crowded and sandboxed ones.
+struct HostGroup {
+    double weight = 1;      ///< share of the machines
+    double scale = 1;       ///< median of host.scale
+    double log_stddev = 0;  ///< standard deviation of its logarithm
+};
+
 /// Host costs of one framework version on one host CPU.
 struct FrameworkProfile {
     std::string framework;              ///< "pytorch-eager"
@@ -46,6 +53,9 @@ struct FrameworkProfile {
     std::vector<Parameter> parameters;  ///< sorted by name: seconds per HostKind, factors, noise
     std::vector<std::string> warnings;
     double scale_call_correlation = 0;  ///< correlation of the errors of host.scale and of the second scalar
+    std::string assumed;                ///< what is assumed of the host, in words; empty: it holds for one machine
+    std::string reference_cpu;          ///< CPU of the machine on which host.scale is 1; empty: not known
+    std::vector<HostGroup> groups;      ///< groups of machines, one with host.scale; empty: not known
     /// A user-defined framework, which must outlive every predictor that uses the profile; nullptr: the built-in one
     /// named by `framework`.
     const FrameworkModel* model = nullptr;

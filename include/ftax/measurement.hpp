@@ -25,6 +25,7 @@ struct Measurement {
     std::string option;   ///< "fusion" = torch.compile
     std::string layout;   ///< "nchw" or "nhwc"
     bool copies = false;  ///< column `kind` is with_copies, see PredictOptions
+    std::string cpu;      ///< name of the host's CPU; empty if not recorded
     std::string era;      ///< distinguishes networks that share a model name; empty if there is one
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages

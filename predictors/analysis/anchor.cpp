@@ -5,13 +5,13 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
 #include "predictors/analysis/log_posterior.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 
 namespace ftax {
@@ -45,8 +45,16 @@ constexpr double scale_log_stddev = 0.5;
 /// Share of the scale that is specific to one framework on one machine. Source: scales of eager PyTorch and TorchScript
 /// on 22 machines of framework_tax.csv, and of torch.compile on 6 of kernelbench.csv; the rest belongs to the CPU.
 constexpr double framework_log_stddev = 0.18;
+/// The same within a group of machines. Source: kernelbench.csv, eager and compiled code on seven machines.
+constexpr double framework_in_group_log_stddev = 0.1;
 struct CallMode {
     double weight, median_s, log_stddev;
+};
+/// Prior of a host.
+struct ScalePrior {
+    HostGroup group;
+    double framework_log_stddev = 0;
+    CallMode call{};
 };
 std::vector<CallMode> modes_of(const AnchorRow& row) {
     std::vector<CallMode> modes{{1, row.call_s, 0.7}};
@@ -60,6 +68,21 @@ std::vector<CallMode> modes_of(const AnchorRow& row) {
 
 constexpr double square(double x) {
     return x * x;
+}
+
+/// Returns host.scale on the reference machine: that of the fast group, though a stack's default may be the slow one.
+double reference_scale(const std::vector<HostGroup>& groups, double scale) {
+    return groups.empty() ? scale : std::ranges::min(groups, {}, &HostGroup::scale).scale;
+}
+
+std::vector<ScalePrior> priors_of(const AnchorRow& row) {
+    const HostGroup all{1, row.scale, std::sqrt(square(scale_log_stddev) - square(framework_log_stddev))};
+    std::vector<ScalePrior> priors;
+    for (const CallMode& call : modes_of(row)) {
+        if (row.groups.empty()) priors.push_back({all, framework_log_stddev, call});
+        for (const HostGroup& group : row.groups) priors.push_back({group, framework_in_group_log_stddev, call});
+    }
+    return priors;
 }
 
 /// Deviations of the errors of served runs, in logarithms: of an engine on a card; of a model in a precision, and of
@@ -90,7 +113,7 @@ class AnchorRows {
         for (const AnchorRow& row : rows) {
             ++per_model[row.model];
             ++per_host[{row.model, row.host}];
-            hosts_.try_emplace(row.host, HostUnknowns{static_cast<Index>(2 * hosts_.size()), 0, std::log(row.scale)});
+            hosts_.try_emplace(row.host, HostUnknowns{static_cast<Index>(2 * hosts_.size()), 0});
         }
         factors_ = 2 * static_cast<Index>(hosts_.size());
         for (const AnchorRow& row : rows) {
@@ -113,9 +136,8 @@ class AnchorRows {
 
     [[nodiscard]] Index unknowns() const { return offsets_ + (of_model_ ? 2 : 0); }
     struct HostUnknowns {
-        Index scale;       ///< scale of the framework; the call is next
-        Index cpu;         ///< CPU speed of the machine
-        double log_scale;  ///< of the profile
+        Index scale;  ///< scale of the framework; the call is next
+        Index cpu;    ///< CPU speed of the machine
     };
     [[nodiscard]] const std::map<std::string_view, HostUnknowns>& hosts() const { return hosts_; }
     [[nodiscard]] const std::map<std::string_view, Index>& cpus() const { return cpus_; }
@@ -124,16 +146,17 @@ class AnchorRows {
     [[nodiscard]] Index offsets() const { return offsets_; }
     [[nodiscard]] bool of_model() const { return of_model_; }
 
-    /// Returns the prior of the unknowns, for one mode of each host's call.
-    [[nodiscard]] NormalBelief prior(const std::map<std::string_view, CallMode>& modes) const {
+    /// Returns the prior of the unknowns from that of each host.
+    [[nodiscard]] NormalBelief prior(const std::map<std::string_view, ScalePrior>& priors) const {
         NormalBelief belief{VectorXd::Zero(unknowns()), MatrixXd::Zero(unknowns(), unknowns())};
         for (const auto& [host, at] : hosts_) {
-            const CallMode& mode = modes.at(host);
-            belief.mean[at.scale] = at.log_scale;
-            belief.covariance(at.scale, at.scale) = square(framework_log_stddev);
-            belief.covariance(at.cpu, at.cpu) = square(scale_log_stddev) - square(framework_log_stddev);
-            belief.mean[at.scale + 1] = std::log(mode.median_s);
-            belief.covariance(at.scale + 1, at.scale + 1) = square(mode.log_stddev);
+            const ScalePrior& own = priors.at(host);
+            double& cpu = belief.covariance(at.cpu, at.cpu);
+            cpu = std::max(cpu, square(own.group.log_stddev));
+            belief.mean[at.scale] = std::log(own.group.scale);
+            belief.covariance(at.scale, at.scale) = square(own.framework_log_stddev);
+            belief.mean[at.scale + 1] = std::log(own.call.median_s);
+            belief.covariance(at.scale + 1, at.scale + 1) = square(own.call.log_stddev);
         }
         for (std::size_t i = 0; i < uncertain_.size(); ++i) {
             const Index at = factors_ + static_cast<Index>(i);
@@ -252,27 +275,40 @@ class AnchorRows {
     std::vector<Copies> copies_;  ///< rows that share the error of this one
 };
 
-/// Finds the mode of the second scalar that explains the rows of one host better, with the predicted device times, and
-/// the corresponding unknowns of the host.
+/// Finds the group of machines and the mode of the second scalar that explain the rows of one host best, with the
+/// predicted device times, and the corresponding unknowns of the host.
 struct HostStart {
-    CallMode mode{};
+    ScalePrior prior{};
     double log_scale = 0, log_call_s = 0;
+    double group_variance = 0;  ///< of log(scale): what other groups, weighted by their evidence, add
 };
 HostStart start_of(std::span<const AnchorRow> rows) {
     const DeviceFactors certain;
     const AnchorRows only(rows, certain, {});
-    HostStart best;
-    double best_cost = std::numeric_limits<double>::infinity();
-    for (const CallMode& mode : modes_of(rows.front())) {
-        const NormalBelief prior = only.prior({{rows.front().host, mode}});
+    const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
+    const bool grouped = !rows.front().groups.empty();
+    VectorXd sum = VectorXd::Zero(only.unknowns());  // scale and CPU
+    sum[host.scale] = sum[host.cpu] = 1;
+    std::vector<HostStart> starts;
+    std::vector<double> log_evidence;  // of the group: Laplace's approximation; of the mode: density at the maximum
+    for (const ScalePrior& own : priors_of(rows.front())) {
+        const NormalBelief prior = only.prior({{rows.front().host, own}});
         const PosteriorMaximum found = maximise_posterior(prior, only, only.log_stddev(prior.mean), prior.mean);
-        const double cost = found.cost - std::log(mode.weight / mode.log_stddev);
-        if (cost >= best_cost) continue;
-        best_cost = cost;
-        const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
         const VectorXd& mean = found.belief.mean;
-        best = {mode, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]};
+        starts.push_back({own, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]});
+        const double narrowed = sum.dot(found.belief.covariance * sum) / sum.dot(prior.covariance * sum);
+        log_evidence.push_back(std::log(own.group.weight * own.call.weight / own.call.log_stddev) - found.cost +
+                               (grouped ? std::log(narrowed) / 2 : 0));
     }
+    const auto most = std::ranges::max_element(log_evidence);
+    HostStart best = starts[static_cast<std::size_t>(most - log_evidence.begin())];
+    double evidence = 0;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+        const double own = std::exp(log_evidence[i] - *most);
+        evidence += own;
+        best.group_variance += grouped ? own * square(starts[i].log_scale - best.log_scale) : 0;
+    }
+    best.group_variance /= evidence;
     return best;
 }
 
@@ -348,7 +384,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     std::map<std::string_view, std::vector<AnchorRow>> by_host;
     for (const AnchorRow& row : rows) by_host[row.host].push_back(row);
     std::vector<AnchorRow> kept;
-    std::map<std::string_view, CallMode> modes;
+    std::map<std::string_view, ScalePrior> priors;
     std::map<std::string_view, HostStart> starts;
     for (const auto& [name, own] : by_host) {
         HostScalars& host = result.hosts[std::string(name)];
@@ -356,14 +392,15 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         warn_of_outlandish(own, host);
         const std::vector<AnchorRow> agreeing = agreeing_rows(own, host);
         starts[name] = start_of(agreeing);
-        modes[name] = starts[name].mode;
+        priors[name] = starts[name].prior;
         kept.insert(kept.end(), agreeing.begin(), agreeing.end());
     }
 
     const AnchorRows anchors(kept, device, model);
-    const NormalBelief prior = anchors.prior(modes);
+    const NormalBelief prior = anchors.prior(priors);
     VectorXd start = prior.mean;
-    for (const auto& [name, at] : anchors.hosts()) start[at.cpu] = starts.at(name).log_scale - at.log_scale;
+    for (const auto& [name, at] : anchors.hosts())
+        start[at.cpu] = starts.at(name).log_scale - std::log(priors.at(name).group.scale);
     for (const auto& [name, at] : anchors.hosts()) {
         start[at.scale] = starts.at(name).log_scale - start[at.cpu];
         start[at.scale + 1] = starts.at(name).log_call_s;
@@ -373,10 +410,9 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     const MatrixXd& covariance = found.belief.covariance;
 
     const Index offsets = anchors.offsets();
-    std::map<Index, std::size_t> host_bound_rows;  // by CPU
+    std::map<Index, std::array<double, 3>> machines;  // by CPU: hosts, sums of their log(scale) and its variance
     for (const auto& [name, at] : anchors.hosts()) {
         HostScalars& host = result.hosts[std::string(name)];
-        host_bound_rows[at.cpu] += host.host_bound_rows;
         // The error of the predicted model multiplies both scalars.
         MatrixXd sums = MatrixXd::Zero(2, anchors.unknowns());
         sums(0, at.scale) = sums(0, at.cpu) = sums(1, at.scale + 1) = 1;
@@ -391,14 +427,23 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         host.scale = std::exp(log_scalars[0]);
         host.call_s = std::exp(log_scalars[1]);
         // Rows that the device explains leave the profile's belief, which may be narrower than the prior of all hosts.
-        host.scale_relative_stddev = std::min(std::sqrt(spread(0, 0)), by_host.at(name).front().scale_log_stddev);
+        const AnchorRow& own = by_host.at(name).front();
+        host.scale_relative_stddev =
+            std::min(std::sqrt(spread(0, 0) + starts.at(name).group_variance), own.scale_log_stddev);
+        if (host.host_bound_rows > 0) {
+            auto& [hosts, log_scale, variance] = machines[at.cpu];
+            ++hosts;
+            log_scale += mean[at.cpu] + std::log(priors.at(name).group.scale / reference_scale(own.groups, own.scale));
+            variance += covariance(at.cpu, at.cpu) + starts.at(name).group_variance;
+        }
         host.call_relative_stddev = std::sqrt(spread(1, 1));
         host.correlation = spread(0, 1) / std::sqrt(spread(0, 0) * spread(1, 1));
     }
-    for (const auto& [machine, at] : anchors.cpus()) {
-        if (host_bound_rows[at] == 0) continue;
-        result.cpus[std::string(machine)] = {std::exp(mean[at]),
-                                             std::sqrt(covariance(at, at) + square(framework_log_stddev))};
+    for (const auto& [name, at] : anchors.cpus()) {
+        const auto [hosts, log_scale, variance] = machines[at];
+        if (hosts == 0) continue;
+        result.cpus[std::string(name)] = {std::exp(log_scale / hosts),
+                                          std::sqrt(variance / hosts + square(framework_log_stddev))};
     }
     const auto& uncertain = anchors.uncertain();
     for (std::size_t i = 0; i < uncertain.size(); ++i) {
@@ -428,13 +473,18 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     if (host.host_noise > 0) set(profile, "noise.host", host.host_noise, 0);
     if (host.device_noise > 0) set(profile, "noise.device", host.device_noise, 0);
     profile.scale_call_correlation = host.correlation;
+    profile.assumed.clear();
     profile.host = profile.host == "reference" ? "anchored" : profile.host + ", anchored";
     profile.warnings.insert(profile.warnings.end(), host.warnings.begin(), host.warnings.end());
     return profile;
 }
 
 FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu) {
-    set(profile, "host.scale", cpu.scale * host_parameter(profile, "host.scale"), cpu.relative_stddev);
+    const double reference = reference_scale(profile.groups, host_parameter(profile, "host.scale"));
+    // The driver and the bus have their part in a graph's launch, as in a step's (host_costs.cpp).
+    const bool captured = model_of(profile).traits.host_kind == HostKind::graph_node;
+    set(profile, "host.scale", (captured ? std::sqrt(cpu.scale) : cpu.scale) * reference, cpu.relative_stddev);
+    profile.assumed.clear();
     profile.host = profile.host == "reference" ? "anchored" : profile.host + ", anchored";
     return profile;
 }
@@ -476,6 +526,7 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     }
     result.call_s = host_parameter(predictor.framework(), result.call);
     result.scale = host_parameter(predictor.framework(), "host.scale");
+    result.groups = predictor.framework().groups;
     const Parameter* known = find_parameter(predictor.framework().parameters, "host.scale");
     if (known && known->relative_stddev > 0) result.scale_log_stddev = known->relative_stddev;
     const LaunchCosts& first = launches.front();
@@ -565,8 +616,8 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
     }
     const AnchorRows anchors(rows, predictor.device().factors, model);
     const AnchorRows::HostUnknowns host = anchors.hosts().begin()->second;
-    const CallMode mode = modes_of(rows.front()).front();
-    NormalBelief belief = anchors.prior({{rows.front().host, mode}});
+    const ScalePrior prior = priors_of(rows.front()).front();
+    NormalBelief belief = anchors.prior({{rows.front().host, prior}});
     const auto believed = [&](Index unknown, std::string_view name, double prior_stddev) {
         const Parameter* known = find_parameter(predictor.framework().parameters, name);
         belief.mean[unknown] = std::log(host_parameter(predictor.framework(), name));
@@ -574,7 +625,7 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
         belief.covariance(unknown, unknown) = square(stddev);
     };
     believed(host.scale, "host.scale", scale_log_stddev);
-    believed(host.scale + 1, rows.front().call, mode.log_stddev);
+    believed(host.scale + 1, rows.front().call, prior.call.log_stddev);
     belief.covariance(host.cpu, host.cpu) = 0;  // included in the scale
 
     // Secants over the width of the interval: if host and device times are close, a slope reflects only one of them.

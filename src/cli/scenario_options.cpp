@@ -50,6 +50,11 @@ void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view s
                     fmt::format("precision of weights and activations{}: {} (default: that of the model's weights)",
                                 several, fmt::join(precision_names(), ", ")));
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
+    add_option(verb, "--cpu", "NAME", arguments.cpu,
+               "CPU of the host, or local: moves and narrows its costs (data/cpus.csv)");
+    verb.add_option("--host-load", arguments.host_load, "whether other work slows the host")
+        ->check(CLI::IsMember({"dedicated", "shared", "unknown"}))
+        ->capture_default_str();
     add_option(verb, "--anchor", "ROWS.csv", arguments.anchor, "measured rows that calibrate host and card (CSV)");
     add_option(verb, "--models", "FOLDER", arguments.models,
                "folder with the model files of these rows (NAME.pt2, .onnx…)");

@@ -125,6 +125,7 @@ Measurement read_model(RowReader& reader) {
     const std::string_view kind = reader.text("kind");
     row.copies = kind == "with_copies";
     if (kind == "gpu" || kind == "enqueue") row.mode = kind;
+    row.cpu = reader.text("cpu");
     row.era = reader.text("era");
     row.latency_s = reader.latency_s();
     return row;

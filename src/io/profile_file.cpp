@@ -139,12 +139,13 @@ HostProfileFile parse_host_profile(std::string_view text, const std::string& ori
 }
 
 FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin) {
-    const JsonField root =
-        JsonField::parse(text, origin, "framework", "schema_version kind framework version host parameters");
+    const JsonField root = JsonField::parse(text, origin, "framework",
+                                            "schema_version kind framework version host reference_cpu parameters");
     FrameworkProfile profile;
     profile.framework = root["framework"].text();
     profile.version = root["version"].text();
     profile.host = root["host"].text();
+    if (const auto cpu = root.find("reference_cpu")) profile.reference_cpu = cpu->text();
     for (ScopedParameter& scoped : parse_parameters(root, of_frameworks))
         profile.parameters.push_back(std::move(scoped.parameter));
     return profile;
@@ -177,6 +178,7 @@ std::string to_text(FrameworkProfile profile) {
     json["framework"] = profile.framework;
     json["version"] = profile.version;
     json["host"] = profile.host;
+    if (!profile.reference_cpu.empty()) json["reference_cpu"] = profile.reference_cpu;
     std::vector<ScopedParameter> parameters;
     for (Parameter& parameter : profile.parameters)
         parameters.push_back({std::move(parameter), ParameterScope::shared, {}});

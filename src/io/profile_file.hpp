@@ -110,6 +110,8 @@ struct Stack {
     LibraryVersions libraries;            ///< libraries determined by the version; others keep their defaults
     double scale_log_stddev = 0;          ///< spread of host scales, or its increase by the ratios
     double model_log_stddev = 0;          ///< increase of the noise between models by the ratios
+    std::string reference_cpu;            ///< see FrameworkProfile
+    std::vector<HostGroup> groups;        ///< of measured machines
     std::vector<Parameter> costs;         ///< values of profile parameters, sorted by name
     std::vector<Parameter> ratios;        ///< factors on parameters of the framework's fitted profile, sorted by name
 

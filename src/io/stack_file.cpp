@@ -42,9 +42,9 @@ std::optional<int> version_number(std::string_view text) {
 }
 
 Stack parse_stack(std::string_view text, const std::string& origin) {
-    const JsonField root = JsonField::parse(
-        text, origin, "stack",
-        "schema_version kind framework also version libraries scale_log_stddev model_log_stddev source costs ratios");
+    const JsonField root = JsonField::parse(text, origin, "stack",
+                                            "schema_version kind framework also version libraries scale_log_stddev "
+                                            "model_log_stddev reference_cpu groups source costs ratios");
     const auto number = version_number(root["version"].text());
     if (!number) root["version"].fail("is not a version such as \"2.4\"");
     Stack stack{.frameworks = {root["framework"].text()}, .version = *number};
@@ -54,6 +54,14 @@ Stack parse_stack(std::string_view text, const std::string& origin) {
     if (const auto libraries = root.find("libraries")) stack.libraries = parse_libraries(*libraries);
     if (const auto spread = root.find("scale_log_stddev")) stack.scale_log_stddev = spread->not_negative();
     if (const auto spread = root.find("model_log_stddev")) stack.model_log_stddev = spread->not_negative();
+    if (const auto cpu = root.find("reference_cpu")) stack.reference_cpu = cpu->text();
+    if (const auto groups = root.find("groups")) {
+        for (const JsonField& group : groups->elements()) {
+            group.allow({"weight", "scale", "log_stddev"});
+            stack.groups.push_back(
+                {group["weight"].positive(), group["scale"].positive(), group["log_stddev"].positive()});
+        }
+    }
     stack.costs = parse_values(root, "costs");
     stack.ratios = parse_values(root, "ratios");
     return stack;
@@ -64,6 +72,9 @@ FrameworkProfile on_stack(FrameworkProfile profile, const Stack& stack, double r
         if (cost.name == "host.scale") {
             cost.value *= relative_scale;
             cost.relative_stddev = stack.scale_log_stddev;
+            profile.groups = stack.groups;
+            profile.reference_cpu = stack.reference_cpu;
+            for (HostGroup& group : profile.groups) group.scale *= relative_scale;
         }
         set_parameter(profile.parameters, std::move(cost));
     }

@@ -111,8 +111,8 @@ std::string rests_on_section(const PredictionReport& report, const Graph& graph)
     const Prediction& last = report.rows.back().prediction;
     const std::string facts = fmt::format(
         "<ul>\n{}<li>{}</li>\n</ul>\n",
-        unknown_host ? "<li>The host is a middling machine, not yours: one measured latency (--anchor) narrows the "
-                       "interval</li>\n"
+        unknown_host ? fmt::format("<li>Host: {}; one measured latency (--anchor) narrows the interval</li>\n",
+                                   escape_markup(report.framework.assumed))
                      : "",
         escape_markup(fmt::format(
             "90 % interval {} to {} around {}{}", duration(last.low_s), duration(last.high_s), duration(last.latency_s),

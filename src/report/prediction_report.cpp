@@ -112,8 +112,9 @@ std::string print_header(const PredictionReport& report, Style style) {
         "{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
         escape_terminal(fmt::format(
             "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
-            report.framework.host, unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug,
-            describe(report.device), percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
+            report.framework.assumed.empty() ? report.framework.host : report.framework.assumed,
+            unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug, describe(report.device),
+            percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
 }
 
 std::string print_crossover(const CrossoverReport& report, Style style) {

@@ -105,7 +105,8 @@ Json run_json(const PredictionReport& report) {
             {"framework",
              {{"name", report.framework.framework},
               {"version", report.framework.version},
-              {"host", report.framework.host}}},
+              {"host", report.framework.host},
+              {"host_assumed", report.framework.assumed}}},
             {"precision", name_of(report.precision)}};
 }
 

@@ -10,6 +10,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/number.hpp"
+#include "src/scenario/cpu.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -145,9 +146,9 @@ ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
     const PredictOptions options = options_for(row);
-    const Key key{
-        row.model,      host_key(row), row.version, row.precision, options.channels_last, options.synchronized,
-        options.copies, row.mode};
+    const Key key{row.model,     host_key(row),         row.version,          row.cpu,
+                  row.precision, options.channels_last, options.synchronized, options.copies,
+                  row.mode};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     return predictors_.emplace(key, build(row, conditioned(device_spec(row.gpu).slug, row.run, row.model)))
@@ -157,6 +158,8 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
 RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const std::string& framework,
                         const std::string& version) {
     RunArguments own{.device = gpu, .framework = versioned(framework, version), .device_profile = run.device_profile};
+    own.cpu = run.cpu;
+    own.host_load = run.host_load;
     const std::string costs = run.costs ? run.costs->framework : run.framework.substr(0, run.framework.find('@'));
     if (framework_name(costs) != framework_name(framework)) return own;
     own.host = run.host;
@@ -168,6 +171,7 @@ RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const s
 Scenario RowPredictor::scenario_of(const Measurement& row) const {
     RunArguments run = run_of_row(run_, row.gpu, row.framework, row.version);
     run.options = options_for(row);
+    if (find_cpu(row.cpu)) run.cpu = row.cpu;
     return resolve(run, row.precision);
 }
 

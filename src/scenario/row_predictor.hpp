@@ -23,8 +23,8 @@ namespace ftax::scenario {
 /// little more than the predictions themselves.
 class RowPredictor {
   public:
-    /// Rows are `run` with their own cells: its models folder and device profile hold for all, its host and its host
-    /// costs for rows of its framework. `dims`: values of symbols without a column in the rows.
+    /// Rows are `run` with their own cells: its models folder, device profile, CPU and load hold for all, its host and
+    /// its host costs for rows of its framework. `dims`: values of symbols without a column in the rows.
     explicit RowPredictor(RunArguments run = {}, ShapeBindings dims = {})
         : run_(std::move(run)), dims_(std::move(dims)) {}
 
@@ -57,9 +57,9 @@ class RowPredictor {
                                                  const std::string& model);
 
   private:
-    /// Cache key of a predictor: model, host (with framework and device), version, precision, channels_last,
+    /// Cache key of a predictor: model, host (with framework and device), version, CPU, precision, channels_last,
     /// synchronized, copies, mode.
-    using Key = std::tuple<std::string, HostKey, std::string, Precision, bool, bool, bool, std::string>;
+    using Key = std::tuple<std::string, HostKey, std::string, std::string, Precision, bool, bool, bool, std::string>;
 
     /// Returns the row with canonical names. Throws Error{usage} for rows that cannot be predicted.
     [[nodiscard]] static Measurement predictable(const Measurement& row);
@@ -88,8 +88,8 @@ class RowPredictor {
     std::map<std::pair<Card, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };
 
-/// Returns the run of a row with these cells: `run` with its device profile, and its host and host costs for rows of
-/// its framework.
+/// Returns the run of a row with these cells: `run` with its device profile and CPU, and its host and host costs for
+/// rows of its framework.
 [[nodiscard]] RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const std::string& framework,
                                       const std::string& version);
 

@@ -21,6 +21,7 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/quantities.hpp"
+#include "src/scenario/cpu.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -337,6 +338,7 @@ Scenario resolve(const RunArguments& run, Precision precision) {
     Scenario scenario{device_profile(run.device, run.device_profile), {}, run.options};
     scenario.options.precision = precision;
     scenario.framework = resolve_framework(run, scenario.options.libraries);
+    place_host(scenario, run);
     scenario.options = nas::libraries_of(scenario.framework, scenario.options);
     return scenario;
 }

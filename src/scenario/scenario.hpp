@@ -40,9 +40,11 @@ struct RunArguments {
     bool framework_given = false;             ///< false: assumed; warns for ONNX files
     std::string precision;                    ///< empty: precision of the model's weights, see precision_of()
     std::string host;
-    std::string anchor;                ///< file of measured rows
-    std::optional<Measurement> known;  ///< an additional measured row
-    std::string models;                ///< folder with the model files of these rows
+    std::string cpu;                    ///< name of the host's CPU, or "local"; empty: unknown
+    std::string host_load = "unknown";  ///< dedicated, shared or unknown
+    std::string anchor;                 ///< file of measured rows
+    std::optional<Measurement> known;   ///< an additional measured row
+    std::string models;                 ///< folder with the model files of these rows
     std::string device_profile;
     std::string framework_profile;
     std::optional<FrameworkProfile> costs;  ///< host costs of its framework, instead of a file

@@ -98,6 +98,23 @@ TEST_CASE("costs of a stack replace the profile's, and a named host stays as fas
     CHECK(parameter(newer, "host.scale").relative_stddev == 0.3);
 }
 
+TEST_CASE("a stack's groups of machines move with a named host, and its reference machine comes with them") {
+    std::string text(file);
+    text.replace(
+        text.find("\"ratios\""), text.npos,
+        R"("reference_cpu": "Intel Xeon Platinum 8480+", "groups": [{"weight": 0.6, "scale": 2, "log_stddev": 0.1},
+                    {"weight": 0.4, "scale": 1, "log_stddev": 0.15}], "costs": {"host.scale": 2}})");
+    const FrameworkProfile newer =
+        on_stack({.framework = "pytorch-eager", .version = "1.12"}, parse_stack(text, "v.json"), 0.5);
+    CHECK(newer.reference_cpu == "Intel Xeon Platinum 8480+");
+    REQUIRE(newer.groups.size() == 2);
+    CHECK(newer.groups[0].scale == approx(1));
+    CHECK(newer.groups[1].scale == approx(0.5));
+    CHECK(newer.groups[1].log_stddev == 0.15);
+    text.replace(text.find("0.15"), 4, "-0.1");
+    CHECK(complaint(text).find("log_stddev") != std::string::npos);
+}
+
 TEST_CASE("an unmeasured version is predicted as the nearest measured one, with a warning and a wider scale") {
     const FrameworkProfile fitted = framework_profile("pytorch-eager");
     CHECK(at_version(fitted, 112).warnings == fitted.warnings);
@@ -115,6 +132,19 @@ TEST_CASE("an unmeasured version is predicted as the nearest measured one, with 
     CHECK_FALSE(newest_version("onnxruntime-cuda-graph"));
     CHECK(newest_version("onnxruntime-cuda"));
     CHECK(newest_version("llama.cpp") == 202500);
+}
+
+TEST_CASE("half precision costs the host as much as single up to PyTorch 1.9") {
+    const FrameworkProfile fitted = framework_profile("pytorch-eager");
+    const FrameworkProfile old = at_version(fitted, 107);
+    CHECK(old.version == "1.8");
+    for (const char* name : {"half.batch_norm", "half.conv", "half.conv_depthwise", "half.conv_grouped"})
+        CHECK(parameter(old, name).value == 1);
+    CHECK(at_version(fitted, 109).version == "1.8");
+    CHECK(parameter(at_version(fitted, 111), "half.conv").value == parameter(fitted, "half.conv").value);
+    CHECK(parameter(fitted, "half.conv").value > 1.1);
+    CHECK(parameter(old, "host.conv").value == parameter(fitted, "host.conv").value);
+    CHECK(parameter(old, "host.scale").relative_stddev > parameter(fitted, "host.scale").relative_stddev);
 }
 
 TEST_CASE("a version of PyTorch brings its cuDNN") {

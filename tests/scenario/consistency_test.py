@@ -29,6 +29,8 @@ NETWORKS = [
     ("resnet50", "h100-sxm5-80gb", "pytorch-eager@2.3", "", {}, 2, []),
     ("resnet50", "rtx-2080-ti", "pytorch-eager", "fp32", {}, 4, ["--host", "help-pytorch-1.8"]),
     ("resnet18", "quadro-rtx-8000", "pytorch-eager", "fp16", {}, 1, ["--host", "framework-tax-quadro-rtx-8000"]),
+    ("resnet50", "h100-sxm5-80gb", "pytorch-eager", "fp16", {}, 1, ["--cpu", "Xeon Platinum 8480+", "--host-load", "dedicated"]),
+    ("resnet50", "v100-sxm2-16gb", "pytorch-eager@2.5", "fp32", {}, 1, ["--cpu", "Intel(R) Xeon(R) CPU E5-2698 v4 @ 2.20GHz"]),
     ("resnet18", "l4", "torchscript", "fp32", {}, 16, []),
     ("resnet18", "l4", "torchscript@1.12", "fp32", {}, 16, []),
     ("resnet18", "l4", "tensorrt", "fp16", {}, 1, []),
@@ -171,8 +173,8 @@ def of_network(model, device, framework, precision, dims, batch, options):
 def by_rows(name, model, device, framework, precision, dims, batch, options, wanted):
     """validate: the version in the cell, in each of its columns, with a model's file, host and copies."""
     host = options[options.index("--host") + 1] if "--host" in options else ""
-    if host or "--synchronized" in options:
-        return  # rows name neither a host nor that they are synchronised
+    if host or {"--synchronized", "--host-load"} & set(options):
+        return  # rows have no columns for these
     spelled, _, version = framework.partition("@")
     layouts = [{"framework": framework}]
     if version:
@@ -181,7 +183,8 @@ def by_rows(name, model, device, framework, precision, dims, batch, options, wan
     for layout in layouts:
         row = {"gpu": device, **layout, "precision": precision, "model": model, "batch": batch, "latency_ms": 10,
                **({"seq": dims["seq"]} if "seq" in dims else {}), **({"kind": "with_copies"} if "--copies" in options else {}),
-               **({"layout": "nhwc"} if "--channels-last" in options else {})}
+               **({"layout": "nhwc"} if "--channels-last" in options else {}),
+               **({"cpu": options[options.index("--cpu") + 1]} if "--cpu" in options else {})}
         rows.write_text(",".join(row) + "\n" + ",".join(map(str, row.values())) + "\n")
         run("validate", rows, "--predictions", out, "-q")
         found = next(csv.DictReader(out.open()))

@@ -151,6 +151,29 @@ TEST_CASE("a known row brings the other rows of its machine nearer, and none far
     CHECK(all_after < 0.6 * all_before);
 }
 
+TEST_CASE("a row puts its machine into a group, and one between the groups leaves both") {
+    const std::vector<HostGroup> groups{{0.6, 2.1, 0.08}, {0.4, 1, 0.15}};
+    const auto host_of = [&](double true_scale, double device_s) {
+        AnchorRow one = row("resnet18", true_scale, 5e-6, 1);
+        one.scale = 2.1;
+        one.scale_log_stddev = 0.42;
+        one.groups = groups;
+        one.device_s = device_s;
+        one.measured_s = std::max(one.measured_s, device_s);
+        return fit_host(std::vector{one});
+    };
+    for (const double fast : {0.85, 1.0, 1.2}) {
+        const HostScalars host = host_of(fast, 1e-3);
+        CHECK(host.scale == approx(fast).epsilon(0.1));
+        CHECK(host.scale_relative_stddev < 0.2);
+    }
+    CHECK(host_of(2.2, 1e-3).scale == approx(2.15).epsilon(0.05));
+    // A row that the device explains says nothing of the group.
+    CHECK(host_of(1, 60e-3).scale == approx(2.1).epsilon(0.03));
+    CHECK(host_of(1, 60e-3).scale_relative_stddev > 0.3);
+    CHECK(host_of(1.45, 1e-3).scale_relative_stddev > host_of(1, 1e-3).scale_relative_stddev);
+}
+
 TEST_CASE("a machine's CPU multiplies the scale of each framework's profile") {
     AnchorRow known = row("resnet18", 1.5, 5e-6, 1);
     known.machine = "bench";
@@ -161,6 +184,28 @@ TEST_CASE("a machine's CPU multiplies the scale of each framework's profile") {
     FrameworkProfile other{.framework = "torchscript"};
     other.parameters = {{"host.scale", 1.8}};
     CHECK(host_parameter(anchored(other, cpu), "host.scale") == approx(1.8 * cpu.scale));
+}
+
+TEST_CASE("the CPU of a machine counts from the reference machine, not from the slow group that a stack assumes") {
+    AnchorRow known = row("resnet18", 1, 5e-6, 1);
+    known.machine = "bench";
+    known.scale = 2.1;
+    known.groups = {{0.6, 2.1, 0.08}, {0.4, 1, 0.15}};
+    const CpuSpeed fast = condition(std::vector{known}, {}).cpus.at("bench");
+    CHECK(fast.scale == approx(1).epsilon(0.1));
+    known.measured_s = 2.1 * known.host_s;
+    const CpuSpeed slow = condition(std::vector{known}, {}).cpus.at("bench");
+    CHECK(slow.scale == approx(2.1).epsilon(0.1));
+
+    FrameworkProfile graphs{.framework = "cuda-graph"};  // fitted on fast machines; the driver has its part in them
+    graphs.parameters = {{"host.scale", 1.2}};
+    CHECK(host_parameter(anchored(graphs, fast), "host.scale") == approx(1.2 * std::sqrt(fast.scale)));
+    CHECK(host_parameter(anchored(graphs, slow), "host.scale") == approx(1.2 * std::sqrt(slow.scale)));
+    FrameworkProfile compiled{.framework = "torch-compile"};
+    compiled.parameters = {{"host.scale", 1.8}};
+    compiled.groups = {{0.6, 1.8, 0.08}, {0.4, 0.9, 0.15}};
+    CHECK(host_parameter(anchored(compiled, fast), "host.scale") == approx(0.9 * fast.scale));
+    CHECK(host_parameter(anchored(compiled, slow), "host.scale") == approx(0.9 * slow.scale));
 }
 
 TEST_CASE("no anchor row is an error") {
