@@ -41,8 +41,8 @@ Outputs view(const Call& c) {
     return c.with_shape(c.reshaped(c.first().shape, c.sizes(c.has("size") ? "size" : "shape")));
 }
 
-void view_like(const Call& c, Shape& shape) {
-    shape = c.tensor("other").shape;
+Outputs view_like(const Call& c) {
+    return c.with_shape(c.tensor("other").shape);
 }
 
 Outputs flatten(const Call& c) {
@@ -322,8 +322,8 @@ Outputs embedding(const Call& c) {
     return {{table.dtype, std::move(shape)}};
 }
 
-void gather(const Call& c, Shape& shape) {
-    shape = c.tensor(c.has("index") ? "index" : "indices").shape;
+Outputs gather(const Call& c) {
+    return c.with_shape(c.tensor(c.has("index") ? "index" : "indices").shape);
 }
 
 /// x[i, j, …]: the indexed dimensions give way to the shape the indices broadcast to; apart from each other, to its

@@ -105,10 +105,10 @@ Inference recurrent, recurrent_cell, integer_matmul, tensordot, differences, nor
     adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance;
 
 // aten_shapes_movement.cpp
-Edit view_like, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow,
-    unfold, pad, repeat, pixel_shuffle, gather, index_select;
-Inference view, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, tensor_split, unbind, concat,
-    stack, repeat_interleave, embedding, index, one_hot, real_view, complex_view;
+Edit unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow, unfold, pad,
+    repeat, pixel_shuffle, index_select;
+Inference view, view_like, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, tensor_split, unbind,
+    concat, stack, repeat_interleave, embedding, gather, index, one_hot, real_view, complex_view;
 
 }  // namespace ftax::aten_shapes
 

@@ -140,16 +140,9 @@ const Tensor& Node::tensor(std::size_t input) const {
 }
 
 void Node::apply(const OpRow& row) {
-    if (has(0) && !(row.flags & any_rank)) output(0, dtype(0), dims(0));
+    if (has(0) && !(row.flags & any_rank)) outputs[0] = {.dtype = dtype(0), .dims = dims(0)};
     row.rule(*this);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (!outputs[i].dims) continue;
-        for (const Expression dim : *outputs[i].dims) {
-            const std::int64_t size = math().constant_value(dim).value_or(0);
-            if (size < 0)
-                fail(fmt::format("output '{}' gets the negative dimension {}", excerpt(record.outputs[i]), size));
-        }
-    }
+    if (outputs[0].dims) output(0, outputs[0].dtype, std::move(*outputs[0].dims));
 }
 
 const Scalars* Node::value(std::size_t input) const {
@@ -248,6 +241,12 @@ Node::List Node::list(std::string_view key, std::size_t input) const {
 
 void Node::output(std::size_t index, DType dtype, Dims dims) {
     if (index >= outputs.size()) return;
+    for (const Expression dim : dims) {
+        const auto constant = math().constant_value(dim);
+        if (constant && *constant < 0) {
+            fail(fmt::format("output '{}' gets the negative dimension {}", excerpt(record.outputs[index]), *constant));
+        }
+    }
     outputs[index].dtype = dtype;
     outputs[index].dims = std::move(dims);
 }

@@ -126,7 +126,6 @@ class Node : public ShapeRules<Node> {
     [[nodiscard]] ShapeMath& math() const noexcept { return construction.math; }
 
     // results: output 0 begins with type and shape of input 0, except for rows of any rank
-    /// Runs a row's rule. Throws Error{model} if a dimension of an output is negative.
     void apply(const OpRow& row);
     [[nodiscard]] Dims& result() { return *outputs[0].dims; }  ///< shape of output 0
     [[nodiscard]] std::size_t output_count() const noexcept { return outputs.size(); }

@@ -298,9 +298,10 @@ void qlinear_same(Node& n) {
 }
 
 void matmul_nbits(Node& n) {
-    Dims& result = n.result();
+    Dims result = n.dims(0);
     if (result.empty()) n.fail("A is a scalar");
     result.back() = n.math().constant(n.required_integer("N"));
+    n.output(0, n.dtype(0), std::move(result));
     // The operator's weight is stored in blocks; a linear operator wants [n, k] in the packed element type.
     const std::int64_t bits = n.integer("bits", 4);
     const DType packed = bits == 2 ? DType::u2 : bits == 8 ? DType::u8 : DType::u4;

@@ -83,9 +83,10 @@ void cumulative(Node& n) {
 }
 
 void top_k(Node& n) {
-    Dims& result = n.result();
+    Dims result = n.dims(0);
     const std::size_t axis = n.set_axis(n.integer("axis", -1), result.size());
     result[axis] = n.opset < 10 ? n.math().constant(n.required_integer("k")) : n.only(1);
+    n.output(0, n.dtype(0), result);
     n.output(1, DType::i64, result);
 }
 
