@@ -7,7 +7,7 @@
 #include <cmath>
 #include <regex>
 
-#include "calibration/bench/machine.hpp"
+#include "calibration/bench/bench_device.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/parameters.hpp"
