@@ -1,5 +1,3 @@
-#include "graphs/aten/aten_call.hpp"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +6,7 @@
 #include <sstream>
 
 #include "ftax/error.hpp"
+#include "graphs/aten/aten_call.hpp"
 
 using namespace ftax;
 

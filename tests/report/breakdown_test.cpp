@@ -1,11 +1,10 @@
-#include "src/report/launch_report.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string_view>
 
 #include "ftax/import.hpp"
+#include "src/report/launch_report.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;
