@@ -41,11 +41,11 @@ inline constexpr double query_tile = 64, key_tile = 64;
 inline constexpr double blocks_per_sm = 2;
 
 /// In f32 the memory-efficient kernel uses TF32 tensor cores if available: three products of the upper and lower halves
-/// of each number, with mma.sync, at this share of the rate, less on Hopper and later (ArchitectureSpec::conv_share).
-/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); an H100, whose mma.sync reaches 0.6 of its rate, computes
-/// 46 TFLOP/s with heads of 128, 33 with 64 (data/measurements/h100-sxm5-80gb/operators.csv), three times that is 0.28
-/// and 0.2.
-inline constexpr double tf32_products = 3, tf32_share = 0.5;
+/// of each number, with mma.sync, at this share of the rate.
+/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); an H100 computes 46 TFLOP/s with heads of 128, 33 with 64
+/// (data/measurements/h100-sxm5-80gb/operators.csv), three times that is 0.28 and 0.2 of its rate. With xformers of
+/// 2022: lambda_diffusers.csv on an A100.
+inline constexpr double tf32_products = 3, tf32_share = 0.3, xformers_tf32_share = 0.5;
 
 /// Returns the elements of queries, keys, values and result; a key head shared by several query heads counts once.
 inline double elements(const AttentionShape& s) {
@@ -103,7 +103,10 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
         const bool tf32 = device.path == MathPath::tf32;
-        const double sustained = tf32 ? attention::tf32_share * device.chip->conv_share : p.memory_efficient_efficiency;
+        const bool xformers = shape.library == FlashLibrary::xformers;
+        const double sustained = !tf32      ? p.memory_efficient_efficiency
+                                 : xformers ? attention::xformers_tf32_share * device.chip->conv_share
+                                            : attention::tf32_share;
         const double share = std::min(sustained, powered / std::min(1.0, plan.blocks / device.sms)) /
                              (tf32 ? attention::tf32_products : 1);
         const double score_s =

@@ -145,7 +145,7 @@ struct MemoryShape {
 enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine, products };
 
 /// Kernels of path flash: those written for the generation (serving engines), FlashAttention's, cuDNN's or llama.cpp's.
-enum class FlashLibrary : std::uint8_t { generation, flash1, flash2, cudnn, ggml };
+enum class FlashLibrary : std::uint8_t { generation, flash1, flash2, cudnn, ggml, xformers };
 
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;

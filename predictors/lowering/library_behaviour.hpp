@@ -21,6 +21,7 @@ struct LibraryBehaviour {
     bool keeps_onnx_nodes = false;       ///< TensorRT: layers of ONNX files around attention and norms stay apart
     bool unlimited_workspace = false;    ///< ONNX Runtime: convolutions may copy tensors of any size to NHWC
     bool flash1 = false;                 ///< attention in half precision runs FlashAttention 1
+    bool xformers = false;               ///< memory-efficient attention is xformers' own, not PyTorch's
     bool widens_attention = false;       ///< attention without a fused kernel computes 16-bit values in f32
     bool weights_in_place = false;       ///< torch.compile does not turn a module's weights into inputs
     bool vectorized_casts = false;       ///< casts to half precision move vectors
@@ -72,6 +73,7 @@ inline constexpr LibraryRule all[] = {
     {onnxruntime, 114, later, &Does::unlimited_workspace, "CUDA execution provider, cudnn_conv_use_max_workspace"},
     {torch, 1, later, &Does::concatenates_by_part, "aten/src/ATen/native/cuda/Shape.cu (CAT_ARRAY_MAX_INPUT_DIMS)"},
     {torch, 1, 202, &Does::flash1, "PyTorch 2.2's release notes"},
+    {torch, 1, 200, &Does::xformers, "PyTorch 2.0's release notes: scaled_dot_product_attention is new"},
     {torch, 205, later, &Does::widens_attention,
      "aten/src/ATen/native/transformers/attention.cpp (_scaled_dot_product_attention_math, "
      "allowFP16BF16ReductionMathSDP), used for attention without four dimensions (sdp_utils.cpp)"},

@@ -518,6 +518,7 @@ class Lowering {
         shape.paged = op.integer(rewrites::paged, 0) != 0;
         if (shape.paged) shape.window = op.integer(window_attribute, 0);
         shape.library = shape.paged ? generation : through_cudnn ? cudnn : libraries_.flash1 ? flash1 : flash2;
+        if (shape.path == memory_efficient && libraries_.xformers) shape.library = xformers;
         // 8-bit keys and values are most of the traffic of a decoding step.
         if (shape.path == flash) shape.element_bytes = std::min(shape.element_bytes, stored_bytes(op.inputs[1]));
         return shape;
