@@ -111,7 +111,8 @@ TEST_CASE("a server that keeps up is recommended and costs the same whichever ar
     CHECK(plain["verdict"].get<std::string>().find("each of") == std::string::npos);
     std::map<int, double> dollars;
     for (const char* seed : {"1", "2"}) {
-        for (const auto& row : rows_of({"--price", "3", "--seed", seed, "--spread", "0.3"})["rows"]) {
+        const auto report = rows_of({"--price", "3", "--seed", seed, "--spread", "0.3"});
+        for (const auto& row : report["rows"]) {
             if (row["saturated"] == true) continue;
             const int cards = row["cards"];
             // 3 dollars an hour for 5 * 300 tokens a second.
