@@ -140,7 +140,7 @@ std::vector<std::string> merged(const std::vector<std::string>& warnings) {
     for (auto& [text, numbers] : kinds) {
         std::size_t at = 0;
         for (const auto& [least, most] : numbers) {
-            const std::string range = least == most ? least : least + " to " + most;
+            const std::string range = least == most ? least : fmt::format("{} to {}", least, most);
             at = std::min(text.find('\x01', at), text.size());
             text.replace(at, 1, range);
             at += range.size();

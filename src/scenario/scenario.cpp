@@ -480,6 +480,7 @@ std::vector<std::string> warnings_besides(const std::set<std::string>& known) {
 void forget_warnings() {
     const std::lock_guard guard(printing);
     printed_warnings().clear();
+    waiting.clear();
 }
 
 void warn_of_memory(Prediction& prediction, const MemoryUse& memory) {

@@ -99,6 +99,7 @@ std::vector<std::string> outcome(const std::string& line) {
         } catch (const Error& error) {
             add_text(messages.add(static_cast<double>(error.code())), error.what(), out);
         }
+        scenario::flush_warnings();  // as main() does
     }
     add_text(messages, read(said + ".err"), out);
     std::set<std::filesystem::path> written;
