@@ -58,7 +58,6 @@ const FrameworkModel tensorrt{
     .traits = engine,
     .rewrites = passes,
     .priors = priors,
-    .measured = {.transformers = true},
 };
 const FrameworkModel tensorrt_onnx{
     .name = "tensorrt-onnx",
@@ -66,7 +65,6 @@ const FrameworkModel tensorrt_onnx{
     .traits = parsed,
     .rewrites = passes,
     .priors = parsed_priors,
-    .measured = {.transformers = true},
 };
 const FrameworkModel onnxruntime_tensorrt{
     .name = "onnxruntime-tensorrt",

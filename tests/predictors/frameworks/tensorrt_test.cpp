@@ -133,14 +133,6 @@ TEST_CASE("TensorRT's version is taken off its name, and named where it is none"
     }
 }
 
-TEST_CASE("a framework says which family of models none of its rows is of") {
-    const Graph bert = load_graph("zoo:bert"), resnet = load_graph("zoo:resnet18");
-    CHECK(unmeasured_family(framework_model("torch-tensorrt"), bert) == "transformer");
-    CHECK(unmeasured_family(framework_model("torch-tensorrt"), resnet).empty());
-    CHECK(unmeasured_family(framework_model("tensorrt"), resnet) == "convolutional network");
-    CHECK(unmeasured_family(framework_model("tensorrt"), bert).empty());
-}
-
 TEST_CASE("Torch-TensorRT leaves CNNs as they were and transformers no engine between heads") {
     const Graph vit = load_graph("zoo:vit32");
     Predictor predictor(vit, device_profile("t4"), framework_profile("torch-tensorrt"), {.precision = Precision::fp16});
