@@ -1,5 +1,3 @@
-#include "src/io/profile_file.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
+#include "src/io/profile_file.hpp"
 #include "tests/approx.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -1,10 +1,9 @@
-#include "src/report/model_report.hpp"
-
 #include <doctest/doctest.h>
 
 #include <sstream>
 
 #include "ftax/text_graph.hpp"
+#include "src/report/model_report.hpp"
 
 using namespace ftax;
 using namespace ftax::report;

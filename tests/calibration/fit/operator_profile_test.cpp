@@ -1,9 +1,9 @@
-#include "calibration/fit/operator_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "calibration/fit/operator_fit.hpp"
 
 using namespace ftax;
 
