@@ -35,15 +35,19 @@ Cpu cpu_named(const std::string& name) {
 }  // namespace
 
 std::optional<Cpu> find_cpu(const std::string& name) {
+    const auto cpu_of = [](std::size_t row) {
+        return Cpu{std::string(cpu_table().cell(row, "name")), *parse_number(cpu_table().cell(row, "score"))};
+    };
+    for (std::size_t row = 0; row < cpu_table().rows(); ++row)  // as profiles spell it, in every run
+        if (cpu_table().cell(row, "name") == name) return cpu_of(row);
     // "Intel(R) Xeon(R) Platinum 8480+ CPU @ 2.00GHz", "AMD EPYC 7742 64-Core Processor"
     static const std::regex noise(R"(\(r\)|\(tm\)| cpu\b| processor\b|\d+-core|@.*)", std::regex::icase);
     const std::string wanted = normalized_name(std::regex_replace(name, noise, ""));
     std::vector<Cpu> found;
     for (std::size_t row = 0; row < cpu_table().rows(); ++row) {
-        const Cpu cpu{std::string(cpu_table().cell(row, "name")), *parse_number(cpu_table().cell(row, "score"))};
-        const std::string known = normalized_name(cpu.name);
-        if (known == wanted) return cpu;
-        if (known.ends_with(wanted)) found.push_back(cpu);
+        const std::string known = normalized_name(cpu_table().cell(row, "name"));
+        if (known == wanted) return cpu_of(row);
+        if (known.ends_with(wanted)) found.push_back(cpu_of(row));
     }
     return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
 }
