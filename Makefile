@@ -82,11 +82,17 @@ instructions:
 	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_instructions
 	tests/instructions/check.sh $(BUILD)/test/tests/ftax_instructions --record
 
-# Writes the expected reports in tests/golden and the tables of tests/recorded anew; read what changed before committing it.
-golden:
-	$(RUN_CMAKE) -B $(BUILD)/test
-	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_tests
+# Records anew what tests compare with: tests/golden, the tables of tests/recorded and of tests/python, the gates of tests/regression
+# and the instruction counts (the ledgers are calibration/refit.sh's); prints the numbers that moved most. Read them before committing.
+golden: instructions
+	@cmake/venv.sh $(BUILD)/venv
+	cmake --build $(BUILD)/test -j $(JOBS)
 	FTAX_UPDATE_GOLDEN=1 $(BUILD)/test/tests/ftax_tests --source-file='*/report/*,*/recorded/*'
+	python3 tests/regression/gates.py $(BUILD)/test/ftax --record
+	ctest --test-dir $(BUILD)/test --output-on-failure --tests-regex '^python_install$$'
+	cd $(BUILD)/test/tests && PATH=$(abspath $(BUILD)/test):$$PATH FTAX_UPDATE_GOLDEN=1 $(abspath $(BUILD)/venv/bin/python) \
+	    -m pytest -q $(abspath tests/python/test_recorded.py)
+	python3 tests/recorded/changes.py
 
 # Draws the pictures of docs/gallery.md anew, with a headless Chromium; look at them before committing them.
 gallery:
