@@ -111,6 +111,8 @@ class Generator {
     /// Returns the bindings of a pass: `seq` new tokens of each sequence after `past` cached ones.
     [[nodiscard]] ShapeBindings pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
                                      std::int64_t past) const;
+    /// Returns the bindings of the decoding step in the middle, Generation::decode.
+    [[nodiscard]] ShapeBindings middle_step(const GenerationRequest& request) const;
 
   private:
     /// Fills in the results that do not depend on rounds, for the batch of the request.

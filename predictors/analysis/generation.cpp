@@ -176,6 +176,10 @@ ShapeBindings Generator::pass(const GenerationRequest& request, std::int64_t bat
     return bindings;
 }
 
+ShapeBindings Generator::middle_step(const GenerationRequest& request) const {
+    return pass(request, request.batch, 1, prompt_of(request) + std::max<std::int64_t>(0, request.new_tokens - 2) / 2);
+}
+
 MemoryUse Generator::memory(const GenerationRequest& request) {
     check(request);
     const std::int64_t prompt = prompt_of(request);
@@ -290,7 +294,7 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
     const auto step = [&](std::int64_t past) { return decoder().predict(pass(request, request.batch, 1, past)); };
     const std::int64_t last = prompt + std::max<std::int64_t>(0, request.new_tokens - 2);
     result.first_tpot_s = step(prompt).latency_s;
-    result.decode = step(prompt + (last - prompt) / 2);
+    result.decode = decoder().predict(middle_step(request));
     const Prediction at_end = step(last);
     result.last_tpot_s = at_end.latency_s;
     // The pass with the longest context also covers the warnings of the other.

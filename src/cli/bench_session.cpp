@@ -214,11 +214,9 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
     for (const std::string& model : models) {
         const auto graph = std::make_shared<const Graph>(ftax::load_graph(model));
         for (const std::int64_t batch : batches) {
-            ShapeBindings bindings;
-            for (const std::string& symbol : graph->expressions.symbols()) {
-                const auto value = dims.find(symbol);
-                if (value != dims.end()) bindings.emplace(symbol, value->second);
-            }
+            ShapeBindings bindings = by_symbol(*graph, dims);
+            const std::vector<std::string>& symbols = graph->expressions.symbols();
+            std::erase_if(bindings, [&](const auto& dim) { return std::ranges::count(symbols, dim.first) == 0; });
             bindings["batch"] = batch;
             const auto seq = bindings.find("seq");
             const std::string seq_text = seq == bindings.end() ? "" : fmt::format("{}", seq->second);

@@ -17,13 +17,12 @@ int run_generate(const GenerateArguments& arguments) {
         const report::GenerationRow& row = shown(result.report);
         Generator& generator = result.models.generators[row.model];
         const Generation& g = row.generation;
-        const auto explain = [&](Predictor& predictor, std::int64_t batch, std::int64_t seq, std::int64_t past) {
-            return report::ExplainedPass{predictor.graph(),
-                                         predictor.explain(generator.pass(g.request, batch, seq, past))};
+        const auto explain = [](Predictor& predictor, const ShapeBindings& pass) {
+            return report::ExplainedPass{predictor.graph(), predictor.explain(pass)};
         };
-        return generation_page(
-            result.report, explain(generator.predictor(), g.prompts_per_pass, g.prompt_tokens_per_pass, 0),
-            explain(generator.decoder(), g.request.batch, 1, g.request.prompt + g.request.new_tokens / 2));
+        const ShapeBindings first = generator.pass(g.request, g.prompts_per_pass, g.prompt_tokens_per_pass, 0);
+        return generation_page(result.report, explain(generator.predictor(), first),
+                               explain(generator.decoder(), generator.middle_step(g.request)));
     };
     return write_result(arguments.output, forms_of(result.report, page));
 }

@@ -117,7 +117,8 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
                                          const report::Style style = report::standard_output_style();
                                          report::PredictionReport header = report_on(predictor, arguments.model);
                                          header.rows.push_back({batch, explanation.prediction, {}, {}});
-                                         return print_header(header, style) +
+                                         return print_verdict(verdict_of(comparison), style) +
+                                                print_header(header, style) +
                                                 to_table(comparison, trace, parameters, style);
                                      },
                                  .json = [&] { return to_json(comparison, trace, parameters); }});

@@ -162,6 +162,19 @@ std::string host_table(const TraceComparison& comparison, const std::vector<Trac
 
 }  // namespace
 
+std::string verdict_of(const TraceComparison& comparison) {
+    const auto error = [](double predicted_s, double traced_s) {
+        return traced_s > 0 ? fmt::format("{:+.1f} %", 100 * (predicted_s / traced_s - 1)) : "not in the trace";
+    };
+    const OperatorTimes &predicted = comparison.predicted, &measured = comparison.measured;
+    std::string text = "predicted " + duration(comparison.predicted_latency_s);
+    if (const auto traced_s = comparison.measured_latency_s)
+        text += fmt::format(", traced {}: {}", duration(*traced_s), error(comparison.predicted_latency_s, *traced_s));
+    text += fmt::format("; of the operators in both, host {}", error(predicted.host_s, measured.host_s));
+    if (comparison.has_kernels) text += fmt::format(", device {}", error(predicted.device_s, measured.device_s));
+    return text;
+}
+
 std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace,
                      const std::vector<TracedParameter>& parameters, Style style) {
     const std::string operators = operator_columns(comparison.has_kernels)
@@ -178,6 +191,7 @@ std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
                     const std::vector<TracedParameter>& parameters) {
     return to_text(
         Json{{"schema_version", 1},
+             {"verdict", verdict_of(comparison)},
              {"passes", comparison.passes},
              {"aligned", comparison.aligned},
              {"has_kernels", comparison.has_kernels},

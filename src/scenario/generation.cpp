@@ -168,8 +168,7 @@ std::vector<report::GenerationRow> rows_of(Generator& generator, const Generatio
         row.crossover = generator.crossover(request, rows.empty() ? nullptr : &rows.front().crossover);
         if (arguments.largest_batch) row.largest_batch = g.at_once;
         if (row.cards > 1) {
-            const ShapeBindings step = generator.pass(request, batch, 1, request.prompt + request.new_tokens / 2);
-            row.exchange_share = exchange_share(generator.decoder(), step);
+            row.exchange_share = exchange_share(generator.decoder(), generator.middle_step(request));
         }
         row.batch = batch;
         row.fits = g.fits;

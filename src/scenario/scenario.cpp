@@ -19,6 +19,7 @@
 #include "src/core/parameters.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/cpu.hpp"
@@ -379,6 +380,7 @@ Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArgum
     if (!rows.empty() || !run.anchor.empty())
         anchor_on(scenario, rows, model.model, run, dimension_bindings(graph, model));
     print_warnings(onnx_warnings(graph, run.framework, run.framework_given));
+    print_warnings(warnings_of_name(run.device));
     print_provenance(scenario.device.warnings);
     print_provenance(scenario.framework.warnings);
     return scenario;

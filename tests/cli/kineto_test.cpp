@@ -55,6 +55,9 @@ TEST_CASE("passes of a trace are found, and each operator is compared with its p
     const json result = compare(folder.write("trace.json", writer.text()));
     CHECK(result["passes"] == 3);
     CHECK(result["aligned"] == 1.0);
+    const std::string verdict = result["verdict"];
+    CHECK(verdict.find("device +25.0 %") != std::string::npos);
+    CHECK(verdict.find(", traced ") != std::string::npos);
     CHECK(result["gpu"] == "Tesla T4");
     CHECK(result["only_in_trace"].empty());
     REQUIRE(result["operators"].size() == run.size());

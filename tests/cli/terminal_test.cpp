@@ -67,6 +67,11 @@ TEST_CASE("--quiet keeps away what a profile rests on, and not what changes the 
     CHECK(quiet.errors.find("have no rule") != std::string::npos);
     CHECK(quiet.output == loud.output);
     CHECK(run_program("predict resnet18 --device l4 --batch 1 -q").errors.empty());
+    for (const char* verb : {"predict", "crossover", "compare", "headroom"}) {
+        CAPTURE(verb);
+        const std::string named = run_program(std::string(verb) + " resnet18 --device a100 -q").errors;
+        CHECK(named.find("a100 is taken as a100-sxm4-40gb") != std::string::npos);
+    }
     CHECK(run_program("predict nosuchmodel --device t4 -q").errors.find("nosuchmodel") != std::string::npos);
 }
 

@@ -68,11 +68,14 @@ TEST_CASE("the time of all tokens is that of the prompt and of every step") {
         }
         CHECK(g.total_s == approx(g.ttft_s + 59 * g.tpot_s));
         CHECK(59 * g.tpot_s == approx(steps_s).epsilon(0.002));
+        CHECK(generate.middle_step(request) == generate.pass(request, 4, 1, 129));
+        CHECK(g.decode.latency_s == generate.predictor().predict(generate.middle_step(request)).latency_s);
         CHECK(g.first_tpot_s == generate.predictor().predict(generate.pass(request, 4, 1, 100)).latency_s);
         CHECK(g.tokens_per_s == approx(240 / g.total_s));
         CHECK(g.low_s < g.total_s);
         CHECK(g.total_s < g.high_s);
         CHECK(generate.generate({.batch = 4, .prompt = 100, .new_tokens = 1}).total_s == g.ttft_s);
+        CHECK(generate.middle_step({.batch = 4, .prompt = 100}) == generate.pass(request, 4, 1, 100));
     }
 }
 
