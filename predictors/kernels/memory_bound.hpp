@@ -339,8 +339,9 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     constexpr double sector_bytes = 32;
     plan.memory_s += sector_bytes * real(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape)) {
-        const double accesses =
-            shape.accesses > 0 && !shape.engine ? real(shape.accesses) : footprint_bytes / shape.element_bytes;
+        // Engines pack the channels of half and int8 tensors into words. Source: TensorRT's formats kHWC8 and kCHW32.
+        const double words = footprint_bytes / std::max(shape.element_bytes, shape.engine ? 4 : 1);
+        const double accesses = shape.accesses > 0 && !shape.engine ? real(shape.accesses) : words;
         work_s += accesses / (p.scalar_elements * sm_hertz);
     }
     plan.compute_s = work_s;

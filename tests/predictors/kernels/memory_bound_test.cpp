@@ -47,6 +47,19 @@ TEST_CASE("a large copy takes the floor and its bytes over the bandwidth") {
     CHECK(seconds_of(shape, round_device(), initial_parameters()) == approx(2e-6 + 8e-3).epsilon(1e-3));
 }
 
+TEST_CASE("without vectors a type takes the time of its elements, in an engine that of its words") {
+    const auto work_s = [](int element_bytes, bool engine) {
+        MemoryShape shape{MemoryClass::pointwise, 1 << 20, 1 << 10, 1 << 10, 0, 0, element_bytes};
+        shape.read_bytes = shape.write_bytes = element_bytes * shape.elements;
+        shape.engine = engine;
+        shape.vectorized = false;
+        return plan(shape, round_device(), initial_parameters()).compute_s;
+    };
+    CHECK(work_s(1, false) == approx(work_s(4, false)));
+    CHECK(work_s(2, true) == approx(work_s(4, true) / 2));
+    CHECK(work_s(1, true) == approx(work_s(4, true) / 4));
+}
+
 TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
     const MemoryShape shape{MemoryClass::copy, 10'000, 1, 10'000, 40'000, 40'000, 4};
     MemoryParameters p = initial_parameters();
