@@ -7,6 +7,7 @@
 #include <memory>
 #include <memory_resource>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,13 +29,15 @@ namespace ftax::onnx_import {
 /// all inputs is `batch` and a sequence length is `seq`.
 class DimensionNames {
   public:
+    using Inputs = std::vector<std::pair<std::string_view, TypeRecord>>;
+
     /// Reads all inputs (name and type) at once, since one name is decided by looking at all of them, and applies the
     /// shapes the user gave. Adds guesses to `warnings`. Throws Error{usage} for a shape given to an unknown
     /// input, Error{model} for a negative dimension other than -1 or when two shapes give one symbol different values,
     /// Error{limit} for more symbols than an ExpressionPool supports. `keep_batch` keeps leading dimensions that the
     /// file fixes.
-    DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
-                   const std::vector<InputShape>& given, bool keep_batch, std::vector<std::string>& warnings);
+    DimensionNames(const Inputs& inputs, const std::vector<InputShape>& given, bool keep_batch,
+                   std::vector<std::string>& warnings);
 
     /// Shape of input `index` in the expressions of `pool`; nullopt if neither file nor user specify it.
     [[nodiscard]] std::optional<Dims> shape(std::size_t index, ExpressionPool& pool) const;
@@ -45,13 +48,23 @@ class DimensionNames {
     [[nodiscard]] std::map<std::string, std::string, std::less<>> other_names(ExpressionPool& pool) const;
 
   private:
-    void name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+    Expression open_dim(std::string_view input, std::size_t axis);
+    Expression named_dim(std::string_view text, std::string_view input, std::size_t axis);
+    void read_shapes(const Inputs& inputs);
+    /// Takes symbols for `to`: the one called so, else all of `guesses` if they are one or unnamed. Warns of a guess.
+    void choose(const std::string& to, const std::set<std::string>& called, const std::set<std::string>& guesses,
+                std::vector<std::string>& warnings);
+    void name_common(const Inputs& inputs, std::vector<std::string>& warnings);
+    void name_numbered(const Inputs& inputs, std::vector<std::string>& warnings);
+    void apply(const InputShape& shape, const Inputs& inputs, bool keep_batch, std::vector<std::string>& warnings);
+    Expression applied(const InputShape& shape, std::size_t axis, const Dims* dims, bool keep_batch,
                        std::vector<std::string>& warnings);
     [[nodiscard]] Expression convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const;
 
     ExpressionPool file_;                                      ///< expressions in the file's own symbols
     std::size_t input_symbols_ = 0;                            ///< number of symbols of the file's inputs
     std::vector<std::optional<Dims>> shapes_;                  ///< shapes of the inputs, in `file_`
+    std::set<std::string, std::less<>> unnamed_;               ///< symbols of unnamed dimensions
     std::map<std::string, std::string, std::less<>> renamed_;  ///< file's symbol → name or expression shown to the user
     std::map<std::string, std::string, std::less<>> bound_;    ///< file's symbol → value from the user's shapes
     std::map<std::string, std::string, std::less<>> spelled_;  ///< dim_param that is no expression → symbol in `file_`

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <set>
 #include <span>
 
 #include "graphs/onnx/importer.hpp"
@@ -61,26 +60,35 @@ std::string identifier(std::string_view text) {
     return name;
 }
 
-DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
-                               const std::vector<InputShape>& given, bool keep_batch,
+DimensionNames::DimensionNames(const Inputs& inputs, const std::vector<InputShape>& given, bool keep_batch,
                                std::vector<std::string>& warnings) {
-    std::set<std::string, std::less<>> unnamed;  // symbols of unnamed dimensions
-    const auto open_dim = [&](std::string_view input, std::size_t axis) {
-        const std::string name = fmt::format("{}_{}", identifier(input), axis);
-        unnamed.insert(name);
-        return file_.symbol(name);
-    };
-    const auto named_dim = [&](std::string_view text, std::string_view input, std::size_t axis) {
-        try {
-            const Expression e = file_.parse(text);
-            const auto constant = file_.constant_value(e);
-            return constant && *constant < 0 ? open_dim(input, axis) : e;
-        } catch (const Error& error) {
-            if (error.code() == ErrorCode::limit) throw;
-            spelled_.emplace(text, identifier(text));
-            return file_.symbol(spelled_.find(text)->second);
-        }
-    };
+    read_shapes(inputs);
+    name_common(inputs, warnings);
+    name_numbered(inputs, warnings);
+    input_symbols_ = file_.symbols().size();
+    // User-provided shapes replace the file's; values that they imply for a symbol apply everywhere.
+    for (const InputShape& shape : given) apply(shape, inputs, keep_batch, warnings);
+}
+
+Expression DimensionNames::open_dim(std::string_view input, std::size_t axis) {
+    const std::string name = fmt::format("{}_{}", identifier(input), axis);
+    unnamed_.insert(name);
+    return file_.symbol(name);
+}
+
+Expression DimensionNames::named_dim(std::string_view text, std::string_view input, std::size_t axis) {
+    try {
+        const Expression e = file_.parse(text);
+        const auto constant = file_.constant_value(e);
+        return constant && *constant < 0 ? open_dim(input, axis) : e;
+    } catch (const Error& error) {
+        if (error.code() == ErrorCode::limit) throw;
+        spelled_.emplace(text, identifier(text));
+        return file_.symbol(spelled_.find(text)->second);
+    }
+}
+
+void DimensionNames::read_shapes(const Inputs& inputs) {
     for (const auto& [name, type] : inputs) {
         std::optional<Dims>& shape = shapes_.emplace_back();
         if (type.kind != TypeRecord::Kind::tensor || !type.shape) continue;
@@ -97,10 +105,24 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             }
         }
     }
+}
 
-    // Which symbol is the batch: one that is called so, else the leading dynamic dimension that all inputs share.
-    std::vector<std::string> leading;
-    std::set<std::string> called_batch, called_sequence, called_past, integer_second;
+void DimensionNames::choose(const std::string& to, const std::set<std::string>& called,
+                            const std::set<std::string>& guesses, std::vector<std::string>& warnings) {
+    if (called.size() == 1 && *called.begin() != to) renamed_[*called.begin()] = to;
+    const bool unnamed = std::ranges::all_of(guesses, [&](const auto& symbol) { return unnamed_.contains(symbol); });
+    if (!called.empty() || (guesses.size() > 1 && !unnamed)) return;
+    for (const std::string& symbol : guesses) {
+        if (symbol == to || renamed_.contains(symbol)) continue;
+        renamed_[symbol] = to;
+        warnings.push_back(fmt::format("dynamic dimension '{}' is taken to be {}", symbol, to));
+    }
+}
+
+/// The batch is the symbol that is called so, else the leading dynamic dimension that all inputs share. The sequence
+/// is called so, or it is the second dimension of matrices of integers.
+void DimensionNames::name_common(const Inputs& inputs, std::vector<std::string>& warnings) {
+    std::set<std::string> leading, called_batch, called_sequence, called_past, integer_second;
     bool second_differs = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!shapes_[i] || shapes_[i]->empty()) continue;
@@ -111,91 +133,62 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             if (is_one_of(past_names, symbol)) called_past.insert(symbol);
         }
         const std::string first = bare_symbol(file_, shapes_[i]->front());
-        if (!first.empty()) leading.push_back(first);
+        if (!first.empty()) leading.insert(first);
         // A pair of node numbers per edge is no sequence; a batch fixed at 1 may have one.
         const auto rows = file_.constant_value(shapes_[i]->front());
-        if (shapes_[i]->size() == 2 && rows.value_or(1) == 1 && is_integral(inputs[i].second)) {
-            const std::string second = bare_symbol(file_, (*shapes_[i])[1]);
-            if (second.empty()) {
-                second_differs = true;
-            } else {
-                integer_second.insert(second);
-            }
-        }
+        if (shapes_[i]->size() != 2 || rows.value_or(1) != 1 || !is_integral(inputs[i].second)) continue;
+        const std::string second = bare_symbol(file_, (*shapes_[i])[1]);
+        second_differs = second_differs || second.empty();
+        integer_second.insert(second);
     }
-    const auto rename = [&](const std::string& from, const std::string& to, bool guessed) {
-        if (from == to) return;
-        renamed_[from] = to;
-        if (guessed) warnings.push_back(fmt::format("dynamic dimension '{}' is taken to be {}", from, to));
-    };
-    const bool all_unnamed = std::ranges::all_of(leading, [&](const auto& s) { return unnamed.contains(s); });
-    if (called_batch.size() == 1) {
-        rename(*called_batch.begin(), "batch", false);
-    } else if (called_batch.empty() && !leading.empty()) {
-        const bool shared = std::ranges::all_of(leading, [&](const auto& s) { return s == leading.front(); });
-        if (shared || all_unnamed) {
-            for (const std::string& symbol : std::set<std::string>(leading.begin(), leading.end()))
-                rename(symbol, "batch", true);
-        }
-    }
-    if (called_sequence.size() == 1) {
-        rename(*called_sequence.begin(), "seq", false);
-    } else if (called_sequence.empty() && !integer_second.empty() && !second_differs) {
-        const bool open = std::ranges::all_of(integer_second, [&](const auto& s) { return unnamed.contains(s); });
-        if (integer_second.size() == 1 || open) {
-            for (const std::string& symbol : integer_second) {
-                if (!renamed_.contains(symbol)) rename(symbol, "seq", true);
-            }
-        }
-    }
-
-    if (called_past.size() == 1) rename(*called_past.begin(), "past", false);
-    name_numbered(inputs, warnings);
-
-    input_symbols_ = file_.symbols().size();
-
-    // User-provided shapes replace the file's; values that they imply for a symbol apply everywhere.
-    for (const InputShape& shape : given) {
-        const auto found = std::ranges::find_if(inputs, [&](const auto& input) { return input.first == shape.input; });
-        if (found == inputs.end()) {
-            std::string names;
-            for (const auto& [name, type] : inputs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-            throw_error(ErrorCode::usage, "unknown input '{}'; available: {}", shape.input, names);
-        }
-        std::optional<Dims>& dims = shapes_[static_cast<std::size_t>(found - inputs.begin())];
-        if (dims && dims->size() != shape.dims.size()) {
-            throw_error(ErrorCode::usage, "input '{}' has rank {}, the shape given has {}", shape.input, dims->size(),
-                        shape.dims.size());
-        }
-        Dims replaced;
-        for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
-            const Expression wanted = file_.parse(shape.dims[axis]);
-            const std::string text = file_.to_string(wanted);
-            const std::string symbol = dims ? bare_symbol(file_, (*dims)[axis]) : std::string();
-            if (!symbol.empty()) {
-                const auto [known, added] = bound_.emplace(symbol, text);
-                if (!added && known->second != text) {
-                    throw_error(ErrorCode::model, "input '{}' makes dimension '{}' {} where another input makes it {}",
-                                shape.input, symbol, text, known->second);
-                }
-                renamed_[symbol] = text;
-                replaced.push_back((*dims)[axis]);
-            } else if (keep_batch && axis == 0 && dims && file_.constant_value((*dims)[0]).value_or(0) > 0) {
-                replaced.push_back((*dims)[0]);
-            } else {
-                if (dims && (*dims)[axis] != wanted) {
-                    warnings.push_back(fmt::format("input '{}' is declared {} along axis {}; {} is used", shape.input,
-                                                   file_.to_string((*dims)[axis]), axis, text));
-                }
-                replaced.push_back(wanted);
-            }
-        }
-        dims = std::move(replaced);
-    }
+    choose("batch", called_batch, leading, warnings);
+    choose("seq", called_sequence, second_differs ? std::set<std::string>() : integer_second, warnings);
+    choose("past", called_past, {}, warnings);
 }
 
-void DimensionNames::name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+void DimensionNames::apply(const InputShape& shape, const Inputs& inputs, bool keep_batch,
+                           std::vector<std::string>& warnings) {
+    const auto found = std::ranges::find_if(inputs, [&](const auto& input) { return input.first == shape.input; });
+    if (found == inputs.end()) {
+        std::string names;
+        for (const auto& [name, type] : inputs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+        throw_error(ErrorCode::usage, "unknown input '{}'; available: {}", shape.input, names);
+    }
+    std::optional<Dims>& dims = shapes_[static_cast<std::size_t>(found - inputs.begin())];
+    if (dims && dims->size() != shape.dims.size()) {
+        throw_error(ErrorCode::usage, "input '{}' has rank {}, the shape given has {}", shape.input, dims->size(),
+                    shape.dims.size());
+    }
+    Dims replaced;
+    for (std::size_t axis = 0; axis < shape.dims.size(); ++axis)
+        replaced.push_back(applied(shape, axis, dims ? &*dims : nullptr, keep_batch, warnings));
+    dims = std::move(replaced);
+}
+
+Expression DimensionNames::applied(const InputShape& shape, std::size_t axis, const Dims* dims, bool keep_batch,
                                    std::vector<std::string>& warnings) {
+    const Expression wanted = file_.parse(shape.dims[axis]);
+    if (!dims) return wanted;
+    const Expression declared = (*dims)[axis];
+    const std::string text = file_.to_string(wanted), symbol = bare_symbol(file_, declared);
+    if (!symbol.empty()) {
+        const auto [known, added] = bound_.emplace(symbol, text);
+        if (!added && known->second != text) {
+            throw_error(ErrorCode::model, "input '{}' makes dimension '{}' {} where another input makes it {}",
+                        shape.input, symbol, text, known->second);
+        }
+        renamed_[symbol] = text;
+        return declared;
+    }
+    if (keep_batch && axis == 0 && file_.constant_value(declared).value_or(0) > 0) return declared;
+    if (declared != wanted) {
+        warnings.push_back(fmt::format("input '{}' is declared {} along axis {}; {} is used", shape.input,
+                                       file_.to_string(declared), axis, text));
+    }
+    return wanted;
+}
+
+void DimensionNames::name_numbered(const Inputs& inputs, std::vector<std::string>& warnings) {
     SymbolNames numbered;
     for (const std::string& symbol : file_.symbols()) numbered.reserve(symbol);
     for (const auto& [from, to] : renamed_) numbered.reserve(to);
