@@ -214,9 +214,7 @@ class Importer {
 
     Tensor read_tensor(const Scope& scope, const std::string& name) {
         const Json& meta = scope.graph.at("tensor_values").at(name);
-        Tensor tensor;
-        tensor.name = name;
-        tensor.dtype = dtype_of(integer(meta.at("dtype")));
+        Tensor tensor{.name = name, .dtype = dtype_of(integer(meta.at("dtype")))};
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
         if (tensor.shape.size() > max_rank) throw_error(ErrorCode::limit, "more than {} dimensions", max_rank);
         if (const Json* strides = member(meta, "strides")) {
@@ -567,10 +565,7 @@ class Importer {
 
     TensorId new_tensor(const std::string& name, DType dtype, std::vector<Expression> shape) {
         const auto id = static_cast<TensorId>(graph_.tensors.size());
-        Tensor& tensor = graph_.tensors.emplace_back();
-        tensor.name = fmt::format("{}.{}", name, id);
-        tensor.dtype = dtype;
-        tensor.shape = std::move(shape);
+        graph_.tensors.push_back({.name = fmt::format("{}.{}", name, id), .dtype = dtype, .shape = std::move(shape)});
         return id;
     }
 
@@ -666,9 +661,7 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
 }  // namespace
 
 Graph import_pt2(const std::string& path, const ImportOptions& options) {
-    Graph graph;
-    graph.name = std::filesystem::path(path).stem().string();
-    graph.format = "pt2";
+    Graph graph{.name = std::filesystem::path(path).stem().string(), .format = "pt2"};
     try {
         Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);

@@ -196,11 +196,9 @@ int run_fit(FitArguments arguments) {
     }
     fit_operators(operator_rows.rows, arguments, profile);
     if (!measured.empty()) {
-        fit::ModelFitOptions options;
-        options.fit.starts = arguments.starts;
-        options.fit.iterations = arguments.iterations;
-        options.fit.row_log_stddev = 0.05;
-        options.only = arguments.only;
+        const fit::ModelFitOptions options{
+            .fit = {.starts = arguments.starts, .iterations = arguments.iterations, .row_log_stddev = 0.05},
+            .only = arguments.only};
         const DeviceProfileFile start = profile;
         print_report(fit::fit_models(measured, start, options, profile));
     }

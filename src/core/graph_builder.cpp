@@ -67,13 +67,7 @@ class Layer : public ShapeRules<Layer, true> {
         for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = window_count(shape[i], window);
     }
 
-    Tensor output(Dims shape, DType dtype) const {
-        Tensor result;
-        result.name = name_;
-        result.dtype = dtype;
-        result.shape = std::move(shape);
-        return result;
-    }
+    Tensor output(Dims shape, DType dtype) const { return {.name = name_, .dtype = dtype, .shape = std::move(shape)}; }
 
     /// An output of the type of `x`.
     Tensor like(TensorId x, Dims shape) const { return output(std::move(shape), tensor(x).dtype); }
@@ -118,10 +112,7 @@ TensorId GraphBuilder::input(std::string_view name, const std::vector<std::strin
 }
 
 TensorId GraphBuilder::weight(std::string_view name, const std::vector<std::string>& shape, DType dtype) {
-    Tensor tensor;
-    tensor.name = name;
-    tensor.dtype = dtype;
-    tensor.role = TensorRole::weight;
+    Tensor tensor{.name = std::string(name), .dtype = dtype, .role = TensorRole::weight};
     for (const std::string& dim : shape) tensor.shape.push_back(graph_.expressions.parse(dim));
     return append(graph_, std::move(tensor));
 }
@@ -313,17 +304,11 @@ std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, con
             tensor.name = ids.empty() ? layer.name() : fmt::format("{}.{}", layer.name(), ids.size());
         ids.push_back(added);
     }
-    Op result;
-    result.kind = kind;
-    result.name = ids.empty() ? layer.name() : graph_.tensors[ids[0]].name;
-    result.source = source;
+    const std::string name = ids.empty() ? layer.name() : graph_.tensors[ids[0]].name;
     // A layer records its module call just before its operator.
-    const bool is_layer = !graph_.module_calls.empty() && graph_.module_calls.back().path == result.name;
-    if (is_layer) result.module = result.name;
-    result.inputs = inputs;
-    result.outputs = ids;
-    result.attributes = std::move(attributes);
-    graph_.ops.push_back(std::move(result));
+    const bool is_layer = !graph_.module_calls.empty() && graph_.module_calls.back().path == name;
+    graph_.ops.push_back(
+        {kind, name, std::string(source), is_layer ? name : std::string(), inputs, ids, std::move(attributes)});
     return ids;
 }
 

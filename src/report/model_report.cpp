@@ -127,12 +127,8 @@ Dispatch dispatch_of(const Graph& graph, const Op& op) {
 
 ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth) {
     const BoundShapes bound = ftax::bind(graph, bindings);
-    ModelReport report;
-    report.model = graph.name;
-    report.format = graph.format;
-    report.bindings = bindings;
+    ModelReport report{.model = graph.name, .format = graph.format, .bindings = bindings, .total = {.name = "total"}};
     report.warnings = graph.warnings;
-    report.total.name = "total";
     for (const TensorId id : graph.inputs) report.inputs.push_back(typed_name(graph.tensors[id], bound));
     for (const TensorId id : graph.outputs) report.outputs.push_back(typed_name(graph.tensors[id], bound));
     const std::vector<bool> tied = tied_weights(graph, bound), written = written_weights(graph);
