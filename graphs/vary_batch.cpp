@@ -410,9 +410,7 @@ std::vector<TensorId> inputs_with_batch(const Graph& graph) {
             }
         }
     }
-    if (inputs.empty()) {
-        throw_error(ErrorCode::usage, "no input of {} has a fixed leading dimension", graph.name);
-    }
+    if (inputs.empty()) throw_error(ErrorCode::usage, "no input of {} has a fixed leading dimension", graph.name);
     return inputs;
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "calibration/fit/log_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "predictors/frameworks/framework_model.hpp"

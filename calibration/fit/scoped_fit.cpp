@@ -6,7 +6,6 @@
 
 #include "predictors/kernels/sustained.hpp"
 #include "src/core/statistics.hpp"
-#include "src/io/profile_file.hpp"
 
 namespace ftax::fit {
 namespace {

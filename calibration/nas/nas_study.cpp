@@ -12,7 +12,6 @@
 #include <random>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"

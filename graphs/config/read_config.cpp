@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <set>
-#include <span>
 
 #include "src/core/excerpt.hpp"
 

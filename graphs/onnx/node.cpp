@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "graphs/onnx/records.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 

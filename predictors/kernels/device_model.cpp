@@ -18,8 +18,7 @@ CpuModel cpu_model(const DeviceProfile& profile) {
                      });
     if (known == 0) {
         throw_error(ErrorCode::profile,
-                    "{}: no profile of this CPU; `ftax calibrate --device cpu` makes one "
-                    "and --profile names it",
+                    "{}: no profile of this CPU; `ftax calibrate --device cpu` makes one and --profile names it",
                     profile.device.slug);
     }
     return model;

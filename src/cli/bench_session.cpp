@@ -11,10 +11,8 @@
 #include <fstream>
 #include <utility>
 
-#include "calibration/bench/bench_device.hpp"
 #include "ftax/import.hpp"
 #include "ftax/precision.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
@@ -75,8 +73,7 @@ std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments)
 }
 
 std::string value_of(const bench::Environment& environment, std::string_view key) {
-    const auto found =
-        std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == key; });
+    const auto found = std::ranges::find_if(environment, [&](const auto& e) { return e.first == key; });
     return found == environment.end() ? std::string() : found->second;
 }
 

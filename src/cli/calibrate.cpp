@@ -188,8 +188,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     const std::string& framework = arguments.bench.framework;
     fmt::print(notices(),
                "{} under {}, {}: operators, their dispatch and {} networks to fit, {} to validate, in five minutes or "
-               "less; then a "
-               "fit.\nRows are first written to {}; --resume continues from them.\n",
+               "less; then a fit.\nRows are first written to {}; --resume continues from them.\n",
                session.spec().name, framework, arguments.bench.precision, fitted_models.size(), proof_models.size(),
                arguments.bench.output);
     session.measure_runtime();
@@ -215,11 +214,10 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     Proof proof = proved();
     constexpr double worse = 1.2;  // significantly worse than before
     if (proof.mape > worse * proof.blind_mape && proof.mape > largest_blind_error)
-        throw_error(
-            ErrorCode::refused,
-            "error on networks not used in the fit: {:.0f} % with the calibration, {:.0f} % with the datasheet: "
-            "no profile is written; {} keeps the rows",
-            100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output);
+        throw_error(ErrorCode::refused,
+                    "error on networks not used in the fit: {:.0f} % with the calibration, {:.0f} % with the "
+                    "datasheet: no profile is written; {} keeps the rows",
+                    100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output);
     const bool strays = proof.spread > 1;
     for (int i = 0; i < 8 && proof.spread > 1; ++i) {  // other components of the interval are unchanged
         widen(host.profile, 1.02 * proof.spread);

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <functional>
 #include <numeric>
-#include <optional>
 
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"

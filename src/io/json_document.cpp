@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 

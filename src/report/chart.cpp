@@ -390,8 +390,7 @@ std::string legend_of(const Chart& chart) {
         if (series.look == SeriesLook::reference) continue;
         html += fmt::format(
             "<li data-series=\"{}\"{} tabindex=\"0\"><svg class=\"ftax-chart\" viewBox=\"0 0 26 12\" width=\"26\" "
-            "height=\"12\" "
-            "aria-hidden=\"true\">{}</svg> {}</li>",
+            "height=\"12\" aria-hidden=\"true\">{}</svg> {}</li>",
             i, on(chart, i), draw_sample(series, 0, 6), escape_markup(series.label));
     }
     return html + "</ul>\n";

@@ -114,9 +114,7 @@ std::string device_table(std::string_view datasheet, Style style) {
     for (const auto& [key, source] : file["sources"].items()) {
         text += fmt::format("{}: {}\n", escape_terminal(key), escaped(source));
     }
-    for (const Json& note : file.value("notes", Json::array())) {
-        text += fmt::format("note: {}\n", escaped(note));
-    }
+    for (const Json& note : file.value("notes", Json::array())) text += fmt::format("note: {}\n", escaped(note));
     return text;
 }
 

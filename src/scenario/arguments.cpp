@@ -32,9 +32,7 @@ std::int64_t positive(std::string_view text, std::string_view what) {
 }
 
 void append(std::vector<std::int64_t>& values, std::int64_t value, std::string_view option) {
-    if (values.size() == max_values) {
-        throw_error(ErrorCode::limit, "{} lists more than {} values", option, max_values);
-    }
+    if (values.size() == max_values) throw_error(ErrorCode::limit, "{} lists more than {} values", option, max_values);
     values.push_back(value);
 }
 

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <set>
-#include <vector>
 
 #include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
