@@ -146,9 +146,8 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
     }
     fit::FrameworkFit fitted = fit::fit_framework(start.framework, version, rows);
     fitted.reference.host = nas::measured_host;
-    for (Parameter& p : fitted.reference.parameters) {
+    for (Parameter& p : fitted.reference.parameters)
         p.source = fmt::format("fitted: nas_*.csv, {} rows of {} columns", fitted.rows, used);
-    }
     return fitted;
 }
 

@@ -299,9 +299,8 @@ class Importer {
                                            : graph_.tensors[call.outputs[0]].name;
         const bool fresh = used_op_names_.insert(call.name).second;  // a body that runs again has the names it had
         if (!fresh && !call.outputs.empty()) call.name = graph_.tensors[call.outputs[0]].name;
-        if (options_.unsupported_is_error && !is_known_aten(call.target)) {
+        if (options_.unsupported_is_error && !is_known_aten(call.target))
             throw_error(ErrorCode::model, "{}: no rule for operator {}", excerpt(call.name), excerpt(call.target));
-        }
         append_aten(graph_, call);
     }
 
@@ -651,9 +650,8 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
         if (!name.ends_with("/module_calls.json")) continue;
-        for (const Json& entry : parse_json(archive.read(name), name, program_rules)) {
+        for (const Json& entry : parse_json(archive.read(name), name, program_rules))
             calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
-        }
     }
     return calls;
 }

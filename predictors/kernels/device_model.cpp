@@ -46,9 +46,8 @@ DeviceModel device_model(const DeviceProfile& profile) {
 }
 
 kernels::KernelPlan plan(const DeviceModel& model, const KernelShape& shape, MathPath path) {
-    if (const auto* gpu = std::get_if<KernelModels>(&model)) {
+    if (const auto* gpu = std::get_if<KernelModels>(&model))
         return std::visit([&](const auto& s) { return gpu->plan(s, path); }, shape);
-    }
     const auto& cpu = std::get<CpuModel>(model);
     return std::visit(
         [&](const auto& s) {

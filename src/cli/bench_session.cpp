@@ -61,9 +61,8 @@ std::string python_of(const BenchArguments& arguments) {
 
 std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments) {
     const Precision precision = parse_precision(arguments.precision);
-    if (precision_spec(precision).quantizes_weights()) {
+    if (precision_spec(precision).quantizes_weights())
         throw_error(ErrorCode::usage, "operators are not measured in {}", arguments.precision);
-    }
     return bench::open_python({.python = python_of(arguments),
                                .device = arguments.device,
                                .framework = arguments.framework,

@@ -148,9 +148,8 @@ std::string fit_table(const fit::FitReport& fitted) {
 
 void write_profiles(const BenchSession& session, const fit::CpuFit& fit) {
     DeviceProfileFile device{"1", {fit.device.device.slug}, {}};
-    for (const Parameter& p : fit.device.parameters) {
+    for (const Parameter& p : fit.device.parameters)
         device.parameters.push_back({p, ParameterScope::device, fit.device.device.slug});
-    }
     write_file(session.path("device.json"), bench::datasheet_text(fit.device.device));
     write_file(session.path("profile.json"), to_text(device));
     write_file(session.path("framework.json"), to_text(fit.framework));

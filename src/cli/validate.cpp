@@ -70,9 +70,8 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
     if (!trace.gpu.empty() && !cpu) {
         try {
             const std::string slug = device_spec(trace.gpu).slug;
-            if (slug != device.device.slug) {
+            if (slug != device.device.slug)
                 print_warnings({fmt::format("the trace is of {}, the prediction of {}", slug, device.device.slug)});
-            }
         } catch (const Error&) {
             print_warnings({fmt::format("the trace is of {}, an unknown device", trace.gpu)});
         }

@@ -171,9 +171,8 @@ TensorId GraphBuilder::batch_norm(TensorId x) {
     const std::vector<Expression> shape = layer.shape_of(x, 2);
     const DType dtype = layer.tensor(x).dtype;
     std::vector<TensorId> inputs{x};
-    for (const std::string_view parameter : {"weight", "bias", "running_mean", "running_var"}) {
+    for (const std::string_view parameter : {"weight", "bias", "running_mean", "running_var"})
         inputs.push_back(layer.parameter(parameter, {shape[1]}, dtype));
-    }
     const std::size_t dimensions = std::max<std::size_t>(shape.size() - 2, 1);
     layer.record_module(fmt::format("torch.nn.modules.batchnorm.BatchNorm{}d", dimensions));
     return op(OpKind::batch_norm, "aten::batch_norm", inputs, {}, {layer.output(shape, dtype)})[0];
@@ -184,9 +183,8 @@ TensorId GraphBuilder::layer_norm(TensorId x) {
     const std::vector<Expression> shape = layer.shape_of(x, 1);
     const DType dtype = layer.tensor(x).dtype;
     std::vector<TensorId> inputs{x};
-    for (const std::string_view parameter : {"weight", "bias"}) {
+    for (const std::string_view parameter : {"weight", "bias"})
         inputs.push_back(layer.parameter(parameter, {shape.back()}, dtype));
-    }
     layer.record_module("torch.nn.modules.normalization.LayerNorm");
     return op(OpKind::layer_norm, "aten::layer_norm", inputs, {{"axis", static_cast<std::int64_t>(shape.size()) - 1}},
               {layer.output(shape, dtype)})[0];

@@ -97,9 +97,8 @@ std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
     for (TensorId id = 0; id < graph.tensors.size(); ++id) {
         if (is_weight(graph.tensors[id]) && read[id]) types.insert(type_of(graph.tensors[id]));
     }
-    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+    for (TensorId id = 0; id < graph.tensors.size(); ++id)
         tied[id] = is_weight(graph.tensors[id]) && !read[id] && types.contains(type_of(graph.tensors[id]));
-    }
     return tied;
 }
 

@@ -41,9 +41,8 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     const auto fixed = fixed_batch(graph);
     if (fixed && *fixed != row.batch) throw_error(ErrorCode::usage, "{} is fixed at batch {}", row.model, *fixed);
     const auto side = graph.expressions.constant_value(shape.back());
-    if (fixed_size && size && side && *side != *size) {
+    if (fixed_size && size && side && *side != *size)
         throw_error(ErrorCode::usage, "{} is fixed at input {}, not {}", row.model, *side, *size);
-    }
     return bindings;
 }
 

@@ -65,9 +65,8 @@ std::string how_to_vary(const Graph& graph) {
 
 CacheKind parse_cache_kind(const std::string& name) {
     const auto kind = cache_kind_from_name(name);
-    if (!kind) {
+    if (!kind)
         throw_error(ErrorCode::usage, "unknown cache '{}'; available: dynamic, static, paged", escape_terminal(name));
-    }
     return *kind;
 }
 
