@@ -39,12 +39,12 @@ include(cmake/embed.cmake)
 ftax_sources(core_sources
     src/core/
         control_flow.cpp einsum.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
-        operands.cpp precision.cpp size_checks.cpp strides.cpp symbol_names.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
+        operands.cpp parameters.cpp precision.cpp size_checks.cpp strides.cpp symbol_names.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
     src/core/rewriting/
         graph_edits.cpp rewriter.cpp)
-ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
+ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK ftax_embedded fmt::fmt)
 ftax_sources(io_sources
     src/io/
         architecture_file.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp

@@ -97,9 +97,8 @@ std::string models_in(const std::string& folder) {
 
 Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
     const std::string origin = fmt::format("zoo:{}", name_of_file(file.path));
-    if (file.path.ends_with(config_suffix)) {
+    if (file.path.ends_with(config_suffix))
         return import_config(file.content, origin, std::string(name_of_file(file.path)), options);
-    }
     return parse_text_graph(file.content, origin);
 }
 

@@ -195,9 +195,8 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
                             "dimension {} of input {} is fixed to {} in this file; export it with a dynamic dimension",
                             i, shape.input, held);
             }
-            if (!symbol.empty() && !(replace.try_emplace(symbol, wanted).first->second == wanted)) {
+            if (!symbol.empty() && !(replace.try_emplace(symbol, wanted).first->second == wanted))
                 throw_error(ErrorCode::usage, "the shapes give {} two values", symbol);
-            }
         }
     }
     for (Tensor& tensor : graph.tensors) {

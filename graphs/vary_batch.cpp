@@ -270,9 +270,8 @@ class BatchFollower {
 
     /// data[…, indices, …]: the dimensions of the indices replace the indexed dimension.
     Place looked_up(const Op& op, TensorId output) {
-        if (op.inputs.size() < 2 || rank(output) + 1 != rank(op.inputs[0]) + rank(op.inputs[1])) {
+        if (op.inputs.size() < 2 || rank(output) + 1 != rank(op.inputs[0]) + rank(op.inputs[1]))
             return kept(op, output);
-        }
         const auto axis = static_cast<std::size_t>(op.integer("axis", 0));
         const Place data = place(op, 0), indices = place(op, 1);
         require(!data || !indices);
@@ -299,9 +298,8 @@ class BatchFollower {
         require(place(op, 0).has_value());
         const TensorId from = op.inputs[0];
         const auto axes = op.integers("axes");
-        if (rank(output) + 1 == rank(from)) {
+        if (rank(output) + 1 == rank(from))
             return without_axis(carrier, static_cast<std::size_t>(axes.empty() ? op.integer("axis", 0) : axes[0]));
-        }
         require(rank(output) >= rank(from));  // unfold appends a dimension
         const std::int64_t whole = size(from, carrier.axis), part = size(output, carrier.axis);
         if (part == whole) return carrier;
@@ -340,9 +338,8 @@ class BatchFollower {
         const Carrier carrier = *place(op, 0);
         const TensorId from = op.inputs[0];
         const std::int64_t axis = op.integer("axis", -1);
-        if (axis >= 0 && rank(output) == rank(from) + 1) {
+        if (axis >= 0 && rank(output) == rank(from) + 1)
             return Carrier{carrier.axis + (static_cast<std::size_t>(axis) <= carrier.axis ? 1 : 0), carrier.outer};
-        }
         if (axis >= 0 && rank(output) + 1 == rank(from)) return without_axis(carrier, static_cast<std::size_t>(axis));
         std::int64_t wanted = carrier.outer;
         for (std::size_t i = 0; i < carrier.axis; ++i) wanted = checked_multiply(wanted, size(from, i));
@@ -375,9 +372,8 @@ class BatchFollower {
             for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
                 const std::int64_t stride = number(tensor.strides[i]);
                 const bool longer = number(tensor.shape[i]) > 1;
-                if (i != carrier.axis && extent > 0 && longer && stride >= extent && stride % extent == 0) {
+                if (i != carrier.axis && extent > 0 && longer && stride >= extent && stride % extent == 0)
                     tensor.strides[i] = scaled(stride);
-                }
             }
         }
         tensor.shape[carrier.axis] = scaled(length);
@@ -410,9 +406,7 @@ std::vector<TensorId> inputs_with_batch(const Graph& graph) {
             }
         }
     }
-    if (inputs.empty()) {
-        throw_error(ErrorCode::usage, "no input of {} has a fixed leading dimension", graph.name);
-    }
+    if (inputs.empty()) throw_error(ErrorCode::usage, "no input of {} has a fixed leading dimension", graph.name);
     return inputs;
 }
 

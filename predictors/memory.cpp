@@ -56,9 +56,8 @@ class Liveness {
         for (OpId id = 0; id < graph_.ops.size(); ++id) {
             const Op& op = graph_.ops[id];
             for (const TensorId input : op.inputs) {
-                if (input != no_tensor && graph_.tensors[input].role == TensorRole::weight) {
+                if (input != no_tensor && graph_.tensors[input].role == TensorRole::weight)
                     (is_cache(input) ? use.cache_bytes : use.weights_bytes) += count_once(input);
-                }
             }
             double replaced = 0;  // old contents of a growing cache, alive while the operator runs
             for (const TensorId output : op.outputs) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -65,14 +64,13 @@ Environment host_environment() {
 }  // namespace
 
 DeviceSpec query_cpu(int threads) {
-    DeviceSpec cpu;
-    cpu.slug = "cpu";
-    cpu.name = cpu_name();
-    cpu.architecture = Architecture::cpu;
-    cpu.sms = threads;
-    cpu.memory_bytes = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-    cpu.l2_bytes = cache_bytes(2, usual_l2_bytes) * threads;
-    return cpu;
+    const double pages = static_cast<double>(::sysconf(_SC_PHYS_PAGES));
+    return {.slug = "cpu",
+            .name = cpu_name(),
+            .architecture = Architecture::cpu,
+            .sms = threads,
+            .memory_bytes = pages * static_cast<double>(::sysconf(_SC_PAGESIZE)),
+            .l2_bytes = cache_bytes(2, usual_l2_bytes) * threads};
 }
 
 std::string datasheet_text(const DeviceSpec& cpu) {

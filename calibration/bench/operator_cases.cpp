@@ -152,9 +152,8 @@ Graph operator_graph(const OperatorCase& operator_case) {
 
 std::string shape_text(const OperatorCase& operator_case) {
     std::string text;
-    for (const auto& [name, value] : operator_case.shape) {
+    for (const auto& [name, value] : operator_case.shape)
         text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-    }
     return text;
 }
 

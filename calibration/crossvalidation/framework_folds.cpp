@@ -121,9 +121,8 @@ class Folds {
     /// Fits without each member of the class in turn and predicts its rows.
     [[nodiscard]] std::vector<Scored> score(const LeaveOut& leave_out) {
         std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> folds;  // (framework, member) → rows
-        for (std::size_t i = 0; i < rows.size(); ++i) {
+        for (std::size_t i = 0; i < rows.size(); ++i)
             folds[{rows[i].framework, leave_out.member(rows[i])}].push_back(i);
-        }
         std::vector<Scored> scored;
         for (const auto& [fold, of_fold] : folds) {
             const auto& [framework, member] = fold;
@@ -187,9 +186,8 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
             HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .call_s = host.call_s, .call = call});
         profile.host = "framework-tax-" + device_spec(gpu).slug;
         for (Parameter& p : profile.parameters) {
-            if (p.name == "host.scale" || p.name == call) {
+            if (p.name == "host.scale" || p.name == call)
                 p.source = fmt::format("fitted: framework_tax.csv {}, run {}", fitted.reference.framework, run);
-            }
         }
         profiles.push_back(std::move(profile));
     }

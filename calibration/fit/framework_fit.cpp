@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "ftax/equations.hpp"
-#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
 #include "src/core/throw_error.hpp"

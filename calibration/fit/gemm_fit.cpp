@@ -40,9 +40,8 @@ void free_sustained_clock(const DeviceSpec& device, ScopedUnknowns& unknowns) {
     const double drawn_w = kernels::core_energy_per_flop_j(device) * device.peak(MathPath::fp32).value_or(0);
     const bool power_limited = drawn_w > 1.2 * kernels::arithmetic_power_w(device);
     for (Unknown& u : unknowns.shared) u.fixed = !power_limited || u.name != "gemm.energy_scale";
-    for (Unknown& u : unknowns.devices.at(device.slug)) {
+    for (Unknown& u : unknowns.devices.at(device.slug))
         u.fixed = u.name != "bandwidth" && (power_limited || u.name != "clock.fp32");
-    }
 }
 
 }  // namespace

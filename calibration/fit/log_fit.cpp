@@ -201,9 +201,8 @@ bool LogFit::solve() {
     for (std::size_t b = 0; b < current.size(); ++b) {
         const std::size_t size = blocks_[b].size();
         std::vector<double> matrix(size * size, 0);
-        if (estimated && used.contains(b) && !problem.IsParameterBlockConstant(current[b].data())) {
+        if (estimated && used.contains(b) && !problem.IsParameterBlockConstant(current[b].data()))
             covariance.GetCovarianceBlock(current[b].data(), current[b].data(), matrix.data());
-        }
         for (std::size_t i = 0; i < size; ++i) {
             Unknown& u = blocks_[b][i];
             // exp(log(x)) may leave a bound by a bit.

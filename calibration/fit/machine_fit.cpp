@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "calibration/fit/log_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "predictors/frameworks/framework_model.hpp"
@@ -50,9 +49,8 @@ std::vector<Row> usable(std::span<const Row> rows, double Row::*seconds, std::si
     std::vector<Row> result;
     std::ranges::copy_if(
         rows, std::back_inserter(result), [](double s) { return std::isfinite(s) && s > 0; }, seconds);
-    if (result.size() < fewest) {
+    if (result.size() < fewest)
         throw_error(ErrorCode::usage, "{} usable rows are too few to fit {}, it takes {}", result.size(), what, fewest);
-    }
     return result;
 }
 

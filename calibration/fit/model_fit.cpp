@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "calibration/fit/operator_fit.hpp"
-#include "calibration/fit/scoped_fit.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -60,9 +59,7 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
             const double spread = known->parameter.relative_stddev;
             u.fixed =
                 scope != ParameterScope::device && spread > 0 && spread < determined_below * spec.prior_log_stddev;
-            if (spread > 0) {
-                u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, prior_scale * spread));
-            }
+            if (spread > 0) u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, prior_scale * spread));
         } else if (const ScopedParameter* same =
                        scope == ParameterScope::device ? of_same_memory(start, name, device) : nullptr) {
             u.value = same->parameter.value;

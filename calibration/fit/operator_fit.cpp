@@ -18,9 +18,8 @@ std::tuple<std::string_view, ParameterScope, std::string_view> parameter_key(con
 std::vector<ScopedParameter> merged(std::span<const FitReport> reports,
                                     std::vector<ScopedParameter> FitReport::*parameters) {
     std::vector<ScopedParameter> all;
-    for (const FitReport& report : reports) {
+    for (const FitReport& report : reports)
         all.insert(all.end(), (report.*parameters).begin(), (report.*parameters).end());
-    }
     std::ranges::stable_sort(all, {}, parameter_key);
     const auto same = [](const ScopedParameter& a, const ScopedParameter& b) {
         return parameter_key(a) == parameter_key(b);

@@ -66,9 +66,8 @@ std::optional<RowClass> class_of(const OperatorMeasurement& measured, const Kern
         if (precision.quantizes_activations() && runs(device, precision)) return RowClass::quantized;
         return std::nullopt;
     }
-    if (std::holds_alternative<kernels::MixtureShape>(shape)) {
+    if (std::holds_alternative<kernels::MixtureShape>(shape))
         return runs(device, precision) ? std::optional(RowClass::mixture) : std::nullopt;
-    }
     if (!is_half) return std::nullopt;
     if (const auto* attention = std::get_if<kernels::AttentionShape>(&shape)) {
         constexpr std::int64_t widest_head = 256;

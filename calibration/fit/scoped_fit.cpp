@@ -6,7 +6,6 @@
 
 #include "predictors/kernels/sustained.hpp"
 #include "src/core/statistics.hpp"
-#include "src/io/profile_file.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -201,9 +200,8 @@ LogFit::Block expected_device(const ScopedFit& fit, const DeviceSpec& wanted, co
     if (!fit.expects_device_of_others) return block;
     for (std::size_t i = 0; i < block.size(); ++i) {
         std::vector<double> ratios;
-        for (const auto& [slug, own] : fitted.devices) {
+        for (const auto& [slug, own] : fitted.devices)
             ratios.push_back(own[i].value / fit.device(*datasheets.at(slug))[i].value);
-        }
         if (!block[i].fixed) block[i].value *= geometric_mean(ratios);
     }
     return block;
@@ -356,12 +354,10 @@ void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRep
                     bool unseen_of_devices_too) {
     const std::string source = source_of(fit);
     add_parameters(unknowns.shared, ParameterScope::shared, "", source, report);
-    for (const auto& [key, block] : unknowns.architectures) {
+    for (const auto& [key, block] : unknowns.architectures)
         add_parameters(block, ParameterScope::architecture, std::string(name_of(key)), source, report);
-    }
-    for (const auto& [slug, block] : unknowns.devices) {
+    for (const auto& [slug, block] : unknowns.devices)
         add_parameters(block, ParameterScope::device, slug, source, report, 1, unseen_of_devices_too);
-    }
 }
 
 ErrorSummary left_out_errors(const FitReport& report) {

@@ -12,7 +12,6 @@
 #include <random>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"
@@ -147,9 +146,8 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
     }
     fit::FrameworkFit fitted = fit::fit_framework(start.framework, version, rows);
     fitted.reference.host = nas::measured_host;
-    for (Parameter& p : fitted.reference.parameters) {
+    for (Parameter& p : fitted.reference.parameters)
         p.source = fmt::format("fitted: nas_*.csv, {} rows of {} columns", fitted.rows, used);
-    }
     return fitted;
 }
 

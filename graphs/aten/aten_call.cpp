@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"

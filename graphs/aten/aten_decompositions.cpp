@@ -58,9 +58,8 @@ class Einsum {
         if (rank(a) + rank(b) > 26) return false;
         std::string left(rank(a), ' '), right(rank(b), ' ');
         char next = 'a';
-        for (std::size_t i = 0; i < dims_a.size(); ++i) {
+        for (std::size_t i = 0; i < dims_a.size(); ++i)
             left.at(call_.axis(dims_a[i], rank(a))) = right.at(call_.axis(dims_b[i], rank(b))) = next++;
-        }
         std::string kept;
         for (std::string* letters : {&left, &right}) {
             for (char& letter : *letters) {

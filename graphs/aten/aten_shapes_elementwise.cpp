@@ -101,9 +101,8 @@ Outputs comparison(const Call& c) {
 Outputs where(const Call& c) {
     const std::vector<const Tensor*> values = c.tensors();
     DType type = DType::unknown;
-    for (std::size_t i = 1; i < values.size(); ++i) {
+    for (std::size_t i = 1; i < values.size(); ++i)
         type = type == DType::unknown ? values[i]->dtype : wider(type, values[i]->dtype);
-    }
     return {{type == DType::unknown ? DType::f32 : type, broadcast_shape(c)}};
 }
 

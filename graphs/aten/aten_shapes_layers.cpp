@@ -206,9 +206,8 @@ Outputs adaptive_pool(const Call& c) {
     const std::size_t begin = spatial_begin(c, shape, dimensions);
     // None keeps a size and arrives as no number.
     const Shape wanted = c.sizes("output_size");
-    for (std::size_t i = 0; i < dimensions && !wanted.empty(); ++i) {
+    for (std::size_t i = 0; i < dimensions && !wanted.empty(); ++i)
         shape[begin + i] = wanted[std::min(i, wanted.size() - 1)];
-    }
     Outputs result{{c.first().dtype, shape}};
     if (c.name().starts_with("adaptive_max")) result.push_back({DType::i64, shape});
     return result;

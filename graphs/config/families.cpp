@@ -38,9 +38,8 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
     Structure& s = f.structure;
     const auto is = [&](std::string_view feature) { return name == feature; };
     if (is("form")) return value.into(f.form, {"decoder", "encoder", "vision", "text_and_vision", "speech"});
-    if (is("norm")) {
+    if (is("norm"))
         return value.into(s.norm, {"layer", "layer_weight", "layer_plain", "rms", "rms_offset", "rms_plain"});
-    }
     if (is("place")) return value.into(s.place, {"before", "after", "around", "outputs", "shared", "apart"});
     if (is("projection")) return value.into(s.projection, {"apart", "packed", "latent"});
     if (is("positions")) {

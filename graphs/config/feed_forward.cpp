@@ -173,9 +173,8 @@ TensorId Transformer::mix_experts(TensorId x) {
         const TensorId own = dense(x, experts.shared_width);
         return experts.token_groups > 1 ? sum_over_cards(own) : own;
     });
-    if (experts.shared_gate) {
+    if (experts.shared_gate)
         shared = net_.map("mul", {shared, net_.map("sigmoid", {net_.linear("shared_expert_gate", x, 1, false)})});
-    }
     return net_.map("add", {mixed, shared});
 }
 

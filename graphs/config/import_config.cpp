@@ -200,9 +200,8 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     }
     Graph graph = build(inside ? document["text_config"] : document, *family, name, options);
     if (const auto quantization = document.find("quantization_config")) note_quantization(graph, *quantization);
-    if (const auto quantization = inside ? inner->find("quantization_config") : std::nullopt) {
+    if (const auto quantization = inside ? inner->find("quantization_config") : std::nullopt)
         note_quantization(graph, *quantization);
-    }
     if (inside || family->is_part) {
         graph.warnings.push_back(fmt::format(
             "{}: the graph is that of the language model{} alone; towers for images, sound and video are not counted",

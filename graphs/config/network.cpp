@@ -36,9 +36,8 @@ TensorId Network::parameter(std::string_view name, Shape shape) {
 TensorId Network::apply(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs, Shape shape,
                         std::vector<Attribute> attributes, DType dtype) {
     Graph& graph = builder_.graph();
-    Tensor result;
-    result.dtype = dtype == DType::unknown ? graph.tensors[inputs.at(0)].dtype : dtype;
-    result.shape = std::move(shape);
+    const DType type = dtype == DType::unknown ? graph.tensors[inputs.at(0)].dtype : dtype;
+    const Tensor result{.dtype = type, .shape = std::move(shape)};
     const TensorId id = builder_.op(kind, source, inputs, std::move(attributes), {result})[0];
     graph.ops.back().module = path_;
     return id;

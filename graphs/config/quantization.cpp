@@ -99,9 +99,8 @@ class KeptModules {
             if (pattern.empty()) continue;
             const auto is_dot = [&](std::size_t at) { return at >= pattern.size() || pattern[at] == '.'; };
             bool inside = false;
-            for (std::size_t at = pattern.find('*'); at < pattern.size(); at = pattern.find('*', at + 1)) {
+            for (std::size_t at = pattern.find('*'); at < pattern.size(); at = pattern.find('*', at + 1))
                 inside = inside || !is_dot(at - 1) || !is_dot(at + 1);
-            }
             if (inside) {
                 others_.emplace_back(pattern);
             } else {

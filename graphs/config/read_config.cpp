@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <set>
-#include <span>
 
 #include "src/core/excerpt.hpp"
 
@@ -108,9 +107,8 @@ std::optional<std::vector<std::string>> find_layer_types(const JsonField& docume
     if (!listed) return std::nullopt;
     if (name != pattern_name) return listed->texts();
     std::vector<std::string> types;
-    for (const char c : listed->text()) {
+    for (const char c : listed->text())
         types.emplace_back(c == '*' ? "attention" : c == '-' ? "mlp" : c == 'E' ? "moe" : "mamba");
-    }
     return types;
 }
 
@@ -163,9 +161,8 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
     }
     if (const auto rotated = document.find("no_rope_layers")) {  // 1: rotated, as transformers write it
         const std::vector<JsonField> entries = rotated->elements();
-        for (std::size_t i = 0; i < std::min(entries.size(), layers.size()); ++i) {
+        for (std::size_t i = 0; i < std::min(entries.size(), layers.size()); ++i)
             layers[i].rotated = entries[i].not_negative() != 0;
-        }
     }
 }
 
@@ -174,23 +171,20 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     Experts& experts = config.experts;
     const std::string_view count_name = name_in(document, expert_names);
     // A dense model of the family omits the experts.
-    if (family.first_dense == "0" || document.find(count_name)) {
+    if (family.first_dense == "0" || document.find(count_name))
         experts.count = config::read_count(document, count_name);
-    }
     if (experts.count == 0) {
         config.mlp_width = read_size(document, family.shared_width, config.mlp_width);
         return;
     }
     const std::string_view per_token = name_in(document, per_token_names);
     experts.per_token = config::read_count(document, per_token);
-    if (experts.per_token > experts.count) {
+    if (experts.per_token > experts.count)
         document[per_token].fail(fmt::format("{} of {} experts", experts.per_token, experts.count));
-    }
     experts.width = config::read_count(document, family.expert_width);
     experts.shared_width = read_size(document, family.shared_width, 0);
-    if (!family.shared_count.empty()) {
+    if (!family.shared_count.empty())
         experts.shared_width = experts.width * read_size(document, family.shared_count, 0);
-    }
     experts.shared_gate = family.shared_gate;
     experts.normalized = read_flag(document, family.normalized);
     experts.groups = std::max<std::int64_t>(1, config::read_count(document, "n_group", 1));
@@ -211,9 +205,8 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     if (const auto listed = document.find("mlp_only_layers")) {
         for (const JsonField& entry : listed->elements()) {
             const double layer = entry.not_negative();
-            if (layer < static_cast<double>(config.layers.size())) {
+            if (layer < static_cast<double>(config.layers.size()))
                 config.layers[static_cast<std::size_t>(layer)].feed_forward = FeedForward::dense;
-            }
         }
     }
 }
@@ -289,9 +282,8 @@ void read_variants(const JsonField& document, const Family& family, TransformerC
         }
         if (on("alibi")) structure.positions = Positions::linear_bias;
     }
-    if (structure.positions == Positions::rotary_halves && off("rope_interleave")) {
+    if (structure.positions == Positions::rotary_halves && off("rope_interleave"))
         structure.positions = Positions::rotary;
-    }
     if (on("block_auto_adjust_ff_dim")) {  // Lfm2MLP
         const JsonField multiple = document["block_multiple_of"];
         const auto factor = document.find("block_ffn_dim_multiplier");
@@ -368,16 +360,14 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     read_variants(document, family, config);
     const bool latent = config.structure.projection == Projection::latent;
     if (latent) read_latent(document, config);
-    if (config.head_width == 0) {
+    if (config.head_width == 0)
         config.head_width = quotient(document, hidden, config.hidden, config.heads, fmt::format("heads ({})", heads));
-    }
     if (config.value_width == 0) config.value_width = config.head_width;
     if (config.key_value_heads == 0) document[key_value_heads].fail("must be a positive number");
     quotient(document, heads, config.heads, config.key_value_heads, fmt::format("heads of keys ({})", key_value_heads));
     const Positions positions = config.structure.positions;
-    if (!latent && (positions == Positions::rotary || positions == Positions::rotary_halves)) {
+    if (!latent && (positions == Positions::rotary || positions == Positions::rotary_halves))
         config.rotary_width = read_rotary_width(document, family, config.head_width);
-    }
     const bool text = family.form != Form::vision;
     if (text) config.vocabulary = read_count(document, vocabulary_names);
     const std::string_view position_name =

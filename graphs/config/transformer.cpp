@@ -61,9 +61,8 @@ TensorId Transformer::run(TensorId hidden, TensorId memory) {
 }
 
 TensorId Transformer::predict(TensorId hidden) {
-    if (config_.embedding_width != config_.hidden) {
+    if (config_.embedding_width != config_.hidden)
         hidden = net_.linear("project_out", hidden, config_.embedding_width, false);
-    }
     hidden = net_.part(hidden, 1, net_.number(1));
     const auto tied = [&] { return net_.linear_with(hidden, table_); };
     TensorId logits = config_.tied ? net_.within("lm_head", "torch.nn.modules.linear.Linear", tied)

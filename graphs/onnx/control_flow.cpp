@@ -46,9 +46,8 @@ std::shared_ptr<const GraphRecord> Importer::body_of(const Call& call, std::stri
 }
 
 std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix) {
-    if (outer.body_depth == max_body_depth) {
+    if (outer.body_depth == max_body_depth)
         throw_error(ErrorCode::limit, "{}: bodies nested deeper than {} levels", excerpt(prefix), max_body_depth);
-    }
     construction_.spend(8 + body->initializers.size() + body->value_info.size() / 4 + outer.call_attributes.size(),
                         prefix);
     auto scope = std::make_unique<Scope>();
@@ -60,9 +59,8 @@ std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const 
     scope->module = outer.module;
     scope->body_depth = outer.body_depth + 1;
     scope->repeated = outer.repeated;
-    for (const TensorRecord& record : body->initializers) {
+    for (const TensorRecord& record : body->initializers)
         scope->names.emplace(record.name, construction_.add_record(tensor_name(*scope, record.name), record));
-    }
     for (const ValueRecord& value : body->value_info) scope->declared.emplace(value.name, &value);
     for (const ValueRecord& value : body->outputs) scope->declared.emplace(value.name, &value);
     scope->body = std::move(body);
@@ -103,9 +101,8 @@ bool Importer::import_control(Scope& scope, Call& call) {
 }
 
 bool Importer::import_if(Scope& scope, Call& call) {
-    if (call.inputs.empty() || call.inputs[0] == no_tensor) {
+    if (call.inputs.empty() || call.inputs[0] == no_tensor)
         throw_error(ErrorCode::model, "node '{}' (If): the condition is missing", excerpt(call.name));
-    }
     auto then_body = body_of(call, "then_branch");
     auto else_body = body_of(call, "else_branch");
     const auto number = number_of(call.inputs[0]);

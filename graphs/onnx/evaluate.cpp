@@ -27,9 +27,8 @@ std::int64_t count_of(const Sizes& sizes) {
 std::size_t position(const Sizes& index, const Sizes& sizes) {
     std::size_t at = 0;
     const std::size_t shift = index.size() - sizes.size();
-    for (std::size_t d = 0; d < sizes.size(); ++d) {
+    for (std::size_t d = 0; d < sizes.size(); ++d)
         at = at * static_cast<std::size_t>(sizes[d]) + static_cast<std::size_t>(sizes[d] == 1 ? 0 : index[shift + d]);
-    }
     return at;
 }
 

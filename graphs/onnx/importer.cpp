@@ -98,9 +98,8 @@ void Importer::check_versions() {
 void Importer::add_inputs(Scope& scope) {
     for (const TensorRecord& record : model_.graph.initializers) {
         const TensorId id = construction_.add_record(std::string(record.name), record);
-        if (!scope.names.emplace(record.name, id).second) {
+        if (!scope.names.emplace(record.name, id).second)
             throw_error(ErrorCode::model, "two initializers are called '{}'", excerpt(record.name));
-        }
     }
     std::vector<std::pair<std::string_view, TypeRecord>> inputs;
     for (const ValueRecord& input : model_.graph.inputs) {
@@ -156,9 +155,8 @@ void Importer::order_scope(Scope& scope, const std::vector<std::string_view>& ou
     };
     NodeOrder order = order_nodes(*scope.nodes, outputs, scope.names, is_outer);
     if (!order.sorted) construction_.warn(fmt::format("the nodes of {} were not in execution order; sorted", what));
-    for (const std::string_view name : order.dangling_in_dead) {
+    for (const std::string_view name : order.dangling_in_dead)
         construction_.warn(fmt::format("'{}' is read by an unused node, but nothing produces it", name));
-    }
     scope.order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order.live));
 }
 
@@ -259,9 +257,8 @@ void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t i
         return;
     }
     if (const OpRow* row = find_row(record.domain, record.op_type)) return apply_row(scope, std::move(call), *row);
-    if (options_.unsupported_is_error) {
+    if (options_.unsupported_is_error)
         throw_error(ErrorCode::model, "{}: no rule for this operator", title_of(record, index));
-    }
     construction_.warn(fmt::format("{}: no rule for operator {}; modelled as memory-bound", title_of(record, index),
                                    source_of(record)));
     apply_unknown(scope, std::move(call), OpKind::custom);
@@ -279,9 +276,8 @@ void Importer::apply_row(Scope& scope, Call call, const OpRow& row) {
         unranked = unranked || (node.has(i) && !node.ranked(i));
     }
     if (unranked && !(row.flags & any_rank)) {
-        for (std::size_t i = 0; i < node.output_count(); ++i) {
+        for (std::size_t i = 0; i < node.output_count(); ++i)
             node.unknown_output(i, node.has(0) ? node.dtype(0) : DType::unknown);
-        }
     } else {
         if (row.flags & (reads_none | reads_first | reads_two))
             node.read_first(row.flags & reads_none ? 0 : row.flags & reads_first ? 1 : 2);
@@ -318,9 +314,8 @@ void Importer::fill_from_declaration(const Scope& scope, Node& node) {
 void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
     ShapeMath& math = construction_.math;
     bool folded = row && !(row->flags & never_folded);
-    for (std::size_t i = 0; i < node.inputs.size() && folded; ++i) {
+    for (std::size_t i = 0; i < node.inputs.size() && folded; ++i)
         folded = !node.has(i) || construction_.is_folded(node.inputs[i]);
-    }
     fill_from_declaration(scope, node);
     if (folded && row->evaluate && node.outputs[0].dims && !node.outputs[0].value &&
         node.outputs[0].alias == no_tensor) {
@@ -394,9 +389,8 @@ void Importer::call_function(Scope& scope, Call call, const FunctionRecord& func
     inner->prefix = call.name;
     inner->module = module_of(call.record, scope.module);
     inner->body_depth = scope.body_depth;
-    for (std::size_t i = 0; i < function.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < function.inputs.size(); ++i)
         inner->names.emplace(function.inputs[i], i < call.inputs.size() ? call.inputs[i] : no_tensor);
-    }
     inner->call_attributes = std::move(call.attributes);
     for (const AttributeRecord& fallback : function.defaults) inner->call_attributes.push_back(fallback);
     auto& order = function_orders_[&function];
@@ -408,9 +402,8 @@ void Importer::call_function(Scope& scope, Call call, const FunctionRecord& func
     const NodeRecord& record = call.record;
     Scope& caller = scope;
     inner->finish = [&caller, &record, &function](Scope& done) {
-        for (std::size_t i = 0; i < record.outputs.size() && i < function.outputs.size(); ++i) {
+        for (std::size_t i = 0; i < record.outputs.size() && i < function.outputs.size(); ++i)
             caller.names[record.outputs[i]] = lookup(done, function.outputs[i]);
-        }
     };
     scopes_.push_back(std::move(inner));
 }

@@ -117,11 +117,8 @@ class Restoration {
         const Expression channels = graph_.tensors[conv.inputs[1]].shape[0];
         // The legacy exporter does not say what the batch norm was called.
         const bool known = is_batch_norm(conv.module);
-        Op norm;
-        norm.kind = OpKind::batch_norm;
-        norm.source = "BatchNormalization";
+        Op norm{.kind = OpKind::batch_norm, .name = conv.name + "/batch_norm", .source = "BatchNormalization"};
         norm.module = known ? conv.module : conv.module.empty() ? std::string{} : conv.module + ".batch_norm";
-        norm.name = conv.name + "/batch_norm";
         if (known) conv.module = owner_of(graph_.tensors[conv.inputs[1]].name);
         conv.inputs.resize(2);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "graphs/onnx/records.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -57,9 +56,8 @@ void Construction::append(Op op) {
 
 TensorId Construction::add_record(std::string name, const TensorRecord& record) {
     const DType dtype = dtype_from_onnx(record.data_type);
-    if (dtype == DType::unknown) {
+    if (dtype == DType::unknown)
         warn(fmt::format("tensor '{}' has the unknown element type {}: its bytes count as 0", name, record.data_type));
-    }
     Dims dims;
     for (const std::int64_t dim : record.dims) {
         if (dim < 0)
@@ -243,9 +241,8 @@ void Node::output(std::size_t index, DType dtype, Dims dims) {
     if (index >= outputs.size()) return;
     for (const Expression dim : dims) {
         const auto constant = math().constant_value(dim);
-        if (constant && *constant < 0) {
+        if (constant && *constant < 0)
             fail(fmt::format("output '{}' gets the negative dimension {}", excerpt(record.outputs[index]), *constant));
-        }
     }
     outputs[index].dtype = dtype;
     outputs[index].dims = std::move(dims);

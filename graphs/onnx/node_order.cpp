@@ -214,9 +214,8 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
 
 Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
     if (model.functions.empty()) return;
-    for (const FunctionRecord& function : model.functions) {
+    for (const FunctionRecord& function : model.functions)
         by_key_.emplace(key_of(function.domain, function.name, function.overload), &function);
-    }
     const std::size_t count = model.functions.size();
     // Index `count` is the main graph.
     std::vector<std::vector<std::uint32_t>> calls(count + 1);

@@ -106,9 +106,8 @@ NodeRecord read_node(const Bytes& message) {
 }
 
 void add_node(const Bytes& message, std::vector<NodeRecord>& nodes, std::uint64_t max_nodes) {
-    if (nodes.size() >= max_nodes) {
+    if (nodes.size() >= max_nodes)
         throw_error(ErrorCode::limit, "byte {}: more than {} nodes (--max-nodes)", message.offset, max_nodes);
-    }
     nodes.push_back(read_node(message));
 }
 
@@ -196,9 +195,8 @@ void read_tensor_type(const Bytes& message, TypeRecord& type) {
 }
 
 void read_type(const Bytes& message, TypeRecord& type, int depth) {
-    if (depth > max_type_depth) {
+    if (depth > max_type_depth)
         throw_error(ErrorCode::limit, "byte {}: types nested deeper than {} levels", message.offset, max_type_depth);
-    }
     for_each_field(message, [&](const Field& field) {
         if (field.number == 1) {
             if (type.kind == TypeRecord::Kind::none) type.kind = TypeRecord::Kind::tensor;

@@ -184,9 +184,8 @@ TensorId to_matrix(Node& n, std::size_t input, std::string_view labels, const st
     for (std::size_t i = 0, begin = 0; i < groups.size(); begin += groups[i++].size())
         folded.push_back(math.product(permuted, begin, begin + groups[i].size()));
     TensorId tensor = n.inputs[input];
-    if (!std::ranges::is_sorted(perm)) {
+    if (!std::ranges::is_sorted(perm))
         tensor = n.emit(OpKind::transpose, "permute", {tensor}, {{"perm", perm}}, n.dtype(input), permuted);
-    }
     if (folded != permuted) tensor = n.emit(OpKind::reshape, "reshape", {tensor}, {}, n.dtype(input), folded);
     return tensor;
 }

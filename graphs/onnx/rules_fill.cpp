@@ -24,9 +24,8 @@ void constant(Node& n) {
             n.outputs[0].alias = n.construction.add_record(std::string(n.record.outputs[0]), tensor);
             return;
         }
-        if (attribute.name == "value_float") {
+        if (attribute.name == "value_float")
             return n.value_output(0, DType::f32, {}, {math.from(n.real("value_float", 0))});
-        }
         if (attribute.name == "value_int")
             return n.value_output(0, DType::i64, {}, {math.integer(n.integer("value_int", 0))});
         if (attribute.name == "value_floats") return vector_of(attribute.reals, DType::f32);

@@ -49,9 +49,8 @@ void reshape(Node& n) {
     const auto divisor_value = math.constant_value(divisor);
     if (inferred) {
         const bool empty = divisor_value == 0;
-        if (total_value && divisor_value && !empty && *total_value % *divisor_value != 0) {
+        if (total_value && divisor_value && !empty && *total_value % *divisor_value != 0)
             n.fail(fmt::format("{} elements do not divide into {}", *total_value, *divisor_value));
-        }
         (*target)[*inferred] = empty ? math.constant(0) : math.floor_divide(total, divisor);
     } else if (total_value && divisor_value && *total_value != *divisor_value) {
         n.fail(fmt::format("{} elements cannot become {}", *total_value, *divisor_value));
@@ -295,9 +294,8 @@ void center_crop_pad(Node& n) {
     std::iota(axes.begin(), axes.end(), 0);
     if (const auto given = n.integers("axes")) axes = *given;
     if (target && target->size() != axes.size()) n.fail("shape does not have one value per axis");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
+    for (std::size_t i = 0; i < axes.size(); ++i)
         result[n.axis(axes[i], result.size())] = target ? (*target)[i] : unknown_dim;
-    }
 }
 
 }  // namespace ftax::onnx_import

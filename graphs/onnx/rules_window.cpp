@@ -85,9 +85,8 @@ void WindowShape::write(Node& n, const Dims& input) const {
     n.set("stride", stride);
     n.set("pad_begin", begin);
     n.set("pad_end", end);
-    if (n.kind != OpKind::pool || std::ranges::any_of(dilation, [](auto d) { return d != 1; })) {
+    if (n.kind != OpKind::pool || std::ranges::any_of(dilation, [](auto d) { return d != 1; }))
         n.set("dilation", dilation);
-    }
 }
 
 void pool(Node& n) {
@@ -97,9 +96,8 @@ void pool(Node& n) {
     if (window.kernel.size() != input.size() - 2) n.fail("kernel_shape does not fit the input's rank");
     const bool ceil_mode = n.integer("ceil_mode", 0) != 0;
     Dims result{input[0], input[1]};
-    for (std::size_t i = 0; i < window.kernel.size(); ++i) {
+    for (std::size_t i = 0; i < window.kernel.size(); ++i)
         result.push_back(window.output(n, input[i + 2], i, ceil_mode));
-    }
     window.write(n, input);
     n.output(0, n.dtype(0), result);
     n.output(1, DType::i64, result);
@@ -191,9 +189,8 @@ void resize(Node& n) {
     } else {
         const Scalars* scales = n.value(scales_at);
         if (scales && scales->size() != axes.size()) n.fail("scales does not have one value per axis");
-        for (std::size_t i = 0; i < axes.size(); ++i) {
+        for (std::size_t i = 0; i < axes.size(); ++i)
             result[axes[i]] = scales ? scaled(n, result[axes[i]], (*scales)[i]) : unknown_dim;
-        }
     }
 }
 

@@ -149,9 +149,8 @@ Scalar ShapeMath::binary(std::string_view function, const Scalar& a, const Scala
             if (y && *y == 0) return {};
             return from(pool().floor_divide(a.numerator, b.numerator));  // sizes are not negative: truncation is floor
         }
-        if (function == "div" && y && *y > 0 && *y <= largest_denominator) {
+        if (function == "div" && y && *y > 0 && *y <= largest_denominator)
             return rational(multiply(a.numerator, b.denominator), a.denominator * *y);
-        }
         if (function == "div" && a.denominator == 1 && b.denominator == 1 && !(y && *y == 0)) {
             const Expression quotient = pool().floor_divide(a.numerator, b.numerator);
             if (pool().multiply(quotient, b.numerator) == a.numerator) return from(quotient);
@@ -160,9 +159,8 @@ Scalar ShapeMath::binary(std::string_view function, const Scalar& a, const Scala
         const bool whole = a.denominator == 1 && b.denominator == 1;
         if (function == "min" && whole) return from(minimum(a.numerator, b.numerator));
         if (function == "max" && whole) return from(maximum(a.numerator, b.numerator));
-        if ((function == "and" || function == "or") && x && y) {
+        if ((function == "and" || function == "or") && x && y)
             return integer(function == "and" ? *x != 0 && *y != 0 : *x != 0 || *y != 0);
-        }
     }
     const auto x = number(a);
     const auto y = number(b);

@@ -107,14 +107,12 @@ bool WireReader::next(Field& field) {
         if (read(field, group)) {
             if (open_groups.empty()) return true;
         } else if (group == group_start) {
-            if (open_groups.size() == max_group_depth) {
+            if (open_groups.size() == max_group_depth)
                 throw_error(ErrorCode::limit, "byte {}: groups nested deeper than {} levels", begin, max_group_depth);
-            }
             open_groups.push_back(field.number);
         } else {
-            if (open_groups.empty() || open_groups.back() != field.number) {
+            if (open_groups.empty() || open_groups.back() != field.number)
                 fail(begin, "end of a group that did not begin");
-            }
             open_groups.pop_back();
         }
     }
@@ -151,9 +149,8 @@ void append_floats(const Field& field, std::vector<float>& values) {
     }
     const Bytes& packed = field.message();
     if (packed.data.size() % 4 != 0) fail(packed.offset, "packed floats are not a multiple of 4 bytes");
-    for (std::size_t i = 0; i < packed.data.size(); i += 4) {
+    for (std::size_t i = 0; i < packed.data.size(); i += 4)
         values.push_back(std::bit_cast<float>(little_endian<std::uint32_t>(packed.data.substr(i, 4))));
-    }
 }
 
 }  // namespace ftax::onnx_import

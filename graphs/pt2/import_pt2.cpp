@@ -214,9 +214,7 @@ class Importer {
 
     Tensor read_tensor(const Scope& scope, const std::string& name) {
         const Json& meta = scope.graph.at("tensor_values").at(name);
-        Tensor tensor;
-        tensor.name = name;
-        tensor.dtype = dtype_of(integer(meta.at("dtype")));
+        Tensor tensor{.name = name, .dtype = dtype_of(integer(meta.at("dtype")))};
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
         if (tensor.shape.size() > max_rank) throw_error(ErrorCode::limit, "more than {} dimensions", max_rank);
         if (const Json* strides = member(meta, "strides")) {
@@ -301,9 +299,8 @@ class Importer {
                                            : graph_.tensors[call.outputs[0]].name;
         const bool fresh = used_op_names_.insert(call.name).second;  // a body that runs again has the names it had
         if (!fresh && !call.outputs.empty()) call.name = graph_.tensors[call.outputs[0]].name;
-        if (options_.unsupported_is_error && !is_known_aten(call.target)) {
+        if (options_.unsupported_is_error && !is_known_aten(call.target))
             throw_error(ErrorCode::model, "{}: no rule for operator {}", excerpt(call.name), excerpt(call.target));
-        }
         append_aten(graph_, call);
     }
 
@@ -567,10 +564,7 @@ class Importer {
 
     TensorId new_tensor(const std::string& name, DType dtype, std::vector<Expression> shape) {
         const auto id = static_cast<TensorId>(graph_.tensors.size());
-        Tensor& tensor = graph_.tensors.emplace_back();
-        tensor.name = fmt::format("{}.{}", name, id);
-        tensor.dtype = dtype;
-        tensor.shape = std::move(shape);
+        graph_.tensors.push_back({.name = fmt::format("{}.{}", name, id), .dtype = dtype, .shape = std::move(shape)});
         return id;
     }
 
@@ -656,9 +650,8 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
         if (!name.ends_with("/module_calls.json")) continue;
-        for (const Json& entry : parse_json(archive.read(name), name, program_rules)) {
+        for (const Json& entry : parse_json(archive.read(name), name, program_rules))
             calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
-        }
     }
     return calls;
 }
@@ -666,9 +659,7 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
 }  // namespace
 
 Graph import_pt2(const std::string& path, const ImportOptions& options) {
-    Graph graph;
-    graph.name = std::filesystem::path(path).stem().string();
-    graph.format = "pt2";
+    Graph graph{.name = std::filesystem::path(path).stem().string(), .format = "pt2"};
     try {
         Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);

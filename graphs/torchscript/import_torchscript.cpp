@@ -40,9 +40,7 @@ bool is_torchscript(const Archive& archive) {
 }
 
 Graph import_torchscript(const std::string& path, const ImportOptions& options) {
-    Graph graph;
-    graph.name = std::filesystem::path(path).stem().string();
-    graph.format = "torchscript";
+    Graph graph{.name = std::filesystem::path(path).stem().string(), .format = "torchscript"};
     try {
         check_envelope(path, options.max_bytes);
         script::interpret(script::load_program(path), options, graph);

@@ -73,8 +73,8 @@ class Interpreter {
         }
         if (!missing.empty()) {
             throw_error(ErrorCode::usage,
-                        "a TorchScript file does not say what shapes its inputs have; give those of {}, e.g. "
-                        "--input float:batchx3x224x224,long:batchxseq,long=5",
+                        "a TorchScript file does not say what shapes its inputs have; give those of {}, e.g. --input "
+                        "float:batchx3x224x224,long:batchxseq,long=5",
                         fmt::join(missing, ", "));
         }
         if (used < options_.input_shapes.size())
@@ -592,10 +592,9 @@ class Interpreter {
             if (idle && !given && passes == std::numeric_limits<std::int64_t>::max()) passes = count_one();
         }
         if (!given && done > 1 && decided_.size() > first_decision) {
-            warn(
-                fmt::format("{} may end before its {} passes, depending on the data-dependent {}; all passes "
-                            "are counted",
-                            name, done, decided_[first_decision]));
+            warn(fmt::format(
+                "{} may end before its {} passes, depending on the data-dependent {}; all passes are counted", name,
+                done, decided_[first_decision]));
         }
         decided_.resize(first_decision);
         set_all(node, frame, std::move(carried));
@@ -649,9 +648,7 @@ class Interpreter {
 
     void dispatch(const Node& node, Frame& frame, const std::vector<Value>& arguments) {
         check_room(graph_, options_.max_nodes, node.kind);
-        AtenCall call;
-        call.target = node.kind;
-        call.module = module_;
+        AtenCall call{.target = node.kind, .module = module_};
         bool computable = true;
         for (std::size_t i = 0; i < arguments.size(); ++i) {
             const std::string name = i < node.arguments.size() ? node.arguments[i] : fmt::format("{}", i);

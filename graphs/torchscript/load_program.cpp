@@ -86,10 +86,9 @@ Program load_program(const std::string& path) {
 namespace ftax::script {
 
 Program load_program(const std::string&) {
-    throw Error(
-        ErrorCode::model,
-        "a TorchScript program, which this build cannot read: configure it with -DFTAX_BUILD_TORCH=ON, or export "
-        "the model with torch.export.save");
+    throw Error(ErrorCode::model,
+                "a TorchScript program, which this build cannot read: configure it with -DFTAX_BUILD_TORCH=ON, or "
+                "export the model with torch.export.save");
 }
 
 }  // namespace ftax::script

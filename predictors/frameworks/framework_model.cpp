@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"

@@ -19,27 +19,9 @@ inline constexpr HostPrior cpp_dispatch_costs[] = {
     {"host.fused", 25e-6},
 };
 
-extern const FrameworkModel pytorch_eager;
-extern const FrameworkModel torchscript;
-extern const FrameworkModel torch_compile;
-extern const FrameworkModel torch_compile_cuda_graph;
-extern const FrameworkModel libtorch;
-extern const FrameworkModel bettertransformer;
-extern const FrameworkModel torch_cuda_graph;
-extern const FrameworkModel cuda_graph;
-extern const FrameworkModel onnxruntime_cuda;
-extern const FrameworkModel onnxruntime_cuda_graph;
-extern const FrameworkModel torch_tensorrt;
-extern const FrameworkModel tensorrt;
-extern const FrameworkModel tensorrt_cuda_graph;
-extern const FrameworkModel vllm;
-extern const FrameworkModel vllm_eager;
-extern const FrameworkModel tensorrt_llm;
-extern const FrameworkModel sglang;
-extern const FrameworkModel llama_cpp;
-extern const FrameworkModel tensorrt_onnx;
-extern const FrameworkModel onnxruntime_tensorrt;
-extern const FrameworkModel torch_compile_max_autotune;
-extern const FrameworkModel torch_compile_max_autotune_no_cudagraphs;
+extern const FrameworkModel pytorch_eager, torchscript, torch_compile, torch_compile_cuda_graph, libtorch,
+    bettertransformer, torch_cuda_graph, cuda_graph, onnxruntime_cuda, onnxruntime_cuda_graph, torch_tensorrt, tensorrt,
+    tensorrt_cuda_graph, vllm, vllm_eager, tensorrt_llm, sglang, llama_cpp, tensorrt_onnx, onnxruntime_tensorrt,
+    torch_compile_max_autotune, torch_compile_max_autotune_no_cudagraphs;
 
 }  // namespace ftax

@@ -9,67 +9,6 @@
 namespace ftax {
 namespace {
 
-constexpr std::string_view study =
-    "fit of ten kinds of operations on a middling host of framework_tax.csv, eager, batch 1";
-constexpr std::string_view composite = "as above, with the views that torch.nn.Linear (3) and torch.matmul (5) make";
-constexpr std::string_view residual =
-    "standard deviation of log(predicted / measured), one model of framework_tax.csv left out";
-constexpr std::string_view guess = "order of magnitude; no data separates it";
-
-constexpr ParameterSpec cost(double seconds, std::string_view source = study) {
-    return {seconds, seconds / 10, seconds * 10, source == guess ? 0.5 : 0.2, ParameterScope::shared, source};
-}
-
-struct HostParameterSpec {
-    std::string_view name;
-    ParameterSpec spec;
-};
-constexpr std::array specs{
-    HostParameterSpec{"host.conv", cost(82e-6)},
-    HostParameterSpec{"host.conv_depthwise", cost(30e-6)},
-    HostParameterSpec{"host.conv_grouped", cost(120e-6)},
-    HostParameterSpec{"host.batch_norm", cost(63e-6)},
-    HostParameterSpec{"host.gemm", cost(70e-6, composite)},
-    HostParameterSpec{"host.bmm", cost(85e-6, composite)},
-    HostParameterSpec{"host.layer_norm", cost(30e-6)},
-    HostParameterSpec{"host.elementwise", cost(13e-6)},
-    HostParameterSpec{"host.view", cost(6e-6)},
-    HostParameterSpec{"host.module_call", cost(2e-6)},
-    HostParameterSpec{"host.step_launch",
-                      cost(3.3e-6,
-                           "cuDNN 8.2's LSTM and RNN, PyTorch 1.11: batch 1 to 16, 6.5 to 7 us for the two kernels of "
-                           "a layer's step (github.com/xwang233/code-snippet, cudnn-rnn-bench-62143/forward)")},
-    HostParameterSpec{"host.list_part", cost(1.5e-6,
-                                             "densenet's concatenations of up to 37 parts, framework_tax.csv; "
-                                             "TensorShape.cpp checks each part and Shape.cu "
-                                             "enters it into the kernel's table (PyTorch 1.12)")},
-    HostParameterSpec{"host.fused", cost(18e-6)},
-    HostParameterSpec{"host.engine", cost(6e-6, guess)},
-    HostParameterSpec{"host.graph_node", cost(1e-9, guess)},
-    HostParameterSpec{"host.forward", cost(20e-6, guess)},
-    HostParameterSpec{"host.sequence", cost(1e-9, "nothing, but for frameworks that serve sequences")},
-    HostParameterSpec{"host.synchronize", cost(15e-6, guess)},
-    HostParameterSpec{"host.scale", {1, 0.1, 10, 0.5, ParameterScope::device, "one scalar per host"}},
-    // Bimodal over the hosts of framework_tax.csv: 2–10 µs on most, 58–108 µs on RTX 2080 Ti 1025, RTX A6000 fp32, V100
-    // 1014 and 1025 fp32, where each torch.nn.Linear and each batch-1 pointwise convolution pays it alike.
-    HostParameterSpec{
-        "host.blas_call",
-        {5e-6, 1e-7, 1e-3, 0.7, ParameterScope::device, "second scalar of a host: one BLAS library call"}},
-    // 0.4 ms on RTX 8000 and 1.2 ms on V100 hosts of framework_tax.csv, where the layers inside cost alike.
-    HostParameterSpec{"host.engine_call",
-                      {400e-6, 1e-5, 1e-2, 0.7, ParameterScope::device,
-                       "second scalar of a host under Torch-TensorRT: an engine's call, most of it "
-                       "cudaGetDeviceProperties (0.35 ms: pytorch issue 4908, TensorRT issues 854, 2266)"}},
-    HostParameterSpec{"half.conv", {1.40, 0.5, 3, 0.15, ParameterScope::shared, study}},
-    HostParameterSpec{"half.conv_depthwise", {1.18, 0.5, 3, 0.15, ParameterScope::shared, study}},
-    HostParameterSpec{"half.conv_grouped", {1.35, 0.5, 3, 0.05, ParameterScope::shared, study}},
-    HostParameterSpec{"half.batch_norm", {1.31, 0.5, 3, 0.15, ParameterScope::shared, study}},
-    HostParameterSpec{"noise.host", {0.12, 0.02, 1, 0.5, ParameterScope::shared, residual}},
-    HostParameterSpec{"noise.device", {0.15, 0.02, 1, 0.5, ParameterScope::shared, residual}},
-    HostParameterSpec{"launch_latency_s", cost(4e-6, guess)},
-    HostParameterSpec{"kernel_gap_s", cost(1e-6, guess)},
-};
-
 /// How far an uncalibrated host is from the reference. Source: prior of host.scale.
 constexpr double unknown_scale_stddev = 0.5;
 
@@ -94,9 +33,9 @@ double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
 }
 
 std::optional<ParameterSpec> host_parameter_spec(const FrameworkModel& framework, std::string_view name) {
-    const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
-    if (found == specs.end()) return std::nullopt;
-    ParameterSpec spec = found->spec;
+    const ParameterSpec* const declared = declared_parameter(name);
+    if (declared == nullptr) return std::nullopt;
+    ParameterSpec spec = *declared;
     for (const HostPrior& prior : framework.priors) {
         if (prior.parameter != name) continue;
         spec.lower *= prior.value / spec.initial;

@@ -21,13 +21,10 @@ struct AttentionParameters {
 /// Source of the initial values: fits on timm_infer.csv (RTX 3090 and 4090, sequences of 49 to 4,096); Dao,
 /// "FlashAttention-2", arXiv 2307.08691, figures 4 to 6, for the order of magnitude.
 inline void visit_parameters(AttentionParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    visit("attention.memory_efficient_efficiency", p.memory_efficient_efficiency,
-          {0.65, 0.1, 1, 0.3, shared, "share of the math path's rate of both products"});
-    visit("attention.math_efficiency", p.math_efficiency, {0.5, 0.1, 1, 0.3, shared, "the same, two batched products"});
-    visit("attention.score_cycles", p.score_cycles,
-          {0.27, 0.05, 1, 0.3, shared,
-           "SM cycles that the exponential of one score adds; special functions alone take 1/16"});
+    using P = AttentionParameters;
+    static const DeclaredFields<P> fields("attention", "memory_efficient_efficiency", &P::memory_efficient_efficiency,
+                                          "math_efficiency", &P::math_efficiency, "score_cycles", &P::score_cycles);
+    fields.visit(p, visit);
     visit_parameters(p.flash, visit);
 }
 

@@ -18,8 +18,7 @@ CpuModel cpu_model(const DeviceProfile& profile) {
                      });
     if (known == 0) {
         throw_error(ErrorCode::profile,
-                    "{}: no profile of this CPU; `ftax calibrate --device cpu` makes one "
-                    "and --profile names it",
+                    "{}: no profile of this CPU; `ftax calibrate --device cpu` makes one and --profile names it",
                     profile.device.slug);
     }
     return model;
@@ -47,9 +46,8 @@ DeviceModel device_model(const DeviceProfile& profile) {
 }
 
 kernels::KernelPlan plan(const DeviceModel& model, const KernelShape& shape, MathPath path) {
-    if (const auto* gpu = std::get_if<KernelModels>(&model)) {
+    if (const auto* gpu = std::get_if<KernelModels>(&model))
         return std::visit([&](const auto& s) { return gpu->plan(s, path); }, shape);
-    }
     const auto& cpu = std::get<CpuModel>(model);
     return std::visit(
         [&](const auto& s) {

@@ -20,14 +20,10 @@ struct EngineParameters {
 };
 
 inline void visit_parameters(EngineParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    visit("engine.score_cycles", p.score_cycles,
-          {0.33, 0.02, 2, 0.3, shared, "cycles of a block for one attention score, without its products"});
-    visit("engine.score_rate", p.score_rate,
-          {1.3, 0.2, 5, 0.3, shared, "rate of a lone block's products relative to an SM's peak"});
-    visit("engine.energy_scale", p.energy_scale,
-          {1.3, 0.5, 3, 0.2, shared,
-           "energy per operation at reference_clock_hz, of minutes of load against a kernel's"});
+    using P = EngineParameters;
+    static const DeclaredFields<P> fields("engine", "score_cycles", &P::score_cycles, "score_rate", &P::score_rate,
+                                          "energy_scale", &P::energy_scale);
+    fields.visit(p, visit);
 }
 
 namespace engine {

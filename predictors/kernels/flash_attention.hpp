@@ -33,41 +33,20 @@ struct FlashParameters {
 
 /// Initial values: a fit to all six cards.
 inline void visit_parameters(FlashParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    visit("attention.fill_s", p.fill_s,
-          {3.1e-6, 1e-7, 1e-5, 0.3, shared, "start and end of a block, one resident on its SM"});
-    visit("attention.paged_rate", p.paged_rate,
-          {0.74, 0.3, 1, 0.2, shared, "rate with keys in pages, kernels of warps"});
-    visit("attention.append_row_s", p.append_row_s,
-          {0.14e-6, 1e-8, 3e-6, 0.5, shared, "SM's time to append a token's keys and values to pages"});
-    visit("attention.split_s", p.split_s, {1.5e-6, 2e-7, 2e-5, 0.5, shared, "joining the parts of split keys"});
-    visit("attention.warp.rate", p.warp.rate,
-          {1, 0.3, 1.1, 0.2, shared, "rate of the main loop relative to matrix products"});
-    visit("attention.warp.score_cycles", p.warp.score_cycles,
-          {0.07, 0.001, 0.3, 0.5, shared,
-           "SM cycles that the exponential of a score adds; special functions alone take 1/16"});
-    visit("attention.warp.paged_floor_s", p.warp.paged_floor_s,
-          {5e-6, 1e-6, 2e-5, 0.3, shared, "append and attention to a cache in pages, both empty"});
-    visit("attention.warp.decode_floor_s", p.warp.decode_floor_s,
-          {5.4e-6, 1e-6, 2e-5, 0.3, shared, "append and attention for single queries, both empty"});
-    visit("attention.warp.decode_step", p.warp.decode_step,
-          {0.83, 0.2, 3, 0.3, shared, "time of a step over keys relative to prefill"});
-    visit("attention.warp.decode_fill_s", p.warp.decode_fill_s,
-          {4.7e-6, 1e-7, 2e-5, 0.5, shared, "start and end of a block of a single query"});
-    visit("attention.warp.decode_ramp_s", p.warp.decode_ramp_s,
-          {9e-6, 2e-7, 2e-5, 0.5, shared, "latency of the memory that pages pay; not cycles"});
-    visit("attention.warpgroup.rate", p.warpgroup.rate, {0.96, 0.3, 1.1, 0.2, shared, "as for warps"});
-    visit("attention.warpgroup.score_cycles", p.warpgroup.score_cycles,
-          {0.044, 0.001, 0.3, 0.5, shared, "as for warps"});
-    visit("attention.warpgroup.paged_floor_s", p.warpgroup.paged_floor_s,
-          {8.5e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
-    visit("attention.warpgroup.decode_floor_s", p.warpgroup.decode_floor_s,
-          {7.8e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
-    visit("attention.warpgroup.decode_step", p.warpgroup.decode_step, {1.4, 0.2, 3, 0.3, shared, "as for warps"});
-    visit("attention.warpgroup.decode_fill_s", p.warpgroup.decode_fill_s,
-          {1.1e-6, 1e-7, 2e-5, 0.5, shared, "as for warps"});
-    visit("attention.warpgroup.decode_ramp_s", p.warpgroup.decode_ramp_s,
-          {2.1e-6, 2e-7, 2e-5, 0.5, shared, "as for warps"});
+    using P = FlashParameters;
+    static const DeclaredFields<P> fields("attention", "fill_s", &P::fill_s, "paged_rate", &P::paged_rate,
+                                          "append_row_s", &P::append_row_s, "split_s", &P::split_s);
+    using K = FlashKindParameters;
+    const auto declared = [](std::string_view kind) {
+        return DeclaredFields<K>(kind, "rate", &K::rate, "score_cycles", &K::score_cycles, "paged_floor_s",
+                                 &K::paged_floor_s, "decode_floor_s", &K::decode_floor_s, "decode_step",
+                                 &K::decode_step, "decode_fill_s", &K::decode_fill_s, "decode_ramp_s",
+                                 &K::decode_ramp_s);
+    };
+    static const DeclaredFields<K> of_warps = declared("attention.warp"), of_groups = declared("attention.warpgroup");
+    fields.visit(p, visit);
+    of_warps.visit(p.warp, visit);
+    of_groups.visit(p.warpgroup, visit);
 }
 
 namespace flash {

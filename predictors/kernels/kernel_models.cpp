@@ -58,9 +58,8 @@ KernelParameters kernel_parameters(const DeviceProfile& profile) {
         names.push_back(name);
     });
     for (const Parameter& p : profile.parameters) {
-        if (std::ranges::count(names, p.name) == 0) {
+        if (std::ranges::count(names, p.name) == 0)
             throw_error(ErrorCode::profile, "{}: no kernel model has a parameter {}", profile.device.slug, p.name);
-        }
     }
     return parameters;
 }

@@ -1,6 +1,5 @@
 #include "predictors/kernels/layout.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "src/core/checked_math.hpp"

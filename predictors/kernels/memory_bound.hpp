@@ -34,65 +34,23 @@ struct MemoryParameters {
 /// Source: initial values are those of a robust fit to softmax, layer norm and pointwise rows of neusight_ops.csv over
 /// five GPUs unless a specification names another source.
 inline void visit_parameters(MemoryParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    visit("memory.resident_footprint", p.residency.footprint,
-          {0.67, 0.2, 3, 0.3, shared, "footprint / L2 at which half of the traffic still hits the L2"});
-    visit("memory.l2_bytes_per_cycle", p.residency.l2_bytes_per_cycle,
-          {20, 5, 64, 0.3, shared, "bytes per SM and clock from L2; 64 is the port's width (whitepapers)"});
-    visit("memory.reread_l2_share", p.reread_l2_share,
-          {0.2, 0.02, 1, 0.4, shared, "share of the L2 that keeps rows for a second pass"});
-    visit("memory.reread_sm_share", p.reread_sm_share,
-          {0.65, 0.05, 1, 0.4, shared, "share of the SMs' memories that keeps rows for a second pass"});
-    visit("memory.misaligned_traffic", p.misaligned_traffic,
-          {0.1, 0.005, 0.5, 0.5, shared, "extra sectors when rows do not start on 32 bytes"});
-    visit("memory.sfu_cost_ratio", p.sfu_cost_ratio,
-          {1, 0.5, 3, 0.3, architecture, "cost of layer norm and powf relative to Volta and later"});
-    visit("memory.layer_norm_block_cycles", p.layer_norm_block_cycles,
-          {355, 20, 2000, 0.7, shared, "SM cycles per row (block of 128 threads), layer norm"});
-    visit("memory.layer_norm_step_cycles", p.layer_norm_step_cycles,
-          {150, 20, 2000, 0.7, shared, "SM cycles per 512 elements of a row, layer norm"});
-    visit("memory.softmax_block_cycles", p.softmax_block_cycles,
-          {540, 50, 5000, 0.7, shared, "SM cycles per row and 128 threads, softmax over 1,024 wide"});
-    visit("memory.softmax_step_cycles", p.softmax_step_cycles,
-          {95, 2, 1000, 0.7, shared, "SM cycles per step of the row and 128 threads, same kernel"});
-    visit("memory.softmax_warp_cycles", p.softmax_warp_cycles,
-          {20, 1, 500, 0.7, shared, "SM cycles per warp, softmax up to 1,024 wide"});
-    visit("memory.softmax_element_cycles", p.softmax_element_cycles,
-          {1.7, 0.1, 50, 0.7, shared, "SM cycles per warp and element of a lane, same kernel"});
-    visit("memory.transcendental_flops", p.transcendental_flops,
-          {10, 1, 60, 0.5, shared, "flops of one exp, tanh, erf or division"});
-    visit("memory.power_flops", p.power_flops, {87, 10, 400, 0.5, shared, "flops of one powf"});
-    visit("memory.scalar_elements", p.scalar_elements,
-          {4, 0.5, 30, 0.5, shared,
-           "elements per SM and clock with scalar accesses: fp16 is no faster than f32 on fast memory, "
-           "see an A100's rows of framework_tax.csv fp16"});
-    visit("memory.transpose_efficiency", p.transpose_efficiency,
-          {0.65, 0.1, 1, 0.3, shared,
-           "traffic of strided copies; prior: what strided operands of neusight_ops.csv linear reach"});
-    visit("memory.reduce_efficiency", p.reduce_efficiency,
-          {0.85, 0.1, 1, 0.3, shared, "prior: between pointwise and softmax"});
-    visit("memory.norm_efficiency", p.norm_efficiency,
-          {0.9, 0.1, 1, 0.3, shared, "batch and group norm; prior: pointwise with per-channel operands"});
-    visit("memory.pool_efficiency", p.pool_efficiency,
-          {0.6, 0.1, 1, 0.3, shared, "prior: overlapping windows reread through L1"});
-    visit("memory.pool_step_flops", p.pool_step_flops,
-          {43, 5, 300, 0.05, shared,
-           "flops' time of one step of a pooling window: half of what Pascal takes (nas_nasbench201.csv, "
-           "batch 256, two cards: 98 to 115 ps per output of a 3x3 window); maximum pooling of whole "
-           "models hardly constrains it"});
-    visit("memory.gather_efficiency", p.gather_efficiency,
-          {0.7, 0.1, 1, 0.3, shared, "prior: rows of whole sectors in random order"});
-    visit("memory.concat_efficiency", p.concat_efficiency,
-          {0.75, 0.1, 1, 0.3, shared, "prior: batched copies of unequal length"});
-    visit("memory.resize_efficiency", p.resize_efficiency,
-          {0.5, 0.05, 1, 0.5, shared,
-           "kernels that give each output a thread; prior: four reads and index arithmetic per output"});
-    visit("memory.resize_plane_cycles", p.resize_plane_cycles,
-          {540, 100, 2000, 0.3, shared,
-           "cycles per plane, in sequence; timm_infer.csv efficientformer_v2: 285 ns on an RTX 3090, 240 "
-           "ns on a 4090"});
-    visit("memory.sort_efficiency", p.sort_efficiency,
-          {0.15, 0.01, 1, 0.5, shared, "prior: several passes of a radix sort or scan"});
+    using R = ResidencyParameters;
+    static const DeclaredFields<R> of_residency("memory", "resident_footprint", &R::footprint, "l2_bytes_per_cycle",
+                                                &R::l2_bytes_per_cycle);
+    of_residency.visit(p.residency, visit);
+    using P = MemoryParameters;
+    static const DeclaredFields<P> fields(
+        "memory", "reread_l2_share", &P::reread_l2_share, "reread_sm_share", &P::reread_sm_share, "misaligned_traffic",
+        &P::misaligned_traffic, "sfu_cost_ratio", &P::sfu_cost_ratio, "layer_norm_block_cycles",
+        &P::layer_norm_block_cycles, "layer_norm_step_cycles", &P::layer_norm_step_cycles, "softmax_block_cycles",
+        &P::softmax_block_cycles, "softmax_step_cycles", &P::softmax_step_cycles, "softmax_warp_cycles",
+        &P::softmax_warp_cycles, "softmax_element_cycles", &P::softmax_element_cycles, "transcendental_flops",
+        &P::transcendental_flops, "power_flops", &P::power_flops, "scalar_elements", &P::scalar_elements,
+        "transpose_efficiency", &P::transpose_efficiency, "reduce_efficiency", &P::reduce_efficiency, "norm_efficiency",
+        &P::norm_efficiency, "pool_efficiency", &P::pool_efficiency, "pool_step_flops", &P::pool_step_flops,
+        "gather_efficiency", &P::gather_efficiency, "concat_efficiency", &P::concat_efficiency, "resize_efficiency",
+        &P::resize_efficiency, "resize_plane_cycles", &P::resize_plane_cycles, "sort_efficiency", &P::sort_efficiency);
+    fields.visit(p, visit);
 }
 
 namespace memory_bound {

@@ -17,18 +17,11 @@ struct MixtureParameters {
 };
 
 inline void visit_parameters(MixtureParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    visit("moe.floor_s", p.floor_s,
-          {1.9e-5, 1e-6, 1e-4, 0.5, architecture,
-           "routing, sorting and the floors of all kernels of the fused operator, at 2 GHz"});
-    visit("moe.efficiency", p.efficiency,
-          {0.66, 0.1, 1.2, 0.3, architecture, "share of the peak relative to a single product"});
-    visit("moe.dram_share", p.dram_share, {0.96, 0.3, 1.2, 0.1, shared, "share of the bandwidth relative to the same"});
-    visit("moe.fill", p.fill, {2.9, 0.1, 50, 0.5, shared, "fill of a wave relative to the same"});
-    visit("moe.traffic", p.traffic,
-          {0.73, 0.05, 6, 0.3, shared, "traffic between the products relative to the minimum"});
-    visit("moe.spread", p.spread,
-          {1.28, 0.8, 3, 0.3, shared, "tokens that choose evenly and touch as many experts, per token"});
+    using P = MixtureParameters;
+    static const DeclaredFields<P> fields("moe", "floor_s", &P::floor_s, "efficiency", &P::efficiency, "dram_share",
+                                          &P::dram_share, "fill", &P::fill, "traffic", &P::traffic, "spread",
+                                          &P::spread);
+    fields.visit(p, visit);
 }
 
 namespace mixture {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/device_rates.hpp"

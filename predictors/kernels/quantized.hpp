@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 #include "ftax/precision.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
@@ -27,44 +26,17 @@ struct QuantizedParameters {
     }
 };
 
-namespace quantized {
-
-struct Start {
-    std::string_view floor_s, row_cycles, rate, epilogue, efficiency, energy_scale;  // names
-    double shortest_s, cycles, values_per_cycle, energy;
-    ParameterScope of_epilogue, of_energy;
-    bool by_warps;  ///< a warp quantises a scale block; no per-row cycles
-};
-inline constexpr std::array<Start, quantized_kernels_count> starts{{
-    {"fp8.floor_s", "fp8.row_cycles", "fp8.rate", "fp8.epilogue", "fp8.efficiency", "fp8.energy_scale", 1e-6, 1600, 2,
-     0.9, ParameterScope::architecture, ParameterScope::shared, false},
-    {"fp8_block.floor_s", "fp8_block.row_cycles", "fp8_block.rate", "fp8_block.epilogue", "fp8_block.efficiency",
-     "fp8_block.energy_scale", 1e-6, 0, 0.15, 1.1, ParameterScope::shared, ParameterScope::architecture, true},
-    {"nvfp4.floor_s", "nvfp4.row_cycles", "nvfp4.rate", "nvfp4.epilogue", "nvfp4.efficiency", "nvfp4.energy_scale",
-     4e-6, 150, 12, 0.75, ParameterScope::shared, ParameterScope::shared, false},
-}};
-
-}  // namespace quantized
-
 inline void visit_parameters(QuantizedParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    for (std::size_t i = 0; i < quantized::starts.size(); ++i) {
-        const quantized::Start& start = quantized::starts[i];
-        QuantizedRatios& r = p.of[i];
-        visit(start.floor_s, r.floor_s,
-              {start.shortest_s, 1e-7, 2e-5, 0.5, shared, "shortest time of a kernel that quantises; not cycles"});
-        if (!start.by_warps) {
-            visit(start.row_cycles, r.row_cycles, {start.cycles, 20, 20000, 1, shared, "fixed cycles per row"});
-        }
-        visit(start.rate, r.rate,
-              {start.values_per_cycle, 0.01, 500, 1, shared,
-               start.by_warps ? "values per cycle and warp" : "values per cycle and SM"});
-        visit(start.epilogue, r.epilogue,
-              {2.5, 0.2, 15, 0.5, start.of_epilogue, "epilogue including scales, relative to f16"});
-        visit(start.efficiency, r.efficiency, {0.9, 0.2, 1.1, 0.15, shared, "share of the peak relative to f16"});
-        visit(start.energy_scale, r.energy_scale,
-              {start.energy, 0.3, 3, 0.3, start.of_energy, "energy relative to PrecisionSpec::energy_ratio"});
-    }
+    using R = QuantizedRatios;
+    const auto declared = [](const char* family, const auto&... quantiser) {
+        return DeclaredFields<R>(family, quantiser..., "epilogue", &R::epilogue, "efficiency", &R::efficiency,
+                                 "energy_scale", &R::energy_scale);
+    };
+    static const std::array<DeclaredFields<R>, quantized_kernels_count> families{
+        declared("fp8", "floor_s", &R::floor_s, "row_cycles", &R::row_cycles, "rate", &R::rate),
+        declared("fp8_block", "floor_s", &R::floor_s, "rate", &R::rate),  // no cycles per row
+        declared("nvfp4", "floor_s", &R::floor_s, "row_cycles", &R::row_cycles, "rate", &R::rate)};
+    for (std::size_t i = 0; i < families.size(); ++i) families[i].visit(p.of[i], visit);
 }
 
 namespace quantized {
@@ -112,7 +84,7 @@ inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const 
     plan.waves = rows / device.sms;
     plan.floor_s = library.launches * ratios.floor_s + (library.launches - 1) * graph_gap_s;
     const double cycles =
-        quantized::starts[family].by_warps
+        precision.kernels == QuantizedKernels::fp8_block  // a warp quantises a scale block
             ? quantized::values_of_a_warp(rows, columns, device, library) / ratios.rate
             : double((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
     plan.compute_s = cycles / (p.clock * device.boost_clock_hz);

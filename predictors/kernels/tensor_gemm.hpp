@@ -30,35 +30,13 @@ struct TensorGemmParameters {
 
 /// Initial values: a fit to all seven cards.
 inline void visit_parameters(TensorGemmParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    visit("tensor_gemm.floor_s", p.floor_s,
-          {0.87e-6, 0.2e-6, 4e-6, 0.2, shared, "start to end of an empty kernel; a CUDA graph's gap apart"});
-    visit("tensor_gemm.fill_s", p.fill_s,
-          {0.53e-6, 1e-8, 2e-6, 0.2, architecture, "prologue of a wave: first tiles on their way"});
-    visit("tensor_gemm.epilogue", p.epilogue,
-          {2.1, 0.2, 10, 0.2, shared, "bytes of the epilogue relative to those of its results"});
-    visit("tensor_gemm.split_s", p.split_s,
-          {2.56e-6, 3e-7, 1e-5, 0.25, shared, "adding up the parts of a split reduction"});
-    visit("tensor_gemm.ramp_s", p.ramp_s,
-          {2.25e-6, 2e-7, 1e-5, 0.2, shared, "latency of the memory that short transfers pay"});
-    visit("tensor_gemm.operand_share", p.operand_share,
-          {0.81, 0.3, 1, 0.1, shared, "share of the L2's read rate that operands reach"});
-    visit("tensor_gemm.dram_share", p.dram_share, {0.87, 0.6, 1, 0.05, shared, "share of the memory bandwidth"});
-    visit("tensor_gemm.l2_share", p.l2_share, {0.78, 0.3, 1, 0.12, shared, "usable share of the L2"});
-    visit("tensor_gemm.efficiency", p.efficiency,
-          {0.9, 0.5, 1, 0.05, shared, "share of the tensor cores' peak in the main loop"});
-    visit("tensor_gemm.energy_scale", p.energy_scale,
-          {1, 0.4, 2.5, 0.15, shared, "energy per operation relative to tensor_energy_per_flop_j"});
-    visit("tensor_gemm.wave_sharpness", p.wave_sharpness,
-          {0.19, 0.01, 1, 0.5, shared, "share of the blocks that start in whole waves"});
-    visit("tensor_gemm.misaligned", p.misaligned,
-          {0.4, 0.05, 1, 0.5, shared,
-           "rate when n or k is odd; prior: cuBLAS has Turing's kernels for that, without asynchronous copies "
-           "(cutlass_75_tensorop_f16_s1688gemm_f16_..._align1)"});
-    visit("tensor_gemm.older_library", p.older_library,
-          {0.86, 0.6, 1, 0.1, shared, "rate of cuBLAS before 12: layer_ops.csv, library sarathi"});
-    visit("tensor_gemm.clock", p.clock,
-          {1.0, 0.5, 1.3, 0.03, device, "sustained clock relative to DeviceRates::boost_clock_hz"});
+    using P = TensorGemmParameters;
+    static const DeclaredFields<P> fields(
+        "tensor_gemm", "floor_s", &P::floor_s, "fill_s", &P::fill_s, "epilogue", &P::epilogue, "split_s", &P::split_s,
+        "ramp_s", &P::ramp_s, "operand_share", &P::operand_share, "dram_share", &P::dram_share, "l2_share",
+        &P::l2_share, "efficiency", &P::efficiency, "energy_scale", &P::energy_scale, "wave_sharpness",
+        &P::wave_sharpness, "misaligned", &P::misaligned, "older_library", &P::older_library, "clock", &P::clock);
+    fields.visit(p, visit);
 }
 
 namespace tensor_gemm {

@@ -24,12 +24,10 @@ struct TokenParameters {
 
 /// Initial values: a fit to all three cards.
 inline void visit_parameters(TokenParameters& p, const ParameterVisitor& visit) {
-    using enum ParameterScope;
-    visit("token.floor_s", p.floor_s,
-          {1.94e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty row-wise kernel; not cycles"});
-    visit("token.bytes_per_cycle", p.bytes_per_cycle,
-          {6.7, 1, 60, 0.3, shared, "of an SM, read and written, element by element"});
-    visit("token.vector_ratio", p.vector_ratio, {3.75, 0.3, 50, 0.5, shared, "the same by vectors"});
+    using P = TokenParameters;
+    static const DeclaredFields<P> fields("token", "floor_s", &P::floor_s, "bytes_per_cycle", &P::bytes_per_cycle,
+                                          "vector_ratio", &P::vector_ratio);
+    fields.visit(p, visit);
 }
 
 inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, const TokenParameters& p,

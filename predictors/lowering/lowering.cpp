@@ -42,9 +42,8 @@ class Lowering {
     }
 
     Schedule run() {
-        if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9) {
+        if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9)
             throw_error(ErrorCode::usage, "cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn);
-        }
         schedule_.storage = types_.storage();
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
@@ -61,9 +60,8 @@ class Lowering {
     /// Returns the bytes of a tensor; 0 if its shape is unknown.
     double known_bytes(std::size_t tensor) const {
         double bytes = bits_of(schedule_.storage[tensor]) / 8.0;
-        for (const Expression dim : graph_.tensors[tensor].shape) {
+        for (const Expression dim : graph_.tensors[tensor].shape)
             bytes *= static_cast<double>(graph_.expressions.constant_value(dim).value_or(0));
-        }
         return bytes;
     }
 

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "ftax/precision.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {

@@ -45,9 +45,8 @@ void append_attention(Spelling out) {
     const TensorId key = scaled(transposed, turned);
     TensorId product = out.apply(OpKind::matmul, {query, key}, out.tensor(dtype, scores));
     const TensorId mask = op.inputs.size() > 3 ? op.inputs[3] : no_tensor;
-    if (mask != no_tensor || op.integer("causal", 0) != 0) {
+    if (mask != no_tensor || op.integer("causal", 0) != 0)
         product = out.apply(OpKind::pointwise, {product, mask}, out.tensor(dtype, scores), {{"function", "add"}});
-    }
     const TensorId weights = out.apply(OpKind::softmax, {product}, out.tensor(dtype, scores),
                                        {{"axis", static_cast<std::int64_t>(rank - 1)}});
     out.apply(OpKind::matmul, {weights, op.inputs[2]}, op.outputs[0]);

@@ -49,9 +49,8 @@ void TypeAssignment::assign_storage() {
     if (has_narrow_activations_) store_narrow_activations();
     // Generated kernels exchange these in f32.
     for (const Op& op : graph_.ops) {
-        for (const std::int64_t output : op.integers(rewrites::full_outputs)) {
+        for (const std::int64_t output : op.integers(rewrites::full_outputs))
             storage_[op.outputs[static_cast<std::size_t>(output)]] = DType::f32;
-        }
     }
 }
 

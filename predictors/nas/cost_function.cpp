@@ -65,9 +65,8 @@ struct CostFunction::State {
         for (std::size_t block = 0; block < chain.size(); ++block) {
             const auto [position, added] = known.try_emplace(chain[block], static_cast<std::uint32_t>(known.size()));
             if (!added) continue;
-            for (std::size_t b = 0; b < batches.size(); ++b) {
+            for (std::size_t b = 0; b < batches.size(); ++b)
                 may_be_slowed = may_be_slowed || timed[block * batches.size() + b].power.throttling_s > 0;
-            }
             const auto first = timed.begin() + static_cast<std::ptrdiff_t>(block * batches.size());
             timed_blocks.insert(timed_blocks.end(), first, first + static_cast<std::ptrdiff_t>(batches.size()));
         }
@@ -109,9 +108,8 @@ struct CostFunction::State {
             PassPower pass;
             for (const auto& operations : network.blocks) pass.add(segment_of.power(operations));
             Segment& total = scratch.total.emplace_back(segment_of.run(network.beginning, 0));
-            for (const auto& operations : network.blocks) {
+            for (const auto& operations : network.blocks)
                 total = total.then(segment_of.block(operations, pass.slowdown()));
-            }
         }
     }
 
@@ -146,9 +144,8 @@ struct CostFunction::State {
                 }
                 reading.lock();
             }
-            for (std::size_t b = 0; b < batches.size(); ++b) {
+            for (std::size_t b = 0; b < batches.size(); ++b)
                 latency_s[row * batches.size() + b] = segment_of.latency_s(scratch.total[b]);
-            }
         }
     }
 };

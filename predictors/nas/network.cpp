@@ -21,9 +21,8 @@ BuiltNetwork build_network(const Space& space, std::span<const int> choices, std
     for (const Block& block : chain) {
         space.build(net, block, live);
         built.ends.push_back(net.graph().ops.size());
-        if (built.ends.back() > max_nodes) {
+        if (built.ends.back() > max_nodes)
             throw_error(ErrorCode::limit, "{}: more than {} operators", space.name(), max_nodes);
-        }
     }
     if (net.graph().ops.empty()) throw_error(ErrorCode::model, "{}: the network is empty", space.name());
     built.graph = net.finish({live[0]});

@@ -37,9 +37,8 @@ class Transformer final : public Space {
     void parse(std::string_view text, std::vector<int>& choices) const override {
         choices.clear();
         parse_integers(name(), text, '-', choices);
-        if (choices.size() != ranges.size()) {
+        if (choices.size() != ranges.size())
             throw_error(ErrorCode::usage, "transformer: expected width-depth-heads-ffn, not '{}'", excerpt(text));
-        }
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const Range& r = ranges[i];
             if (choices[i] < r.first || choices[i] > r.last || (choices[i] - r.first) % r.step != 0) {

@@ -11,10 +11,8 @@
 #include <fstream>
 #include <utility>
 
-#include "calibration/bench/bench_device.hpp"
 #include "ftax/import.hpp"
 #include "ftax/precision.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
@@ -63,9 +61,8 @@ std::string python_of(const BenchArguments& arguments) {
 
 std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments) {
     const Precision precision = parse_precision(arguments.precision);
-    if (precision_spec(precision).quantizes_weights()) {
+    if (precision_spec(precision).quantizes_weights())
         throw_error(ErrorCode::usage, "operators are not measured in {}", arguments.precision);
-    }
     return bench::open_python({.python = python_of(arguments),
                                .device = arguments.device,
                                .framework = arguments.framework,
@@ -75,8 +72,7 @@ std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments)
 }
 
 std::string value_of(const bench::Environment& environment, std::string_view key) {
-    const auto found =
-        std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == key; });
+    const auto found = std::ranges::find_if(environment, [&](const auto& e) { return e.first == key; });
     return found == environment.end() ? std::string() : found->second;
 }
 

@@ -148,9 +148,8 @@ std::string fit_table(const fit::FitReport& fitted) {
 
 void write_profiles(const BenchSession& session, const fit::CpuFit& fit) {
     DeviceProfileFile device{"1", {fit.device.device.slug}, {}};
-    for (const Parameter& p : fit.device.parameters) {
+    for (const Parameter& p : fit.device.parameters)
         device.parameters.push_back({p, ParameterScope::device, fit.device.device.slug});
-    }
     write_file(session.path("device.json"), bench::datasheet_text(fit.device.device));
     write_file(session.path("profile.json"), to_text(device));
     write_file(session.path("framework.json"), to_text(fit.framework));
@@ -188,8 +187,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     const std::string& framework = arguments.bench.framework;
     fmt::print(notices(),
                "{} under {}, {}: operators, their dispatch and {} networks to fit, {} to validate, in five minutes or "
-               "less; then a "
-               "fit.\nRows are first written to {}; --resume continues from them.\n",
+               "less; then a fit.\nRows are first written to {}; --resume continues from them.\n",
                session.spec().name, framework, arguments.bench.precision, fitted_models.size(), proof_models.size(),
                arguments.bench.output);
     session.measure_runtime();
@@ -215,11 +213,10 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     Proof proof = proved();
     constexpr double worse = 1.2;  // significantly worse than before
     if (proof.mape > worse * proof.blind_mape && proof.mape > largest_blind_error)
-        throw_error(
-            ErrorCode::refused,
-            "error on networks not used in the fit: {:.0f} % with the calibration, {:.0f} % with the datasheet: "
-            "no profile is written; {} keeps the rows",
-            100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output);
+        throw_error(ErrorCode::refused,
+                    "error on networks not used in the fit: {:.0f} % with the calibration, {:.0f} % with the "
+                    "datasheet: no profile is written; {} keeps the rows",
+                    100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output);
     const bool strays = proof.spread > 1;
     for (int i = 0; i < 8 && proof.spread > 1; ++i) {  // other components of the interval are unchanged
         widen(host.profile, 1.02 * proof.spread);

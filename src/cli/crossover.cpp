@@ -24,9 +24,8 @@ report::PredictionReport curve_around(report::PredictionReport report, Predictor
     const auto& crossovers = report.crossover->crossovers;
     const double last = crossovers.empty() ? without_crossover : std::max(16.0, 4 * crossovers.back().batch);
     report.rows.clear();
-    for (std::int64_t batch = 1; static_cast<double>(batch) <= last; batch *= 2) {
+    for (std::int64_t batch = 1; static_cast<double>(batch) <= last; batch *= 2)
         report.rows.push_back({batch, predictor.predict(with_batch(dims, batch)), {}, {}});
-    }
     return report;
 }
 

@@ -27,9 +27,8 @@ struct ExploreArguments {
 std::pair<std::string, std::vector<std::int64_t>> parse_over(const std::string& text) {
     if (text.empty()) return {"", {1}};
     const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
+    if (equals == std::string::npos || equals == 0)
         throw_error(ErrorCode::usage, "--over '{}' is not of the form NAME=LIST", text);
-    }
     return {text.substr(0, equals), parse_batches(std::string_view(text).substr(equals + 1), "--over")};
 }
 
@@ -45,9 +44,8 @@ int run_explore(const ExploreArguments& arguments) {
     const auto [dimension, values] = parse_over(arguments.over);
     const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
     const std::vector<std::string> devices = split_list(arguments.run.device);
-    if (devices.size() * values.size() * batches.size() > most_predictions) {
+    if (devices.size() * values.size() * batches.size() > most_predictions)
         throw_error(ErrorCode::limit, "more than {} predictions for one page", most_predictions);
-    }
     const Graph graph = load_graph(arguments.model);
     const ShapeBindings given = dimension_bindings(graph, arguments.model);
     require_batch(graph, given);

@@ -86,13 +86,11 @@ void refuse_unread(const FitArguments& arguments, unsigned rows) {
                                                     : "rows of operators and whole models";
     for (const Reader& reader : readers) {
         const bool given = std::ranges::count(arguments.given, reader.option) > 0;
-        if (given && (reader.rows & rows) == 0) {
+        if (given && (reader.rows & rows) == 0)
             throw_error(ErrorCode::usage, "{} does not apply to {}", reader.option, of);
-        }
     }
-    if ((rows & operators) != 0 && !arguments.start.empty()) {
+    if ((rows & operators) != 0 && !arguments.start.empty())
         throw Error(ErrorCode::usage, "--start replaces a fit of operators: give either it or their rows");
-    }
 }
 
 /// Rows that `ftax measure` wrote: the profiles of that machine.
@@ -161,9 +159,8 @@ void fit_operators(std::vector<fit::OperatorRow>& rows, const FitArguments& argu
 }
 
 int run_fit(FitArguments arguments) {
-    if (arguments.output.empty() && arguments.host_output.empty()) {
+    if (arguments.output.empty() && arguments.host_output.empty())
         throw Error(ErrorCode::usage, "give --output FILE for the device's profile, --host-output FILE for the host's");
-    }
     for (std::string& framework : arguments.selection.frameworks) framework = framework_model(framework).name;
     std::vector<CsvTable> measured_here, others;
     unsigned kinds = 0;
@@ -190,17 +187,14 @@ int run_fit(FitArguments arguments) {
             operator_rows.add(std::move(table), arguments.selection.left_out_devices);
             continue;
         }
-        for (fit::ModelRow& row : model_rows(read_model_measurements(std::move(table)), arguments.selection)) {
+        for (fit::ModelRow& row : model_rows(read_model_measurements(std::move(table)), arguments.selection))
             measured.push_back(std::move(row));
-        }
     }
     fit_operators(operator_rows.rows, arguments, profile);
     if (!measured.empty()) {
-        fit::ModelFitOptions options;
-        options.fit.starts = arguments.starts;
-        options.fit.iterations = arguments.iterations;
-        options.fit.row_log_stddev = 0.05;
-        options.only = arguments.only;
+        const fit::ModelFitOptions options{
+            .fit = {.starts = arguments.starts, .iterations = arguments.iterations, .row_log_stddev = 0.05},
+            .only = arguments.only};
         const DeviceProfileFile start = profile;
         print_report(fit::fit_models(measured, start, options, profile));
     }

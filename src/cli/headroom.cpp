@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "ftax/generate.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/scenario_options.hpp"
@@ -81,10 +79,7 @@ int run_headroom(const HeadroomArguments& arguments) {
     report.growths =
         find_headroom(graph, predictor.device(), predictor.framework(), predictor.options(), bindings, budget);
     report.switches = switches(graph, predictor, arguments);
-    Forms forms = forms_of(report);
-    forms.html = [&] { return headroom_page(report, predictor.graph()); };
-    write_result(arguments.output, forms);
-    return 0;
+    return write_result(arguments.output, forms_of(report, [&] { return headroom_page(report, predictor.graph()); }));
 }
 
 }  // namespace

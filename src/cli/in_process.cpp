@@ -118,13 +118,9 @@ std::vector<std::string> words_of(const std::string& command, const json& argume
     const auto known = arguments_of(described(command));
     for (const auto& [name, value] : arguments.items()) {
         const auto found = std::ranges::find(known, name, [](const auto& argument) { return argument.first; });
-        if (found == known.end()) {
-            throw_error(ErrorCode::usage, "{} has no argument '{}'", command, excerpt(name));
-        }
+        if (found == known.end()) throw_error(ErrorCode::usage, "{} has no argument '{}'", command, excerpt(name));
         const OptionOfCommand& option = found->second;
-        if (option.value.empty() && !value.is_boolean()) {
-            throw_error(ErrorCode::usage, "{} is true or false", name);
-        }
+        if (option.value.empty() && !value.is_boolean()) throw_error(ErrorCode::usage, "{} is true or false", name);
         if (value.is_null() || value == json(false)) continue;
         std::vector<std::string> values;
         for (const json& one : value.is_array() ? value : json::array({value})) {

@@ -28,9 +28,8 @@ int run_inspect(const InspectArguments& arguments) {
     const ShapeBindings dims = dimension_bindings(graph, arguments.model);
     const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, dims, "inspect looks at");
     const ShapeBindings bindings = with_batch(dims, batch);
-    if (!needs_numbers && !report::is_bound(graph, bindings)) {
+    if (!needs_numbers && !report::is_bound(graph, bindings))
         return write_result(arguments.output, forms_of(report::open_model_report(graph, bindings)));
-    }
     if (arguments.stream) {
         const report::Grid stream = report::stream_columns().select(report::op_stream(graph, bindings));
         return write_result(arguments.output, forms_of(stream, "stream", ""));

@@ -40,9 +40,8 @@ json tools() {
 json call(const json& parameters) {
     const std::string name = parameters.value("name", "");
     const std::vector<std::string> known = commands_in_process();
-    if (std::ranges::find(known, name) == known.end()) {
+    if (std::ranges::find(known, name) == known.end())
         throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
-    }
     json answer;
     try {
         const Result result =

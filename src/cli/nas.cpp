@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <functional>
 #include <numeric>
-#include <optional>
 
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
@@ -155,9 +154,8 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
     std::vector<std::size_t> selected(archs.rows.size());
     std::iota(selected.begin(), selected.end(), std::size_t{0});
     const auto first_s = [&](std::size_t i) { return latency_s[i * batches]; };
-    if (arguments.max_latency_ms > 0) {
+    if (arguments.max_latency_ms > 0)
         std::erase_if(selected, [&](std::size_t i) { return first_s(i) * 1e3 > arguments.max_latency_ms; });
-    }
     if (arguments.top == 0 && !arguments.pareto) return selected;
     std::vector<double> score(archs.rows.size());
     if (!arguments.score.empty()) {
@@ -205,18 +203,16 @@ int run_nas(const NasArguments& arguments) {
     append_csv_row(text, keep_columns(archs, arguments.score));
     const auto stream = [&](std::size_t first, std::span<const double> part) {
         if (!streams) return;
-        for (std::size_t i = 0; i * batches.size() < part.size(); ++i) {
+        for (std::size_t i = 0; i * batches.size() < part.size(); ++i)
             append_rows(text, archs, first + i, part.subspan(i * batches.size()), batches, arguments.max_latency_ms);
-        }
         write_standard_output(text);
         std::fflush(stdout);
         text.clear();
     };
     const std::vector<double> latency_s = cost_all(cost, archs.choices, archs.rows.size(), arguments.threads, stream);
     if (!streams) {
-        for (const std::size_t i : select(arguments, archs, latency_s, batches.size())) {
+        for (const std::size_t i : select(arguments, archs, latency_s, batches.size()))
             append_rows(text, archs, i, std::span(latency_s).subspan(i * batches.size()), batches, 0);
-        }
     }
     write_output(arguments.output, text);
     if (archs.broken == 0) return 0;

@@ -74,9 +74,8 @@ int write_result(const OutputArguments& arguments, const Forms& forms) {
         Form{"--svg", arguments.svg, forms.svg},       Form{"--predictions", arguments.predictions, forms.predictions}};
     refuse_one_place_for_two(all);
     bool table = captured.result == nullptr;
-    if (captured.result) {
+    if (captured.result)
         *captured.result = {forms.table(), forms.json(), captured.with_page && forms.html ? forms.html() : ""};
-    }
     for (const Form& form : all) {
         if (form.path.empty()) continue;
         write_output(form.path, form.text());

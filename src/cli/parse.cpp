@@ -46,9 +46,8 @@ std::string describe_misuse(const CLI::App& app, const CLI::ParseError& error) {
     }
     if (option != unknown.end()) {
         std::vector<std::string> names;
-        for (const OptionOfCommand& known : command.options) {
+        for (const OptionOfCommand& known : command.options)
             names.insert(names.end(), known.names.begin(), known.names.end());
-        }
         return fmt::format("{}unknown option {}{}{}", where, *option, did_you_mean(*option, names), all);
     }
     if (!unknown.empty()) {
@@ -56,9 +55,8 @@ std::string describe_misuse(const CLI::App& app, const CLI::ParseError& error) {
         return fmt::format("{}unexpected argument '{}'{}", where, unknown.front(),
                            std::ranges::any_of(command.options, is_value) ? "; lists have commas: A,B" : "");
     }
-    if (!command.subcommands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    if (!command.subcommands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
         return fmt::format("{}missing command: {}", where, fmt::join(command.subcommands, ", "));
-    }
     const std::string text = error.what();  // CLI11: "Could not convert: --rate = 1,2"
     return text.starts_with("Could not convert: ") ? text.substr(19) + " is not a number" : text;
 }

@@ -48,9 +48,8 @@ ProfileView view_of(const std::string& name) {
     const std::size_t at = name.find('@');
     const std::string after_at = at == std::string::npos ? "" : name.substr(at + 1);
     const std::vector<std::string> hosts = call_host_names();
-    if (const std::string host = name.substr(0, at); std::ranges::count(hosts, host) > 0) {
+    if (const std::string host = name.substr(0, at); std::ranges::count(hosts, host) > 0)
         return view_of(call_host_profile(after_at.empty() ? after_at : device_spec(after_at).slug, host), host);
-    }
     const std::string framework = framework_name(name.substr(0, at));
     if (std::ranges::count(framework_names(), framework) == 0) {
         try {

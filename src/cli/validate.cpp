@@ -70,9 +70,8 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
     if (!trace.gpu.empty() && !cpu) {
         try {
             const std::string slug = device_spec(trace.gpu).slug;
-            if (slug != device.device.slug) {
+            if (slug != device.device.slug)
                 print_warnings({fmt::format("the trace is of {}, the prediction of {}", slug, device.device.slug)});
-            }
         } catch (const Error&) {
             print_warnings({fmt::format("the trace is of {}, an unknown device", trace.gpu)});
         }
@@ -147,11 +146,10 @@ int run_validate(const ValidateArguments& arguments) {
     }();
     const report::ValidationReport& report = validation.report;
     const ValidationArguments& given = arguments.validation;
-    Forms forms = forms_of(report);
-    forms.html = [&] {
+    Forms forms = forms_of(report, [&] {
         return validation_page({given.rows, given.anchor, given.device_profile}, validation.table, validation.rows,
                                report);
-    };
+    });
     forms.predictions = [&] { return predictions_csv(validation.table, validation.rows); };
     write_result(arguments.output, forms);
     return gate(report.overall ? std::optional(100 * report.overall->mean) : std::nullopt, arguments.max_mape_percent);

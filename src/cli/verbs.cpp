@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
-#include <memory>
 
 #include "ftax/error.hpp"
 #include "src/io/number.hpp"

@@ -67,9 +67,8 @@ EinsumEquation read_einsum(std::string_view text, std::span<const std::size_t> r
             if (once || (has(covered, label) && !has(equation.result, label))) equation.result += label;
         }
     }
-    if (!std::ranges::all_of(equation.result, [&](char label) { return has(all, label); })) {
+    if (!std::ranges::all_of(equation.result, [&](char label) { return has(all, label); }))
         equation.problem = fmt::format("einsum '{}' has an output label that no input has", excerpt(compact));
-    }
     return equation;
 }
 

@@ -271,9 +271,8 @@ struct ExpressionPool::Storage {
             std::int64_t coefficient;
         };
         std::vector<Term> terms;
-        for (const Monomial& m : monomials) {
+        for (const Monomial& m : monomials)
             terms.push_back({m.atoms.size(), fmt::format("{}", fmt::join(print_sorted(m.atoms), "*")), m.coefficient});
-        }
         // Highest powers first, the constant last, as people write them.
         std::ranges::sort(terms, [](const Term& x, const Term& y) {
             return x.power != y.power ? x.power > y.power : x.atoms < y.atoms;

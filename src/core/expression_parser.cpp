@@ -21,9 +21,8 @@ class ExpressionParser {
     ExpressionParser(ExpressionPool& pool, std::string_view text) : pool_(pool), text_(text) {}
 
     Expression parse() {
-        if (text_.size() > max_length) {
+        if (text_.size() > max_length)
             throw_error(ErrorCode::limit, "shape expression longer than {} characters", max_length);
-        }
         const Expression result = sum();
         if (position_ != text_.size()) fail("unexpected character");
         return result;
@@ -142,9 +141,8 @@ class ExpressionParser {
         const char* begin = text_.data() + position_;
         if (text_.substr(position_).starts_with('-')) fail("expected an integer without a sign");
         const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-        if (error == std::errc::result_out_of_range) {
+        if (error == std::errc::result_out_of_range)
             throw_error(ErrorCode::limit, "shape expression '{}': integer out of range", excerpt(text_));
-        }
         if (error != std::errc{}) fail("expected an integer");
         position_ += static_cast<std::size_t>(end - begin);
         skip_spaces();

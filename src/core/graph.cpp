@@ -114,9 +114,8 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
             continue;
         }
         const std::int64_t least = symbols[i] == cached_tokens ? 0 : 1;
-        if (found->second < least) {
+        if (found->second < least)
             throw_error(ErrorCode::usage, "symbol {} must be at least {}, not {}", symbols[i], least, found->second);
-        }
         symbol_values[i] = found->second;
     }
     if (!unbound.empty()) {
@@ -200,9 +199,8 @@ bool sort_topologically(Graph& graph) {
             }
         }
         std::string cycle = graph.ops[at].name;
-        for (auto step = std::ranges::find(walk, at) + 1; step != walk.end(); ++step) {
+        for (auto step = std::ranges::find(walk, at) + 1; step != walk.end(); ++step)
             cycle.insert(0, graph.ops[*step].name + " → ");
-        }
         throw_error(ErrorCode::model, "{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle);
     }
     if (std::ranges::is_sorted(order)) return false;

@@ -67,13 +67,7 @@ class Layer : public ShapeRules<Layer, true> {
         for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = window_count(shape[i], window);
     }
 
-    Tensor output(Dims shape, DType dtype) const {
-        Tensor result;
-        result.name = name_;
-        result.dtype = dtype;
-        result.shape = std::move(shape);
-        return result;
-    }
+    Tensor output(Dims shape, DType dtype) const { return {.name = name_, .dtype = dtype, .shape = std::move(shape)}; }
 
     /// An output of the type of `x`.
     Tensor like(TensorId x, Dims shape) const { return output(std::move(shape), tensor(x).dtype); }
@@ -118,10 +112,7 @@ TensorId GraphBuilder::input(std::string_view name, const std::vector<std::strin
 }
 
 TensorId GraphBuilder::weight(std::string_view name, const std::vector<std::string>& shape, DType dtype) {
-    Tensor tensor;
-    tensor.name = name;
-    tensor.dtype = dtype;
-    tensor.role = TensorRole::weight;
+    Tensor tensor{.name = std::string(name), .dtype = dtype, .role = TensorRole::weight};
     for (const std::string& dim : shape) tensor.shape.push_back(graph_.expressions.parse(dim));
     return append(graph_, std::move(tensor));
 }
@@ -180,9 +171,8 @@ TensorId GraphBuilder::batch_norm(TensorId x) {
     const std::vector<Expression> shape = layer.shape_of(x, 2);
     const DType dtype = layer.tensor(x).dtype;
     std::vector<TensorId> inputs{x};
-    for (const std::string_view parameter : {"weight", "bias", "running_mean", "running_var"}) {
+    for (const std::string_view parameter : {"weight", "bias", "running_mean", "running_var"})
         inputs.push_back(layer.parameter(parameter, {shape[1]}, dtype));
-    }
     const std::size_t dimensions = std::max<std::size_t>(shape.size() - 2, 1);
     layer.record_module(fmt::format("torch.nn.modules.batchnorm.BatchNorm{}d", dimensions));
     return op(OpKind::batch_norm, "aten::batch_norm", inputs, {}, {layer.output(shape, dtype)})[0];
@@ -193,9 +183,8 @@ TensorId GraphBuilder::layer_norm(TensorId x) {
     const std::vector<Expression> shape = layer.shape_of(x, 1);
     const DType dtype = layer.tensor(x).dtype;
     std::vector<TensorId> inputs{x};
-    for (const std::string_view parameter : {"weight", "bias"}) {
+    for (const std::string_view parameter : {"weight", "bias"})
         inputs.push_back(layer.parameter(parameter, {shape.back()}, dtype));
-    }
     layer.record_module("torch.nn.modules.normalization.LayerNorm");
     return op(OpKind::layer_norm, "aten::layer_norm", inputs, {{"axis", static_cast<std::int64_t>(shape.size()) - 1}},
               {layer.output(shape, dtype)})[0];
@@ -313,17 +302,11 @@ std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, con
             tensor.name = ids.empty() ? layer.name() : fmt::format("{}.{}", layer.name(), ids.size());
         ids.push_back(added);
     }
-    Op result;
-    result.kind = kind;
-    result.name = ids.empty() ? layer.name() : graph_.tensors[ids[0]].name;
-    result.source = source;
+    const std::string name = ids.empty() ? layer.name() : graph_.tensors[ids[0]].name;
     // A layer records its module call just before its operator.
-    const bool is_layer = !graph_.module_calls.empty() && graph_.module_calls.back().path == result.name;
-    if (is_layer) result.module = result.name;
-    result.inputs = inputs;
-    result.outputs = ids;
-    result.attributes = std::move(attributes);
-    graph_.ops.push_back(std::move(result));
+    const bool is_layer = !graph_.module_calls.empty() && graph_.module_calls.back().path == name;
+    graph_.ops.push_back(
+        {kind, name, std::string(source), is_layer ? name : std::string(), inputs, ids, std::move(attributes)});
     return ids;
 }
 

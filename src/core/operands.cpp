@@ -55,9 +55,8 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
         std::vector<std::int64_t> sorted(perm.begin(), perm.end()), axes(rank);
         std::ranges::sort(sorted);
         std::iota(axes.begin(), axes.end(), 0);
-        if (!perm.empty() && sorted != axes) {
+        if (!perm.empty() && sorted != axes)
             return fmt::format("perm [{}] is not a permutation of {} dimensions", fmt::join(perm, ","), rank);
-        }
     }
     const auto shifts = op.integers("shifts");
     if (op.kind == OpKind::slice || (op.kind == OpKind::copy && !shifts.empty())) {
@@ -66,9 +65,8 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
             if (rank && (axis < 0 || axis >= static_cast<std::int64_t>(*rank)))
                 return fmt::format("axes: {} is not one of {} dimensions", axis, *rank);
         }
-        if (!shifts.empty() && shifts.size() != op.integers("axes").size()) {
+        if (!shifts.empty() && shifts.size() != op.integers("axes").size())
             return fmt::format("{} shifts for {} axes", shifts.size(), op.integers("axes").size());
-        }
     }
     return std::nullopt;
 }

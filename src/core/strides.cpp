@@ -40,9 +40,8 @@ class StridePropagation {
             for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
                 const Tensor& tensor = graph_.tensors[id];
                 const bool given = tensor.role == TensorRole::input || tensor.role == TensorRole::weight;
-                if (given && tensor.known_shape && tensor.shape.size() == 4 && is_float(tensor.dtype)) {
+                if (given && tensor.known_shape && tensor.shape.size() == 4 && is_float(tensor.dtype))
                     set(id, math_.unless_contiguous(tensor.shape, channels_last_strides(tensor.shape)));
-                }
             }
         }
         for (const Op& op : graph_.ops) {

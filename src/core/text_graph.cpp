@@ -58,9 +58,8 @@ class Parser {
     Parser(std::string_view text, std::string_view origin) : text_(text), origin_(origin) {}
 
     Graph parse() {
-        if (text_.size() > max_text_bytes) {
+        if (text_.size() > max_text_bytes)
             throw_error(ErrorCode::limit, "{}: text graph larger than {} bytes", origin_, max_text_bytes);
-        }
         graph_.name = origin_;
         graph_.format = "text";
         const auto lines = static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1;
@@ -327,9 +326,8 @@ class Parser {
         } else if (op.outputs.empty()) {
             op_name = unquoted_.emplace_back(fmt::format("{}_{}", kind_name, id));
         }
-        if (!op_names_.insert(op_name).second) {
+        if (!op_names_.insert(op_name).second)
             fail_at(name_place, fmt::format("operator name {} is used twice", quoted(excerpt(op_name))));
-        }
         op.name = op_name;
         if (const auto missing = missing_operand(op)) fail_at(place, *missing);
         graph_.ops.push_back(std::move(op));
@@ -397,9 +395,8 @@ class Parser {
             if (!known.defined)
                 fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(excerpt(text))));
         }
-        if (sort_topologically(graph_)) {
+        if (sort_topologically(graph_))
             graph_.warnings.push_back(fmt::format("{}: operators were not in execution order; sorted", origin_));
-        }
     }
 
     std::string_view text_;
@@ -510,9 +507,8 @@ class Printer {
             if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) text += std::to_string(*integer);
             if (const auto* real = std::get_if<double>(&attribute.value)) text += real_number(*real);
             if (const auto* string = std::get_if<std::string>(&attribute.value)) text += quoted(*string);
-            if (const auto* values = std::get_if<std::vector<std::int64_t>>(&attribute.value)) {
+            if (const auto* values = std::get_if<std::vector<std::int64_t>>(&attribute.value))
                 text += fmt::format("[{}]", fmt::join(*values, ","));
-            }
         }
         return text;
     }

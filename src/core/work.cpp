@@ -214,9 +214,8 @@ std::int64_t update_bytes(const OpView& v) {
     const std::vector<TensorId> updates = scattered(v.graph, v.op);
     if (updates.empty()) return v.bytes(v.output(0));
     std::int64_t bits = 0;
-    for (const TensorId update : updates) {
+    for (const TensorId update : updates)
         bits = checked_add(bits, checked_multiply(v.elements(&v.graph.tensors[update]), bits_of(v.output(0)->dtype)));
-    }
     return checked_add(bits, 7) / 8;
 }
 
@@ -232,9 +231,8 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
             work.write_bytes = update_bytes(view);
             return work;
         }
-        for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+        for (std::size_t i = 0; i < op.outputs.size(); ++i)
             work.write_bytes = checked_add(work.write_bytes, view.bytes(view.output(i)));
-        }
         return work;
     } catch (const Error& error) {
         throw_error(error.code(), "{}: operator {} ({}): {}", graph.name, op.name, op.source, error.what());

@@ -78,9 +78,8 @@ long double value_at(const std::vector<PolynomialTerm>& polynomial, const std::v
     long double sum = 0;
     for (const PolynomialTerm& term : polynomial) {
         long double product = term.coefficient;
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
+        for (std::size_t i = 0; i < sizes.size(); ++i)
             product *= std::pow(static_cast<long double>(sizes[i]), term.powers[i]);
-        }
         sum += product;
     }
     return sum;
@@ -119,9 +118,8 @@ std::optional<WorkPolynomial> found(const Graph& graph, const ShapeBindings& bin
     for (std::size_t i = 0; i < count; ++i) size *= points;
     Values flops(size), bytes(size);
     for (std::size_t at = 0; at < size; ++at) {
-        for (std::size_t symbol = count, rest = at; symbol-- > 0; rest /= points) {
+        for (std::size_t symbol = count, rest = at; symbol-- > 0; rest /= points)
             sizes[symbol] = steps[symbol] * static_cast<std::int64_t>(rest % points + 1);
-        }
         const Totals counted = totals(graph, bindings, symbols, sizes);
         flops[at] = counted.flops;
         bytes[at] = counted.bytes;

@@ -77,9 +77,8 @@ GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, co
         GemmCandidate candidate{parse_tile(*tile)};
         if (const auto resident = entry.find("resident")) set_resident(candidate.tile, resident->positive());
         if (const auto weight = entry.find("weight")) candidate.weight = weight->positive();
-        if (const auto penalty = entry.find("wave_quantization_penalty")) {
+        if (const auto penalty = entry.find("wave_quantization_penalty"))
             candidate.wave_quantization_penalty = penalty->not_negative();
-        }
         if (const auto rows = entry.find("most_rows")) candidate.most_rows = rows->positive();
         catalogue.candidates.push_back(std::move(candidate));
     }
@@ -170,16 +169,14 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     quantity.check_source(tiles["source"]);
     const JsonField cuda_core = tiles["cuda_core"];
     spec.layers = parse_catalogue(gemm["layers"], cuda_core, quantity);
-    if (const auto own = gemm.find("layers_without_lt")) {
+    if (const auto own = gemm.find("layers_without_lt"))
         spec.layers_without_lt = parse_catalogue(*own, cuda_core, quantity);
-    }
     spec.batched = parse_catalogue(gemm["batched"], cuda_core, quantity);
     spec.tensor = parse_catalogue(gemm["tensor"], tiles["tensor"], quantity);
     const JsonField quantized = gemm["quantized"];
     quantized.allow({"fp8", "fp8_block", "nvfp4"});
-    for (std::size_t i = 0; i < quantized_names.size(); ++i) {
+    for (std::size_t i = 0; i < quantized_names.size(); ++i)
         spec.quantized[i] = parse_catalogue(quantized[quantized_names[i]], tiles["tensor"], quantity);
-    }
     if (const auto quantizers = gemm.find("quantizers")) {
         quantizers->allow({"fp8", "fp8_block", "nvfp4"});
         for (std::size_t i = 0; i < quantized_names.size(); ++i) {

@@ -18,9 +18,8 @@ std::pair<int, int> parse_compute_capability(const JsonField& field) {
     const std::size_t dot = std::min(text.find('.'), text.size());
     const auto major = parse_integer(std::string_view(text).substr(0, dot));
     const auto minor = dot < text.size() ? parse_integer(std::string_view(text).substr(dot + 1)) : std::nullopt;
-    if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) {
+    if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9)
         field.fail("must be a compute capability such as \"7.5\"");
-    }
     return {static_cast<int>(*major), static_cast<int>(*minor)};
 }
 
@@ -39,8 +38,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
         "schema_version slug name aliases host_cpu host_slowdown kernel_gap_s architecture compute_capability notes "
         "sources sms fp32_cores_per_sm base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s "
         "inline_ecc_share l2_bytes l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm "
-        "power_limit_w "
-        "least_power_w peer_bandwidth_bytes_per_s peak_flops_per_s");
+        "power_limit_w least_power_w peer_bandwidth_bytes_per_s peak_flops_per_s");
     const Quantities quantity(root);
     DeviceSpec device;
     device.slug = root["slug"].text();
@@ -76,9 +74,8 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
         "fp64 fp32 tf32 fp16_tensor bf16_tensor int8_tensor fp16_tensor_fp16_accumulate fp8_tensor fp4_tensor fp16");
     for (const JsonField& peak : peaks.elements()) {
         const double flops_per_s = quantity(peak);
-        if (const auto path = path_from_name(peak.key())) {
+        if (const auto path = path_from_name(peak.key()))
             device.peak_flops_per_s[static_cast<std::size_t>(*path)] = flops_per_s;
-        }
     }
     static_cast<void>(peaks["fp32"]);
     return device;

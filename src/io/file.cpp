@@ -66,9 +66,8 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
     const auto known_bytes = static_cast<std::size_t>(status.st_size);  // 0 of what the kernel writes, as in /proc
     if (known_bytes <= max_bytes) content.reserve(known_bytes + 1);
     for (;;) {
-        if (content.size() > max_bytes) {
+        if (content.size() > max_bytes)
             throw_error(ErrorCode::limit, "{} is longer than {} bytes", escape_terminal(path), max_bytes);
-        }
         const std::size_t before = content.size();
         content.resize(std::max(before + chunk_bytes, std::min(content.capacity(), known_bytes + 1)));
         const ssize_t got = ::read(file.number(), content.data() + before, content.size() - before);

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 
@@ -240,9 +239,8 @@ std::vector<JsonField> JsonField::elements() const {
 void JsonField::allow(std::span<const std::string_view> keys) const {
     if (!value_->is_object()) fail("must be an object");
     for (const JsonField& field : elements()) {
-        if (std::ranges::find(keys, field.key()) == keys.end()) {
+        if (std::ranges::find(keys, field.key()) == keys.end())
             field.fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
-        }
     }
 }
 

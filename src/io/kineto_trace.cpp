@@ -151,18 +151,16 @@ class TraceReader {
         }
         for (int c = 0; c != '[';) {
             c = in_.rdbuf()->sbumpc();
-            if (c != '[' && c != ':' && (c == end_of_file || std::strchr(" \t\r\n", c) == nullptr)) {
+            if (c != '[' && c != ':' && (c == end_of_file || std::strchr(" \t\r\n", c) == nullptr))
                 fail("\"traceEvents\" is not a list");
-            }
         }
         const json document = json::parse(header + ":[]}", nullptr, false);
         if (!document.is_object()) return;  // damaged, and not needed
         const auto devices = document.find("deviceProperties");
         if (devices == document.end() || !devices->is_array() || devices->empty()) return;
         const json& device = devices->front();
-        if (device.is_object() && device.contains("name") && device["name"].is_string()) {
+        if (device.is_object() && device.contains("name") && device["name"].is_string())
             trace_.gpu = device["name"].get<std::string>().substr(0, longest_name);
-        }
     }
 
     void read_event() {
@@ -186,9 +184,8 @@ class TraceReader {
             ++trace_.damage.untimed;
             return;
         }
-        if (trace_.events.size() == limits_.max_events) {
+        if (trace_.events.size() == limits_.max_events)
             throw_error(ErrorCode::limit, "{}: more than {} events", origin_, limits_.max_events);
-        }
         const int thread = threads_.try_emplace(std::move(raw.thread), static_cast<int>(threads_.size())).first->second;
         trace_.events.push_back({.kind = *kind,
                                  .name = std::move(raw.name),

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <sstream>
@@ -51,9 +50,8 @@ std::vector<Finding> gpus() {
     for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
         if (const auto model = value_in(entry.path() / "information", "Model")) findings.push_back(gpu(*model));
     }
-    if (findings.empty()) {
+    if (findings.empty())
         findings.push_back({"gpu", FindingState::absent, "no NVIDIA GPU", "predicting needs none; measuring does"});
-    }
     return findings;
 }
 

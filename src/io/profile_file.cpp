@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -124,9 +123,8 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
             field.allow({"device", "kernels"});
             PartlyFittedDevice& device = profile.partly_fitted_on.emplace_back();
             device.slug = field["device"].text();
-            for (const JsonField& kernels : field["kernels"].elements()) {
+            for (const JsonField& kernels : field["kernels"].elements())
                 device.kernels[static_cast<std::size_t>(factor_named(kernels))] = true;
-            }
         }
     }
     profile.parameters = parse_parameters(root, of_kernels);
@@ -279,9 +277,8 @@ VarianceComponents parse_variance_components(std::string_view text, const std::s
                                  field["generation"].not_negative()};
     }
     const auto missing = std::ranges::find(seen, false);
-    if (missing != seen.end()) {
+    if (missing != seen.end())
         root["factors"].fail("lacks " + std::string(name_of(static_cast<Factor>(missing - seen.begin()))));
-    }
     return components;
 }
 

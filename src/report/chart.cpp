@@ -111,13 +111,11 @@ Axes axes_of(const Chart& chart, const Frame& frame) {
 constexpr double alone = 12;  ///< half the width of what has one point only: it has no length, but must be seen
 
 std::string path(const Axes& axes, const std::vector<ChartPoint>& points) {
-    if (points.size() == 1) {
+    if (points.size() == 1)
         return fmt::format("M{:.1f} {:.1f}h{}", axes.x.at(points[0].x) - alone, axes.y.at(points[0].y), 2 * alone);
-    }
     std::string text;
-    for (const ChartPoint& point : points) {
+    for (const ChartPoint& point : points)
         text += fmt::format("{}{:.1f} {:.1f}", text.empty() ? "M" : "L", axes.x.at(point.x), axes.y.at(point.y));
-    }
     return text;
 }
 
@@ -227,9 +225,8 @@ std::string draw_series(const Axes& axes, const Series& series) {
     if (series.look == SeriesLook::scatter) return draw_scatter(axes, series);
     const std::string look = look_class(series);
     std::string text;
-    if (series.look != SeriesLook::measured) {
+    if (series.look != SeriesLook::measured)
         text = fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", look, path(axes, series.points));
-    }
     static constexpr std::array bare{SeriesLook::host, SeriesLook::device, SeriesLook::reference};
     if (std::find(bare.begin(), bare.end(), series.look) != bare.end()) return text;
     const bool measured = series.look == SeriesLook::measured;
@@ -249,12 +246,10 @@ std::string draw_series(const Axes& axes, const Series& series) {
 /// Draws the legend symbol of a series: 26 wide, centred at `y`.
 std::string draw_sample(const Series& series, double x, double y) {
     const std::string look = look_class(series);
-    if (series.look == SeriesLook::measured) {
+    if (series.look == SeriesLook::measured)
         return fmt::format("<circle class=\"ring measured\" cx=\"{:.1f}\" cy=\"{}\" r=\"5\"/>", x + 13, y);
-    }
-    if (series.look == SeriesLook::scatter) {
+    if (series.look == SeriesLook::scatter)
         return fmt::format("<path class=\"dot {}\" d=\"{}\"/>", look, dot(series.category, x + 13, y, 5));
-    }
     std::string line = fmt::format("<path class=\"line {}\" d=\"M{:.1f} {}h26\"/>", look, x, y);
     if (series.look != SeriesLook::line) return line;
     return line + fmt::format("<path class=\"dot {}\" d=\"{}\"/>", look, dot(series.category, x + 13, y, 3.5));
@@ -331,9 +326,8 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
                            one_of_many ? fmt::format(" data-series=\"{}\"", i) : "", band(axes, series.points));
     }
     svg += draw_marks(chart, axes) + draw_reference_names(chart, axes);
-    for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    for (std::size_t i = 0; i < chart.series.size(); ++i)
         svg += fmt::format("<g data-series=\"{}\"{}>\n{}</g>\n", i, on(chart, i), draw_series(axes, chart.series[i]));
-    }
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        (f.left + f.width - f.right) / 2, f.height - 12, escape_markup(chart.x_label));
     return svg +
@@ -390,8 +384,7 @@ std::string legend_of(const Chart& chart) {
         if (series.look == SeriesLook::reference) continue;
         html += fmt::format(
             "<li data-series=\"{}\"{} tabindex=\"0\"><svg class=\"ftax-chart\" viewBox=\"0 0 26 12\" width=\"26\" "
-            "height=\"12\" "
-            "aria-hidden=\"true\">{}</svg> {}</li>",
+            "height=\"12\" aria-hidden=\"true\">{}</svg> {}</li>",
             i, on(chart, i), draw_sample(series, 0, 6), escape_markup(series.label));
     }
     return html + "</ul>\n";

@@ -6,11 +6,8 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "src/report/page.hpp"
 #include "src/report/units.hpp"

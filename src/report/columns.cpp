@@ -23,9 +23,8 @@ std::string csv_text(const Json& value) {
     if (value.is_number_float()) return format_number(value);
     if (value.is_number()) return value.dump();
     std::string text;  // text of a list, such as warnings
-    for (const Json& item : value.is_array() ? value : Json::array()) {
+    for (const Json& item : value.is_array() ? value : Json::array())
         text += (text.empty() ? "" : "; ") + item.get<std::string>();
-    }
     return text;
 }
 
@@ -77,9 +76,8 @@ std::string title_with_unit(const Grid::Head& head) {
 /// Bars one below the other, each as long as its share; sorted by the first.
 std::string bars_cell(const Json& bars) {
     std::string html = fmt::format("<td class=\"bars\" data-v=\"{}\">", bars.front().get<double>());
-    for (const auto& [look, share] : bars.items()) {
+    for (const auto& [look, share] : bars.items())
         html += fmt::format("<span class=\"bar {}\" style=\"width:{:.2f}%\"></span>", look, 100 * share.get<double>());
-    }
     return html + "</td>";
 }
 
@@ -88,9 +86,8 @@ std::string page_cell(const Value& value, Unit unit) {
     if (is_absent(value)) return "<td></td>";
     if (unit == Unit::bars) return bars_cell(value.exact);
     const std::string text = text_of(value, unit, true);
-    if (value.exact.is_number()) {
+    if (value.exact.is_number())
         return fmt::format("<td data-v=\"{}\">{}</td>", value.exact.get<double>(), escape_markup(text));
-    }
     return fmt::format("<td class=\"text{}{}\">{}</td>", text.size() > longest_word ? " words" : "",
                        text.size() > longest_line ? " long" : "", escape_markup(text));
 }

@@ -111,12 +111,9 @@ std::string device_table(std::string_view datasheet, Style style) {
     }
     for (const auto& [path, value] : file["peak_flops_per_s"].items()) add(path + "_flops_per_s", value);
     text += fmt::format("\n{}\n", table.print(style));
-    for (const auto& [key, source] : file["sources"].items()) {
+    for (const auto& [key, source] : file["sources"].items())
         text += fmt::format("{}: {}\n", escape_terminal(key), escaped(source));
-    }
-    for (const Json& note : file.value("notes", Json::array())) {
-        text += fmt::format("note: {}\n", escaped(note));
-    }
+    for (const Json& note : file.value("notes", Json::array())) text += fmt::format("note: {}\n", escaped(note));
     return text;
 }
 

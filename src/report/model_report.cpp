@@ -97,9 +97,8 @@ std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
     for (TensorId id = 0; id < graph.tensors.size(); ++id) {
         if (is_weight(graph.tensors[id]) && read[id]) types.insert(type_of(graph.tensors[id]));
     }
-    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+    for (TensorId id = 0; id < graph.tensors.size(); ++id)
         tied[id] = is_weight(graph.tensors[id]) && !read[id] && types.contains(type_of(graph.tensors[id]));
-    }
     return tied;
 }
 
@@ -127,12 +126,8 @@ Dispatch dispatch_of(const Graph& graph, const Op& op) {
 
 ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth) {
     const BoundShapes bound = ftax::bind(graph, bindings);
-    ModelReport report;
-    report.model = graph.name;
-    report.format = graph.format;
-    report.bindings = bindings;
+    ModelReport report{.model = graph.name, .format = graph.format, .bindings = bindings, .total = {.name = "total"}};
     report.warnings = graph.warnings;
-    report.total.name = "total";
     for (const TensorId id : graph.inputs) report.inputs.push_back(typed_name(graph.tensors[id], bound));
     for (const TensorId id : graph.outputs) report.outputs.push_back(typed_name(graph.tensors[id], bound));
     const std::vector<bool> tied = tied_weights(graph, bound), written = written_weights(graph);

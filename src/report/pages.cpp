@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <vector>
 
 #include "src/core/embedded.hpp"
 #include "src/report/charts.hpp"

@@ -192,15 +192,12 @@ constexpr std::string_view launch_keys = "operator source module host_kind kerne
 
 /// When each launch ran, which a reader can zoom, and the modules as a tree (assets/timeline.js).
 std::string timeline_section(std::string_view at) {
-    return section(
-        fmt::format("Timeline{}", at),
-        "<div id=\"timeline\"><p class=\"facts\">Host above device. Drag to move; <button value=\"+\">closer</button> "
-        "<button value=\"-\">further</button> <button value=\"0\">all</button>, Ctrl and the wheel, or the keys + − 0 "
-        "← →. "
-        "A click on a module shows when it ran and filters the launches; the redder, the longer.</p>\n<svg "
-        "tabindex=\"0\" role=\"img\" "
-        "aria-label=\"when the host "
-        "dispatched and the device ran\"></svg></div>\n<div id=\"tree\"></div>\n");
+    return section(fmt::format("Timeline{}", at),
+                   "<div id=\"timeline\"><p class=\"facts\">Host above device. Drag to move; <button "
+                   "value=\"+\">closer</button> <button value=\"-\">further</button> <button value=\"0\">all</button>, "
+                   "Ctrl and the wheel, or the keys + − 0 ← →. A click on a module shows when it ran and filters the "
+                   "launches; the redder, the longer.</p>\n<svg tabindex=\"0\" role=\"img\" aria-label=\"when the host "
+                   "dispatched and the device ran\"></svg></div>\n<div id=\"tree\"></div>\n");
 }
 
 /// Texts once each, and of each launch when it ran in nanoseconds, then its cells, texts by their places.
@@ -270,10 +267,9 @@ Chart step_chart(const GenerationReport& report) {
 
 std::string generations_section(const GenerationReport& report) {
     const Grid table = generation_columns(report).select(
-        rows_that_run(report.rows),
-        Differences(choices_of(report.rows)).keys(true) +
-            "batch ttft_s tpot_s total_s low_s high_s tokens_per_s "
-            "=prefill_bound =decode_bound =total_bytes fits ?dollars_per_million ?keeps_level");
+        rows_that_run(report.rows), Differences(choices_of(report.rows)).keys(true) +
+                                        "batch ttft_s tpot_s total_s low_s high_s tokens_per_s =prefill_bound "
+                                        "=decode_bound =total_bytes fits ?dollars_per_million ?keeps_level");
     return section(fmt::format("Prompts of {} tokens, {} new ones", shown(report).generation.request.prompt,
                                shown(report).generation.request.new_tokens),
                    table.page_table("generations"));
@@ -341,17 +337,15 @@ std::string comparison_page(const ComparisonReport& report) {
     }
     const std::vector<const Choice*> choices = choices_of(report.rows);
     const Grid table = comparison_columns(report).select(
-        rows_that_run(report.rows),
-        Differences(choices).keys(true) +
-            "batch latency_s low_s high_s items_per_s ?dollars_per_million ?keeps_level bound "
-            "ratio_to_best host_s device_s =bars framework_overhead =total_and_fits");
-    const std::string predictions =
-        table.page_table("comparison") +
-        fmt::format(
-            "<p class=\"facts\">To best: latency against the fastest at the same batch. Overhead: share of the "
-            "latency that the device waits. Host costs: {}.</p>\n",
-            escape_markup(report.rows.front().host)) +
-        warning_list(warnings);
+        rows_that_run(report.rows), Differences(choices).keys(true) +
+                                        "batch latency_s low_s high_s items_per_s ?dollars_per_million ?keeps_level "
+                                        "bound ratio_to_best host_s device_s =bars framework_overhead =total_and_fits");
+    const std::string predictions = table.page_table("comparison") +
+                                    fmt::format(
+                                        "<p class=\"facts\">To best: latency against the fastest at the same batch. "
+                                        "Overhead: share of the latency that the device waits. Host costs: {}.</p>\n",
+                                        escape_markup(report.rows.front().host)) +
+                                    warning_list(warnings);
     return page(title_of(report), verdict_line(report.ranking.verdict) + choice_figures(choices, "latency") +
                                       section("Predictions", predictions) + skipped_list(choices));
 }

@@ -122,9 +122,8 @@ std::string to_table(const OpenModelReport& report, Style style) {
     }
     text += dimension_columns().select(report.dimensions, "symbol flag axes").print(style) + "\n";
     const auto lines = [&](std::string_view label, const std::vector<std::string>& tensors) {
-        for (std::size_t i = 0; i < std::min(most_listed, tensors.size()); ++i) {
+        for (std::size_t i = 0; i < std::min(most_listed, tensors.size()); ++i)
             text += fmt::format("{} {}\n", label, escape_terminal(tensors[i]));
-        }
         if (tensors.size() > most_listed) text += fmt::format("{} … {} more\n", label, tensors.size() - most_listed);
     };
     lines("input ", report.inputs);

@@ -21,9 +21,8 @@ std::string bare_name(std::string_view name) {
     const std::size_t colons = name.rfind("::");
     if (colons != std::string_view::npos) name.remove_prefix(colons + 2);
     if (name.ends_with('_')) name.remove_suffix(1);
-    if (name.ends_with('d') && name.size() > 2 && std::isdigit(static_cast<unsigned char>(name[name.size() - 2]))) {
+    if (name.ends_with('d') && name.size() > 2 && std::isdigit(static_cast<unsigned char>(name[name.size() - 2])))
         name.remove_suffix(2);
-    }
     return lower_case(name);
 }
 
@@ -97,9 +96,8 @@ class Calls {
             Call* const call = call_at(event.start_s);
             if (call == nullptr) continue;
             if (waits(event.name)) call->waited_s += event.end_s - event.start_s;
-            if (event.correlation != 0) {
+            if (event.correlation != 0)
                 by_correlation_.emplace(event.correlation, static_cast<std::size_t>(call - calls.data()));
-            }
         }
     }
 

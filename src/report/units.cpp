@@ -14,9 +14,8 @@ namespace {
 std::string scaled(double value, std::span<const std::string_view> prefixes, int first_power) {
     const double magnitude = std::abs(value);
     const bool whole = magnitude < 1000 && value == std::floor(value);
-    if (value == 0 || (whole && first_power == 0)) {
+    if (value == 0 || (whole && first_power == 0))
         return fmt::format("{:.0f} {}", value, prefixes[static_cast<std::size_t>(-first_power)]);
-    }
     // 999.6 rounds to 1000, which belongs to the next prefix.
     int step = static_cast<int>(std::floor(std::log10(magnitude * 1.0005) / 3)) - first_power;
     step = std::clamp(step, 0, static_cast<int>(prefixes.size()) - 1);

@@ -184,9 +184,8 @@ std::string to_json(const ValidationReport& report) {
         json["groups"].push_back({{"group", std::move(values)}});
         json["groups"].back().update(error_columns().json(group.errors));
     }
-    for (const SkippedRows& skipped : report.skipped) {
+    for (const SkippedRows& skipped : report.skipped)
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});
-    }
     json["warnings"] = report.warnings;
     return to_text(json);
 }

@@ -17,12 +17,10 @@ constexpr std::size_t max_values = 10'000;
 std::int64_t at_least(std::int64_t least, std::string_view text, std::string_view what) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
+    if (error == std::errc::result_out_of_range && end == text.data() + text.size())
         throw_error(ErrorCode::limit, "{} {} does not fit into 64 bits", what, text);
-    }
-    if (error != std::errc{} || end != text.data() + text.size()) {
+    if (error != std::errc{} || end != text.data() + text.size())
         throw_error(ErrorCode::usage, "{} '{}' is not an integer", what, text);
-    }
     if (value < least) throw_error(ErrorCode::usage, "{} {} is not at least {}", what, text, least);
     return value;
 }
@@ -32,9 +30,7 @@ std::int64_t positive(std::string_view text, std::string_view what) {
 }
 
 void append(std::vector<std::int64_t>& values, std::int64_t value, std::string_view option) {
-    if (values.size() == max_values) {
-        throw_error(ErrorCode::limit, "{} lists more than {} values", option, max_values);
-    }
+    if (values.size() == max_values) throw_error(ErrorCode::limit, "{} lists more than {} values", option, max_values);
     values.push_back(value);
 }
 
@@ -116,16 +112,14 @@ ShapeBindings parse_dimensions(const std::vector<std::string>& texts, std::strin
     ShapeBindings bindings;
     for (const std::string& text : texts) {
         const std::size_t equals = text.find('=');
-        if (equals == std::string::npos || equals == 0) {
+        if (equals == std::string::npos || equals == 0)
             throw_error(ErrorCode::usage, "{} '{}' is not of the form NAME=NUMBER", option, text);
-        }
         const std::string name = text.substr(0, equals);
         const std::int64_t least = name == cached_tokens ? 0 : 1;
         const std::int64_t value = at_least(least, text.substr(equals + 1), fmt::format("{} {}", option, name));
         const auto [position, added] = bindings.emplace(name, value);
-        if (!added && position->second != value) {
+        if (!added && position->second != value)
             throw_error(ErrorCode::usage, "{} {} is given twice, as {} and {}", option, name, position->second, value);
-        }
     }
     return bindings;
 }
@@ -133,9 +127,8 @@ ShapeBindings parse_dimensions(const std::vector<std::string>& texts, std::strin
 std::pair<std::string, bool> parse_branch(std::string_view text) {
     const std::size_t equals = text.rfind('=');
     const std::string_view branch = equals == std::string_view::npos ? "" : text.substr(equals + 1);
-    if (equals == 0 || (branch != "then" && branch != "else")) {
+    if (equals == 0 || (branch != "then" && branch != "else"))
         throw_error(ErrorCode::usage, "--branch '{}' is neither IF=then nor IF=else", text);
-    }
     return {std::string(text.substr(0, equals)), branch == "then"};
 }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "src/scenario/scenario.hpp"
-
 namespace ftax::scenario {
 namespace {
 

@@ -15,7 +15,6 @@
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/scenario/language_rows.hpp"
-#include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 
 namespace ftax::scenario {

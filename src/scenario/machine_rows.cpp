@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <compare>
 #include <optional>
 #include <utility>
 
@@ -30,11 +31,7 @@ struct Case {
     bool channels_last = false;
     std::map<std::string, std::int64_t> sizes;  ///< an operator's shape, or the bindings of a network
 
-    friend bool operator<(const Case& a, const Case& b) {
-        return std::tie(a.mode, a.framework, a.name, a.precision, a.is_operator, a.calls_modules, a.channels_last,
-                        a.sizes) < std::tie(b.mode, b.framework, b.name, b.precision, b.is_operator, b.calls_modules,
-                                            b.channels_last, b.sizes);
-    }
+    friend auto operator<=>(const Case&, const Case&) = default;
 };
 
 class Collector {

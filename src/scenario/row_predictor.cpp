@@ -11,7 +11,6 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/cpu.hpp"
-#include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 
 namespace ftax::scenario {
@@ -40,13 +39,10 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     const std::vector<Expression>& shape = graph.tensors[graph.inputs[0]].shape;
     if (shape.empty()) return bindings;
     const auto fixed = fixed_batch(graph);
-    if (fixed && *fixed != row.batch) {
-        throw_error(ErrorCode::usage, "{} is fixed at batch {}", row.model, *fixed);
-    }
+    if (fixed && *fixed != row.batch) throw_error(ErrorCode::usage, "{} is fixed at batch {}", row.model, *fixed);
     const auto side = graph.expressions.constant_value(shape.back());
-    if (fixed_size && size && side && *side != *size) {
+    if (fixed_size && size && side && *side != *size)
         throw_error(ErrorCode::usage, "{} is fixed at input {}, not {}", row.model, *side, *size);
-    }
     return bindings;
 }
 

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <set>
-#include <vector>
 
 #include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
@@ -68,9 +66,8 @@ std::string how_to_vary(const Graph& graph) {
 
 CacheKind parse_cache_kind(const std::string& name) {
     const auto kind = cache_kind_from_name(name);
-    if (!kind) {
+    if (!kind)
         throw_error(ErrorCode::usage, "unknown cache '{}'; available: dynamic, static, paged", escape_terminal(name));
-    }
     return *kind;
 }
 

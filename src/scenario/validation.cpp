@@ -138,9 +138,8 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
                                                            std::set<report::UsedProfile>& profiles) {
     LanguagePredictor predictor(run);
     warn_of_versions<LanguageMeasurement>(file.rows, run, warn);
-    if (!arguments.anchor.empty()) {
+    if (!arguments.anchor.empty())
         predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));
-    }
     auto rows = predict_rows(file, !arguments.anchor.empty(), watch, [&](const LanguageMeasurement& row) {
         const Generation g = predictor.predict(row);
         return std::optional(

@@ -6,8 +6,13 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "ftax/error.hpp"
+#include "predictors/host/host_costs.hpp"
+#include "predictors/host/operator_host.hpp"
+#include "src/core/embedded.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;
@@ -59,6 +64,36 @@ TEST_CASE("tiny kernels are bound by the floor, large copies by memory") {
           Bound::latency_floor);
     CHECK(plan(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 1 << 28, 1, 1, 1 << 30, 1 << 30, 4}).bound() ==
           Bound::memory);
+}
+
+TEST_CASE("every row of data/parameters.tsv is a parameter of a model, between its bounds and with a source") {
+    std::set<std::string, std::less<>> names;
+    const auto add = [&](std::string_view name, double&, const ParameterSpec&) { names.emplace(name); };
+    KernelParameters of_kernels;
+    visit_parameters(of_kernels, device_spec("t4"), add);
+    OperatorHostParameters of_calls;
+    visit_parameters(of_calls, add);
+    std::istringstream file{std::string(embedded_text("data/parameters.tsv"))};
+    std::string row;
+    std::getline(file, row);
+    std::size_t rows = 0;
+    for (; std::getline(file, row); ++rows) {
+        const std::string name = row.substr(0, row.find('\t'));
+        CAPTURE(name);
+        const bool is_of_host = name.starts_with("host.") || name.starts_with("half.") || name.starts_with("noise.") ||
+                                name == "launch_latency_s" || name == "kernel_gap_s";
+        CHECK(names.contains(name) != is_of_host);
+        const ParameterSpec* const spec = declared_parameter(name);
+        REQUIRE(spec);
+        CHECK(spec->lower < spec->initial);
+        CHECK(spec->initial <= spec->upper);
+        CHECK(spec->prior_log_stddev > 0);
+        CHECK(spec->scope <= ParameterScope::device);
+        CHECK(spec->source.size() > 5);
+    }
+    CHECK(rows > 180);
+    CHECK(declared_parameter("host.view")->upper == doctest::Approx(6e-5));  // empty cells: ten times the initial value
+    CHECK_FALSE(declared_parameter("conv"));
 }
 
 // The limit is 25 free numbers per generation in total. The limits are what is true today: lower them with each number

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "src/core/embedded.hpp"
+
+namespace ftax {
+
+/// The cells of a row of data, read from the left.
+class DataRow {
+  public:
+    explicit DataRow(std::string_view text) : rest_(text) {}
+
+    [[nodiscard]] std::string_view text(char separator = '\t') {
+        const std::string_view cell = rest_.substr(0, rest_.find(separator));
+        rest_.remove_prefix(std::min(cell.size() + 1, rest_.size()));
+        return cell;
+    }
+    /// `otherwise` for an empty cell.
+    [[nodiscard]] double number(double otherwise = 0) {
+        const std::string_view cell = text();
+        std::from_chars(cell.data(), cell.data() + cell.size(), otherwise);
+        return otherwise;
+    }
+    [[nodiscard]] bool ends() const { return rest_.empty(); }
+
+  private:
+    std::string_view rest_;
+};
+
+/// Calls `visit` with each row below the header of a built-in file of cells between tabs.
+template <class Visit>
+void for_each_data_row(std::string_view path, const Visit& visit) {
+    DataRow lines(embedded_text(path));
+    static_cast<void>(lines.text('\n'));
+    while (!lines.ends()) visit(DataRow(lines.text('\n')));
+}
+
+}  // namespace ftax
