@@ -101,8 +101,7 @@ int run_show(const ProfilesArguments& arguments) {
 
 }  // namespace
 
-void setup_profiles(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
+void setup_profiles(CLI::App& verb, Action& action) {
     const auto arguments = std::make_shared<ProfilesArguments>();
     CLI::App& list = add_part(verb, action, arguments, "list", "all profiles and their versions (default)", run_list);
     CLI::App& show =
