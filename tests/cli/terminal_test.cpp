@@ -115,6 +115,14 @@ TEST_CASE("the help, which sets up no verb, lists the verbs that can be called")
     CHECK(run_program("completion words -- schema ''").output.starts_with("predict\n"));
 }
 
+TEST_CASE("a start loads no library that only archives need") {
+    const TemporaryFolder folder;
+    const std::string libraries = folder.file("libraries");
+    REQUIRE(std::system(("ldd " FTAX_PROGRAM " >" + libraries).c_str()) == 0);
+    CHECK(read_text(libraries).find("libstdc++") != std::string::npos);
+    CHECK(read_text(libraries).find("libcrypto") == std::string::npos);
+}
+
 TEST_CASE("the man page has every command with its options, and the words of the help") {
     const std::string manual = run_program("manual").output;
     CHECK(manual.starts_with(".TH FTAX 1 "));
