@@ -76,11 +76,11 @@ tsan:
 	cmake --build $(BUILD)/tsan -j $(JOBS) --target ftax_threads
 	$(BUILD)/tsan/tests/ftax_threads
 
-# Records how many instructions loading, predicting, a kernel, serving and an architecture take (the test fails at +10 %).
+# Records how many instructions loading, predicting, a kernel, serving, an architecture and five whole commands take (the test fails at +10 %).
 instructions:
 	$(RUN_CMAKE) -B $(BUILD)/test
-	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_instructions
-	tests/instructions/check.sh $(BUILD)/test/tests/ftax_instructions --record
+	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_instructions ftax_program
+	tests/instructions/check.sh $(BUILD)/test/tests/ftax_instructions $(BUILD)/test/ftax --record
 
 # Records anew what tests compare with: tests/golden, the tables of tests/recorded and of tests/python, the gates of tests/regression
 # and the instruction counts (the ledgers are calibration/refit.sh's); prints the numbers that moved most. Read them before committing.

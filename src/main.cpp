@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -8,7 +9,9 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ftax/error.hpp"
 #include "src/cli/verbs.hpp"
@@ -62,15 +65,15 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     std::set_terminate(end);
-    const std::string_view first_word = argc > 1 ? argv[1] : "";
     try {
+        const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
         CLI::App app("", "ftax");
         ftax::cli::Action action;
 #ifdef FTAX_FIT_PROGRAM
-        if (!ftax::cli::stands_alone(first_word)) return become_fit_program(argv);
+        if (!ftax::cli::stands_alone(words)) return become_fit_program(argv);
 #endif
-        ftax::cli::setup_verbs(app, action, first_word);
-        const bool is_help = !ftax::cli::parse(app, {argv + 1, argv + argc});
+        ftax::cli::setup_verbs(app, action, words);
+        const bool is_help = !ftax::cli::parse(app, words);
         return flush_output(is_help ? 0 : action());
     } catch (const ftax::Error& error) {
         return fail(static_cast<int>(error.code()), error.what());

@@ -1,5 +1,6 @@
 #include "graphs/pt2/archive.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <zip.h>
 
@@ -19,12 +20,25 @@ constexpr std::size_t block_bytes = std::size_t{1} << 18;
 /// What unpacks to more than both is a bomb: torch stores tensors as they are and compresses text at most.
 constexpr std::uint64_t always_unpacked_bytes = std::uint64_t{64} << 20, largest_ratio = 100;
 
+#ifdef FTAX_LIBZIP
+/// libzip is loaded with the first archive: with it comes libcrypto, whose start takes longer than a prediction.
+void* loaded(const char* function) {
+    static void* const library = ::dlopen(FTAX_LIBZIP, RTLD_NOW | RTLD_LOCAL);
+    void* const found = library ? ::dlsym(library, function) : nullptr;
+    if (!found) throw_error(ErrorCode::refused, "libzip does not load: {}", ::dlerror());
+    return found;
+}
+#define FTAX_ZIP(function) reinterpret_cast<decltype(&::function)>(loaded(#function))
+#else
+#define FTAX_ZIP(function) ::function
+#endif
+
 zip_t* handle(void* zip) {
     return static_cast<zip_t*>(zip);
 }
 
 struct CloseMember {
-    void operator()(zip_file_t* member) const { zip_fclose(member); }
+    void operator()(zip_file_t* member) const { FTAX_ZIP(zip_fclose)(member); }
 };
 
 [[noreturn]] void fail(const std::string& what) {
@@ -35,23 +49,23 @@ struct CloseMember {
 
 Archive::Archive(const std::string& path, std::uint64_t max_bytes) : bytes_left_(max_bytes) {
     int code = 0;
-    std::unique_ptr<zip_t, decltype(&zip_discard)> opened(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code),
-                                                          zip_discard);
+    std::unique_ptr<zip_t, decltype(&zip_discard)> opened(
+        FTAX_ZIP(zip_open)(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code), FTAX_ZIP(zip_discard));
     if (!opened) {
         zip_error_t error;
-        zip_error_init_with_code(&error, code);
-        const std::string reason = zip_error_strerror(&error);
-        zip_error_fini(&error);
+        FTAX_ZIP(zip_error_init_with_code)(&error, code);
+        const std::string reason = FTAX_ZIP(zip_error_strerror)(&error);
+        FTAX_ZIP(zip_error_fini)(&error);
         fail(fmt::format("not a readable ZIP archive: {}", reason));
     }
     std::error_code unknown;
     const std::uintmax_t size = std::filesystem::file_size(path, unknown);
     if (!unknown) bytes_left_ = std::min(bytes_left_, std::max(always_unpacked_bytes, largest_ratio * size));
-    const zip_int64_t count = zip_get_num_entries(opened.get(), 0);
+    const zip_int64_t count = FTAX_ZIP(zip_get_num_entries)(opened.get(), 0);
     if (count > max_members) throw_error(ErrorCode::limit, "more than {} members", max_members);
     for (zip_int64_t i = 0; i < count; ++i) {
         zip_stat_t stat;
-        if (zip_stat_index(opened.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
+        if (FTAX_ZIP(zip_stat_index)(opened.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
             fail("damaged directory");
         if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) && stat.encryption_method != ZIP_EM_NONE)
             fail("encrypted archive");
@@ -63,20 +77,21 @@ Archive::Archive(const std::string& path, std::uint64_t max_bytes) : bytes_left_
 }
 
 Archive::~Archive() {
-    zip_discard(handle(zip_));
+    FTAX_ZIP(zip_discard)(handle(zip_));
 }
 
 std::string Archive::read(const std::string& name) {
     const auto found = index_.find(name);
     if (found == index_.end()) fail(fmt::format("has no member '{}'", excerpt(name)));
-    const std::unique_ptr<zip_file_t, CloseMember> member(zip_fopen_index(handle(zip_), found->second, 0));
-    if (!member) fail(fmt::format("member '{}': {}", excerpt(name), zip_strerror(handle(zip_))));
+    const std::unique_ptr<zip_file_t, CloseMember> member(FTAX_ZIP(zip_fopen_index)(handle(zip_), found->second, 0));
+    if (!member) fail(fmt::format("member '{}': {}", excerpt(name), FTAX_ZIP(zip_strerror)(handle(zip_))));
     std::string content;
     std::array<char, block_bytes> block;
     while (true) {
-        const zip_int64_t count = zip_fread(member.get(), block.data(), block.size());
+        const zip_int64_t count = FTAX_ZIP(zip_fread)(member.get(), block.data(), block.size());
         if (count < 0)
-            fail(fmt::format("member '{}': {}", excerpt(name), zip_error_strerror(zip_file_get_error(member.get()))));
+            fail(fmt::format("member '{}': {}", excerpt(name),
+                             FTAX_ZIP(zip_error_strerror)(FTAX_ZIP(zip_file_get_error)(member.get()))));
         if (count == 0) break;
         if (static_cast<std::uint64_t>(count) > bytes_left_) {
             throw_error(ErrorCode::limit,
@@ -87,7 +102,8 @@ std::string Archive::read(const std::string& name) {
         content.append(block.data(), static_cast<std::size_t>(count));
     }
     zip_stat_t stat;
-    const bool stated = zip_stat_index(handle(zip_), found->second, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
+    const bool stated =
+        FTAX_ZIP(zip_stat_index)(handle(zip_), found->second, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
     if (stated && stat.size != content.size())
         fail(fmt::format("member '{}' has {} bytes, its header says {}", excerpt(name), content.size(), stat.size));
     return content;
@@ -96,7 +112,7 @@ std::string Archive::read(const std::string& name) {
 bool Archive::is_stored(const std::string& name) const {
     zip_stat_t stat;
     const auto found = index_.find(name);
-    if (found == index_.end() || zip_stat_index(handle(zip_), found->second, 0, &stat) != 0)
+    if (found == index_.end() || FTAX_ZIP(zip_stat_index)(handle(zip_), found->second, 0, &stat) != 0)
         fail(fmt::format("has no member '{}'", excerpt(name)));
     return (stat.valid & ZIP_STAT_COMP_METHOD) && stat.comp_method == ZIP_CM_STORE && stat.size == stat.comp_size;
 }

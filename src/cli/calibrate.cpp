@@ -243,9 +243,7 @@ int calibrate(const CalibrateArguments& arguments, BenchSession& session) {
     return arguments.bench.device == "cpu" ? calibrate_cpu(arguments, session) : calibrate_gpu(arguments, session);
 }
 
-void setup_calibrate(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("calibrate", "measure this machine, fit its profiles, validate them on whole networks");
+void setup_calibrate(CLI::App& verb, Action& action) {
     const auto arguments = std::make_shared<CalibrateArguments>();
     add_bench_options(verb, arguments->bench);
     verb.add_option("--max-mape", arguments->max_mape_percent,

@@ -1,22 +1,16 @@
 #include <algorithm>
 #include <string_view>
 
-#include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/io/device_file.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {
-
-std::vector<std::string> device_slugs() {
-    std::vector<std::string> slugs;
-    for (const DeviceSpec& device : device_specs()) slugs.push_back(device.slug);
-    return slugs;
-}
 
 /// Returns the values of an option or positional by its name, which has the same meaning in all commands.
 std::vector<std::string> known_values(const std::string& name) {

@@ -19,9 +19,7 @@ int run_compare(const CompareArguments& arguments) {
 
 }  // namespace
 
-void setup_compare(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("compare", "compare frameworks, devices and precisions: --device A,B --framework X,Y");
+void setup_compare(CLI::App& verb, Action& action) {
     CompareArguments& arguments = run_with(verb, action, run_compare);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run, ", or a list");

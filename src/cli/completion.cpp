@@ -74,13 +74,13 @@ std::string offers(const std::vector<Command>& commands, const std::vector<std::
 
 }  // namespace
 
-void setup_completion(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("completion", "print a shell completion script: bash, zsh or fish");
+void setup_completion(CLI::App& verb, Action& action) {
     const auto arguments = std::make_shared<CompletionArguments>();
     verb.add_option("SHELL", arguments->shell, "bash, zsh or fish")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish", "words"}));
     verb.add_option("WORDS", arguments->words, "words of an incomplete command: prints the candidates");
+    const CLI::App& app = *verb.get_parent();
     verb.callback([&app, &action, arguments] {
         action = [&app, arguments] {
             const std::string& shell = arguments->shell;

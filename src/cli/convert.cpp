@@ -24,8 +24,7 @@ int run_convert(const ConvertArguments& arguments) {
 
 }  // namespace
 
-void setup_convert(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("convert", "write a model as a text graph");
+void setup_convert(CLI::App& verb, Action& action) {
     ConvertArguments& arguments = run_with(verb, action, run_convert);
     add_model_options(verb, arguments.model);
     add_option(verb, "-o,--output", "FILE", arguments.output, "file to write, or standard output (-)")

@@ -52,9 +52,7 @@ int run_crossover(const CrossoverArguments& arguments) {
 
 }  // namespace
 
-void setup_crossover(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("crossover", "find the batch at which the framework stops being the bottleneck");
+void setup_crossover(CLI::App& verb, Action& action) {
     CrossoverArguments& arguments = run_with(verb, action, run_crossover);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);

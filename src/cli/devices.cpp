@@ -51,8 +51,7 @@ int diff_devices(const DevicesOptions& options) {
 
 }  // namespace
 
-void setup_devices(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("devices", "GPUs with a built-in datasheet");
+void setup_devices(CLI::App& verb, Action& action) {
     const auto options = std::make_shared<DevicesOptions>();
     CLI::App& list = add_part(verb, action, options, "list", "all devices (default)", list_devices);
     CLI::App& show = add_part(verb, action, options, "show", "one datasheet, each number with its source", show_device);

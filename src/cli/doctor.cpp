@@ -78,8 +78,7 @@ int run_doctor(const OutputArguments& output) {
 
 }  // namespace
 
-void setup_doctor(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("doctor", "capabilities of this program and this machine");
+void setup_doctor(CLI::App& verb, Action& action) {
     OutputArguments& output = run_with(verb, action, run_doctor);
     add_json_option(verb, output);
 }

@@ -73,9 +73,7 @@ int run_explore(const ExploreArguments& arguments) {
 
 }  // namespace
 
-void setup_explore(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand(
-        "explore", "a page with sliders for batch, a dimension and card: --device A,B --over seq=…");
+void setup_explore(CLI::App& verb, Action& action) {
     ExploreArguments& arguments = run_with(verb, action, run_explore);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);

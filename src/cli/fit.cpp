@@ -207,8 +207,7 @@ int run_fit(FitArguments arguments) {
 
 }  // namespace
 
-void setup_fit(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("fit", "fit a device profile to measured operators and models");
+void setup_fit(CLI::App& verb, Action& action) {
     const auto arguments = std::make_shared<FitArguments>();
     verb.add_option(
             "ROWS", arguments->files,

@@ -69,8 +69,7 @@ int run_frameworks(const OutputArguments& output) {
 
 }  // namespace
 
-void setup_frameworks(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("frameworks", "frameworks, and the hosts they are calibrated on");
+void setup_frameworks(CLI::App& verb, Action& action) {
     OutputArguments& output = run_with(verb, action, run_frameworks);
     add_json_option(verb, output);
 }

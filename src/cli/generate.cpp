@@ -29,9 +29,7 @@ int run_generate(const GenerateArguments& arguments) {
 
 }  // namespace
 
-void setup_generate(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("generate", "predict language models: time to first token, time per token, memory");
+void setup_generate(CLI::App& verb, Action& action) {
     GenerateArguments& arguments = run_with(verb, action, run_generate);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run, ", or a list");

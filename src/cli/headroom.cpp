@@ -84,9 +84,7 @@ int run_headroom(const HeadroomArguments& arguments) {
 
 }  // namespace
 
-void setup_headroom(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("headroom", "how much width, depth, length or batch can grow at the same latency");
+void setup_headroom(CLI::App& verb, Action& action) {
     HeadroomArguments& arguments = run_with(verb, action, run_headroom);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);

@@ -18,22 +18,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::pair<std::string_view, Setup*> setups[] = {
-    {"predict", setup_predict},   {"compare", setup_compare},      {"crossover", setup_crossover},
-    {"headroom", setup_headroom}, {"generate", setup_generate},    {"serve", setup_serve},
-    {"inspect", setup_inspect},   {"validate", setup_validate},    {"models", setup_models},
-    {"devices", setup_devices},   {"frameworks", setup_frameworks}};
+constexpr const char* commands[] = {"predict", "compare",  "crossover", "headroom", "generate",  "serve",
+                                    "inspect", "validate", "models",    "devices",  "frameworks"};
 /// Options for output files, and those that print instead of running.
 constexpr std::string_view not_arguments[] = {"help", "json", "csv", "html", "svg", "trace", "predictions"};
-
-void set_up(CLI::App& app, Action& action, std::string_view command) {
-    std::ranges::find(setups, command, [](const auto& setup) { return setup.first; })->second(app, action);
-}
 
 Command described(const std::string& command) {
     CLI::App app("", "ftax");
     Action action;
-    set_up(app, action, command);
+    add_verb(app, action, command);
     return command_tree(app).at(1);
 }
 
@@ -63,9 +56,7 @@ std::string word_of(const std::string& name, const json& value) {
 }  // namespace
 
 std::vector<std::string> commands_in_process() {
-    std::vector<std::string> names;
-    for (const auto& [name, setup] : setups) names.emplace_back(name);
-    return names;
+    return {std::begin(commands), std::end(commands)};
 }
 
 Result run_in_process(const std::vector<std::string>& words, const Graph* graph, bool with_page) {
@@ -73,7 +64,7 @@ Result run_in_process(const std::vector<std::string>& words, const Graph* graph,
     const std::lock_guard turn(turns);
     CLI::App app("", "ftax");
     Action action;
-    set_up(app, action, words.front());
+    add_verb(app, action, words.front());
     if (!parse(app, words)) throw Error(ErrorCode::usage, "--help and --version are for the program");
     const scenario::GivenGraph given(graph);
     scenario::forget_warnings();

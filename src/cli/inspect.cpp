@@ -61,8 +61,7 @@ int run_inspect(const InspectArguments& arguments) {
 
 }  // namespace
 
-void setup_inspect(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
+void setup_inspect(CLI::App& verb, Action& action) {
     InspectArguments& arguments = run_with(verb, action, run_inspect);
     add_model_options(verb, arguments.model);
     add_option(verb, "--batch", "N", arguments.batch, "batch size");

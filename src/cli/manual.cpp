@@ -80,8 +80,8 @@ std::string manual(const CLI::App& app) {
 
 }  // namespace
 
-void setup_manual(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("manual", "print the man page: ftax manual | man -l -");
+void setup_manual(CLI::App& verb, Action& action) {
+    const CLI::App& app = *verb.get_parent();
     verb.callback([&app, &action] {
         action = [&app] {
             write_standard_output(manual(app));

@@ -112,9 +112,8 @@ int run_mcp() {
 
 }  // namespace
 
-void setup_mcp(CLI::App& app, Action& action) {
-    app.add_subcommand("mcp", "Model Context Protocol server on standard input and output, for agents")
-        ->callback([&action] { action = run_mcp; });
+void setup_mcp(CLI::App& verb, Action& action) {
+    verb.callback([&action] { action = run_mcp; });
 }
 
 }  // namespace ftax::cli

@@ -59,8 +59,7 @@ int measure_models(const MeasureArguments& arguments) {
 
 }  // namespace
 
-void setup_measure(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("measure", "measure this machine: operators, their dispatch, whole models");
+void setup_measure(CLI::App& verb, Action& action) {
     verb.require_subcommand(1);
     const auto arguments = std::make_shared<MeasureArguments>();
 

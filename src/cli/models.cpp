@@ -38,8 +38,7 @@ int run_models(const OutputArguments& output) {
 
 }  // namespace
 
-void setup_models(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("models", "the built-in models: parameters, FLOPs, where they come from");
+void setup_models(CLI::App& verb, Action& action) {
     add_data_options(verb, run_with(verb, action, run_models));
 }
 

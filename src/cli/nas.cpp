@@ -222,8 +222,7 @@ int run_nas(const NasArguments& arguments) {
 
 }  // namespace
 
-void setup_nas(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("nas", "latency of many architectures of a search space");
+void setup_nas(CLI::App& verb, Action& action) {
     NasArguments& arguments = run_with(verb, action, run_nas);
     verb.add_option("--space", arguments.space, fmt::format("search space: {}", fmt::join(nas::space_names(), ", ")))
         ->required();

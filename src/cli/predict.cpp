@@ -113,9 +113,7 @@ int run_predict(const PredictArguments& arguments) {
 
 }  // namespace
 
-void setup_predict(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("predict", "predict latency per batch, its bottleneck, and the crossover batch");
+void setup_predict(CLI::App& verb, Action& action) {
     PredictArguments& arguments = run_with(verb, action, run_predict);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);

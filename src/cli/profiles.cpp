@@ -10,6 +10,7 @@
 #include "src/cli/verbs.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
@@ -34,7 +35,7 @@ struct ProfileView {
 [[noreturn]] void fail_unknown(const std::string& name) {
     std::vector<std::string> names = framework_names();
     for (std::string& host : call_host_names()) names.push_back(std::move(host));
-    for (const DeviceSpec& device : device_specs()) names.push_back(device.slug);
+    for (std::string& slug : device_slugs()) names.push_back(std::move(slug));
     const std::vector<std::string> near = near_names(name, names);
     throw_error(ErrorCode::usage, "no device or framework named '{}'{}; `ftax profiles list` shows all",
                 escape_terminal(name), near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")));
@@ -73,7 +74,7 @@ int run_list(const ProfilesArguments& arguments) {
         for (const std::string& host : host_names(framework))
             views.push_back(view_of(fmt::format("{}@{}", framework, host)));
     for (const std::string& host : call_host_names()) views.push_back(view_of(host));
-    for (const DeviceSpec& device : device_specs()) views.push_back(view_of(device.slug));
+    for (const std::string& slug : device_slugs()) views.push_back(view_of(slug));
     const report::Grid list = Columns<ProfileView>{
         {"name", "profile", Unit::text, &ProfileView::title},
         {"version", "version", Unit::text, &ProfileView::version},
@@ -100,8 +101,7 @@ int run_show(const ProfilesArguments& arguments) {
 
 }  // namespace
 
-void setup_profiles(CLI::App& app, Action& action) {
-    CLI::App& verb = *app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
+void setup_profiles(CLI::App& verb, Action& action) {
     const auto arguments = std::make_shared<ProfilesArguments>();
     CLI::App& list = add_part(verb, action, arguments, "list", "all profiles and their versions (default)", run_list);
     CLI::App& show =

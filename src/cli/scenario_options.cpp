@@ -35,9 +35,13 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
         ->capture_default_str();
     verb.add_flag("--strict", arguments.strict,
                   "refuse models of unknown versions, and profiles of another GPU, framework or host");
+    const CLI::Validator is_limit = within(0, 1e18, "a limit from 0 to 1e18");
     verb.add_option("--max-bytes", arguments.limits.max_bytes, "maximum size of a model file in bytes")
+        ->check(is_limit)
         ->capture_default_str();
-    verb.add_option("--max-nodes", arguments.limits.max_nodes, "maximum number of operators")->capture_default_str();
+    verb.add_option("--max-nodes", arguments.limits.max_nodes, "maximum number of operators")
+        ->check(is_limit)
+        ->capture_default_str();
 }
 
 void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view several) {

@@ -7,9 +7,7 @@
 namespace ftax::cli {
 using namespace scenario;
 
-void setup_serve(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("serve", "predict serving under load: latency percentiles, capacity, cost per token");
+void setup_serve(CLI::App& verb, Action& action) {
     struct Arguments : ServingArguments {
         OutputArguments output;
     };

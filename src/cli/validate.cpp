@@ -173,9 +173,7 @@ void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
 
 }  // namespace
 
-void setup_validate(CLI::App& app, Action& action) {
-    CLI::App& verb =
-        *app.add_subcommand("validate", "compare predictions with measured rows (CSV) or a trace of torch.profiler");
+void setup_validate(CLI::App& verb, Action& action) {
     ValidateArguments& arguments = run_with(verb, action, run_validate);
     verb.add_option("ROWS", arguments.validation.rows, "measured models or operators (CSV); with --kineto the model")
         ->required();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <span>
 
 #include "ftax/error.hpp"
 #include "src/io/number.hpp"
@@ -43,46 +44,56 @@ void add_quiet(CLI::App& app) {
     }
 }
 
-#if !defined FTAX_WITH_FIT && !defined FTAX_FIT_PROGRAM
-/// Adds a verb that needs the solvers to a build without them: it always fails with an explanation.
-void setup_without_fit(CLI::App& app, Action& action, const std::string& name, const std::string& purpose) {
-    CLI::App& verb = *app.add_subcommand(name, purpose + " (not in this build)");
+#if defined FTAX_FIT_PROGRAM  // ftax-fit defines these
+constexpr Setup *setup_calibrate = nullptr, *setup_fit = nullptr;
+#define FTAX_NOT_HERE
+#elif defined FTAX_WITH_FIT
+#define FTAX_NOT_HERE
+#else
+#define FTAX_NOT_HERE " (not in this build)"
+/// Sets up a verb that needs the solvers in a build without them: it always fails with an explanation.
+void setup_calibrate(CLI::App& verb, Action& action) {
     verb.prefix_command();
-    verb.parse_complete_callback([&action, name] {
-        action = [name]() -> int {
-            throw Error(ErrorCode::refused,
-                        name + " is not in this build; configure it with -DFTAX_BUILD_FIT=ON, which needs Ceres");
+    verb.parse_complete_callback([&verb, &action] {
+        action = [&verb]() -> int {
+            throw Error(ErrorCode::refused, verb.get_name() +
+                                                " is not in this build; configure it with "
+                                                "-DFTAX_BUILD_FIT=ON, which needs Ceres");
         };
     });
 }
-void setup_calibrate(CLI::App& app, Action& action) {
-    setup_without_fit(app, action, "calibrate",
-                      "measure this machine, fit its profiles, validate them on whole networks");
-}
-void setup_fit(CLI::App& app, Action& action) {
-    setup_without_fit(app, action, "fit", "fit a device profile to measured operators and models");
-}
+constexpr Setup* setup_fit = setup_calibrate;
 #endif
 
-struct VerbSetup {
-    std::string_view name;
+struct Verb {
+    const char *name, *description;
     Setup* setup;
 };
-constexpr VerbSetup verbs[] = {
-    {"predict", setup_predict},       {"crossover", setup_crossover},
-    {"compare", setup_compare},       {"explore", setup_explore},
-    {"headroom", setup_headroom},     {"generate", setup_generate},
-    {"serve", setup_serve},           {"inspect", setup_inspect},
-    {"convert", setup_convert},       {"validate", setup_validate},
-    {"models", setup_models},         {"devices", setup_devices},
-    {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
-    {"doctor", setup_doctor},         {"nas", setup_nas},
-    {"measure", setup_measure},       {"mcp", setup_mcp},
-    {"schema", setup_schema},
-#ifndef FTAX_FIT_PROGRAM  // ftax-fit defines these
-    {"calibrate", setup_calibrate},   {"fit", setup_fit},
-#endif
-    {"completion", setup_completion}, {"manual", setup_manual},
+constexpr Verb verbs[] = {
+    {"predict", "predict latency per batch, its bottleneck, and the crossover batch", setup_predict},
+    {"crossover", "find the batch at which the framework stops being the bottleneck", setup_crossover},
+    {"compare", "compare frameworks, devices and precisions: --device A,B --framework X,Y", setup_compare},
+    {"explore", "a page with sliders for batch, a dimension and card: --device A,B --over seq=…", setup_explore},
+    {"headroom", "how much width, depth, length or batch can grow at the same latency", setup_headroom},
+    {"generate", "predict language models: time to first token, time per token, memory", setup_generate},
+    {"serve", "predict serving under load: latency percentiles, capacity, cost per token", setup_serve},
+    {"inspect", "operators, FLOPs and MACs, bytes and coverage of a model", setup_inspect},
+    {"convert", "write a model as a text graph", setup_convert},
+    {"validate", "compare predictions with measured rows (CSV) or a trace of torch.profiler", setup_validate},
+    {"models", "the built-in models: parameters, FLOPs, where they come from", setup_models},
+    {"devices", "GPUs with a built-in datasheet", setup_devices},
+    {"frameworks", "frameworks, and the hosts they are calibrated on", setup_frameworks},
+    {"profiles", "fitted parameters of devices, frameworks and hosts", setup_profiles},
+    {"doctor", "capabilities of this program and this machine", setup_doctor},
+    {"nas", "latency of many architectures of a search space", setup_nas},
+    {"measure", "measure this machine: operators, their dispatch, whole models", setup_measure},
+    {"mcp", "Model Context Protocol server on standard input and output, for agents", setup_mcp},
+    {"schema", "print the JSON schema of a command's --json output", setup_schema},
+    {"calibrate", "measure this machine, fit its profiles, validate them on whole networks" FTAX_NOT_HERE,
+     setup_calibrate},
+    {"fit", "fit a device profile to measured operators and models" FTAX_NOT_HERE, setup_fit},
+    {"completion", "print a shell completion script: bash, zsh or fish", setup_completion},
+    {"manual", "print the man page: ftax manual | man -l -", setup_manual},
 };
 
 /// Lists what an option excludes by name; CLI11 lists it by address.
@@ -97,8 +108,9 @@ class Formatter : public CLI::Formatter {
     }
 };
 
-const VerbSetup* find_verb(std::string_view name) {
-    const auto* found = std::ranges::find(verbs, name, &VerbSetup::name);
+const Verb* find_verb(std::span<const std::string> words) {
+    const auto* found =
+        std::ranges::find_if(verbs, [&](const Verb& verb) { return !words.empty() && words[0] == verb.name; });
     return found == std::end(verbs) ? nullptr : found;
 }
 
@@ -126,19 +138,27 @@ CLI::Validator is_share(double least) {
     return within(least, 1, fmt::format("a share from {:g} to 1", least));
 }
 
-bool stands_alone(std::string_view word) {
-    return find_verb(word) && word != "completion" && word != "manual";
+bool stands_alone(std::span<const std::string> words) {
+    const Verb* verb = find_verb(words);
+    return verb ? verb->setup && verb->setup != setup_completion && verb->setup != setup_manual : words.size() < 2;
 }
 
-void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
+void add_verb(CLI::App& app, Action& action, const std::string& name) {
+    const Verb& verb = *find_verb({&name, 1});
+    verb.setup(*app.add_subcommand(name, verb.description), action);
+}
+
+void setup_verbs(CLI::App& app, Action& action, std::span<const std::string> words) {
     app.description("Predicts the latency of a neural network on a GPU under a given framework.");
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);
     app.formatter(std::make_shared<Formatter>());
-    if (stands_alone(first_word)) {
-        find_verb(first_word)->setup(app, action);
+    if (!stands_alone(words)) {
+        for (const Verb& verb : verbs) add_verb(app, action, verb.name);
+    } else if (find_verb(words)) {
+        add_verb(app, action, words.front());
     } else {
-        for (const VerbSetup& verb : verbs) verb.setup(app, action);
+        for (const Verb& verb : verbs) app.add_subcommand(verb.name, verb.description);
     }
     add_quiet(app);
     scenario::limit_notices(scenario::Notices::all);  // until this line's --quiet

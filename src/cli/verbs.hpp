@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,9 +23,9 @@ using Action = std::function<int()>;
 [[nodiscard]] int gate(std::optional<double> mape_percent, double max_mape_percent);
 inline constexpr int interrupted = 1;  ///< exit code
 
-using Setup = void(CLI::App& app, Action& action);
+using Setup = void(CLI::App& verb, Action& action);
 
-/// Each function adds one verb to the program; parsing the verb sets `action`. One file per verb.
+/// Each function sets up one verb of the program; parsing the verb sets `action`. One file per verb.
 Setup setup_predict, setup_crossover, setup_compare, setup_explore, setup_headroom, setup_generate, setup_serve,
     setup_inspect, setup_convert, setup_validate, setup_models, setup_devices, setup_frameworks, setup_profiles,
     setup_doctor, setup_nas, setup_measure, setup_mcp, setup_schema, setup_completion, setup_manual;
@@ -61,12 +62,16 @@ CLI::Option* add_option(CLI::App& verb, const char* name, const char* value_name
 /// Returns the check of a share from 0 to 1.
 [[nodiscard]] CLI::Validator is_share(double least = 0);
 
-/// Returns true for verbs that do not describe others (as `manual` does).
-[[nodiscard]] bool stands_alone(std::string_view word);
+/// Returns true for a command line that needs no other verb than its first word: not for verbs that describe others (as
+/// `manual` does). A single word that is no verb (--help, --version, one misspelled) needs the verbs' names alone.
+[[nodiscard]] bool stands_alone(std::span<const std::string> words);
 
-/// Adds the verb named by `first_word` of the command line, to avoid the startup cost of the other verbs' options. Adds
-/// all verbs, in help order, if it names none or one that describes all.
-void setup_verbs(CLI::App& app, Action& action, std::string_view first_word);
+/// Adds the verb of this name with its options.
+void add_verb(CLI::App& app, Action& action, const std::string& name);
+
+/// Adds the verb that the words name, to avoid the startup cost of the other verbs' options. Adds all verbs, in help
+/// order, if they name none or one that describes all; without options if stands_alone(words).
+void setup_verbs(CLI::App& app, Action& action, std::span<const std::string> words);
 
 /// Parses the words after the program's name and runs the callbacks of the verb; returns false if help or version were
 /// printed. Throws Error{usage} naming an unknown command or option, with similar names.

@@ -12,6 +12,9 @@ namespace ftax {
 /// Throws Error{profile} with the path to the field, Error{limit} for excessive nesting.
 [[nodiscard]] DeviceSpec parse_device(std::string_view text, const std::string& origin);
 
+/// Returns the slugs of all embedded datasheets, sorted.
+[[nodiscard]] std::vector<std::string> device_slugs();
+
 /// Returns the text of an embedded datasheet. Throws Error{usage} if no device has that slug.
 [[nodiscard]] std::string_view device_text(std::string_view slug);
 

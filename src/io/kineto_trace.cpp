@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "src/core/throw_error.hpp"
+#include "src/io/file.hpp"
 
 namespace ftax {
 namespace {
@@ -242,8 +243,8 @@ KinetoTrace read_kineto_trace(std::istream& in, const std::string& origin, const
 }
 
 KinetoTrace read_kineto_trace(const std::string& path, const TraceLimits& limits) {
+    static_cast<void>(open_file(path));  // a pipe would be waited for, a device read without end
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw_error(ErrorCode::usage, "cannot open {}: {}", path, std::strerror(errno));
     return read_kineto_trace(file, path, limits);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <span>
 #include <tuple>
 
 #include "src/io/json_document.hpp"
@@ -23,9 +24,8 @@ constexpr ScopeNames of_frameworks{"", "", "name value relative_stddev source"};
 constexpr int stranger = 1 << 16;
 
 /// How far a parameter of the architecture named `key` is from `architecture`: 0 its own, `stranger` no kin.
-int kinship_distance(Architecture architecture, std::string_view key) {
+int kinship_distance(Architecture architecture, std::span<const Architecture> kin, std::string_view key) {
     if (key == name_of(architecture)) return 0;
-    const auto kin = kin_of(architecture);
     const auto found = std::ranges::find_if(kin, [&](Architecture other) { return name_of(other) == key; });
     return found == kin.end() ? stranger : static_cast<int>(found - kin.begin()) + 1;
 }
@@ -198,7 +198,7 @@ const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file
     int least = stranger;
     for (const ScopedParameter& scoped : file.parameters) {
         if (scoped.scope != ParameterScope::architecture || scoped.parameter.name != name) continue;
-        const int distance = kinship_distance(architecture, scoped.key);
+        const int distance = kinship_distance(architecture, kin_of(architecture), scoped.key);
         if (distance >= least) continue;
         least = distance;
         nearest = &scoped;
@@ -223,7 +223,7 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     for (const ScopedParameter& scoped : file.parameters) {
         const bool of_architecture = scoped.scope == ParameterScope::architecture;
         if (scoped.scope == ParameterScope::device && scoped.key != device.slug) continue;
-        const int distance = of_architecture ? kinship_distance(device.architecture, scoped.key) : 0;
+        const int distance = of_architecture ? kinship_distance(device.architecture, device.chip().kin, scoped.key) : 0;
         if (distance == stranger) continue;
         own = own || scoped.scope == ParameterScope::device;
         const bool again = !profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name;

@@ -1,5 +1,6 @@
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
+#include "src/io/device_file.hpp"
 #include "src/python/bindings.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -65,14 +66,8 @@ nb::dict framework(const std::string& name, const std::string& host, const std::
 }  // namespace
 
 void bind_profiles(nb::module_& module) {
-    module.def(
-        "devices",
-        [] {
-            std::vector<std::string> slugs;
-            for (const DeviceSpec& spec : device_specs()) slugs.push_back(spec.slug);
-            return slugs;
-        },
-        "Slugs of the GPUs that ftax has the datasheet of.\n\n>>> 'l4' in ftax.devices()\nTrue");
+    module.def("devices", &device_slugs,
+               "Slugs of the GPUs that ftax has the datasheet of.\n\n>>> 'l4' in ftax.devices()\nTrue");
     module.def("frameworks", &framework_names, "Names of the frameworks.\n\n>>> ftax.frameworks()[0]\n'pytorch-eager'");
     module.def("hosts", &host_names, "framework"_a,
                "Hosts that a framework has been calibrated on.\n\n>>> ftax.hosts('tensorrt')\n['reference']");

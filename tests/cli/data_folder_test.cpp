@@ -37,6 +37,16 @@ TEST_CASE("the profiles of the folder FTAX_DATA hold instead of the built-in one
     ftax::write_file(path, to_text(slow));
     CHECK(host_s(before) > 1.5 * built_in_s);
 
+    // Of the stacks only those that name the framework are parsed.
+    fs::copy(FTAX_SOURCE_DIR "/data/stacks", folder.path / "stacks");
+    const std::string stack = (folder.path / "stacks/vllm@9.9.json").string();
+    ftax::write_file(stack, R"({"kind": "stack", "framework": "vllm", "version": 9.9})");
+    CHECK(host_s(before) > 1.5 * built_in_s);
+    const ProgramRun broken = run_program("predict resnet18 --device t4 --framework vllm --batch 1", before);
+    CHECK(broken.exit_code == 6);
+    CHECK(broken.errors.find("vllm@9.9.json: schema_version: is missing") != std::string::npos);
+    fs::remove(stack);
+
     fs::rename(path, profiles / "frameworks/pytorch-eager@slow.json");
     const ProgramRun misnamed = run_program("predict resnet18 --device t4 --host slow --batch 1", before);
     CHECK(misnamed.exit_code == 6);

@@ -312,6 +312,85 @@ TEST_CASE("a model that is a folder, a pipe or a device is named as such and not
     refused("/dev/zero", "device");
 }
 
+TEST_CASE("every reader refuses a pipe, and a text in UTF-16 by its name") {
+    const TemporaryFolder folder;
+    const std::string wide = folder.write("wide", std::string("\xff\xfe{\0}\0", 6));
+    const std::vector<std::vector<std::string>> readers{
+        {"predict", "resnet18", "--device", "t4", "--device-profile"},
+        {"predict", "resnet18", "--device", "t4", "--framework-profile"},
+        {"predict", "resnet18", "--device", "t4", "--anchor"},
+        {"predict", "resnet18", "--device", "t4", "--measured"},
+        {"predict", "resnet18", "--device"},
+        {"devices", "show"},
+        {"nas", "--space", "nasbench201", "--device", "t4"},
+        {"serve", "llama-3-8b", "--device", "l4", "--requests"},
+        {"validate", "resnet18", "--device", "t4", "--kineto"},
+        {"validate"},
+    };
+    for (const std::vector<std::string>& words : readers) {
+        const bool is_list = words.back() == "--measured" || words.back() == "--requests";
+        const std::string name = "file" + std::to_string(&words - readers.data()) + (is_list ? ".csv" : ".json");
+        const std::string pipe = folder.file(name);
+        REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+        std::vector<std::string> arguments = words;
+        arguments.push_back(pipe);
+        const ProgramRun waited = run_ftax(arguments);
+        CHECK(waited.exit_code == 2);
+        CHECK_MESSAGE(waited.errors.find(name + " is a pipe, not a file") != std::string::npos, waited.errors);
+        if (words.back() == "--kineto") continue;  // read as a stream: "not a trace"
+        std::filesystem::remove(pipe);
+        std::filesystem::copy_file(wide, pipe);
+        const ProgramRun read = run_ftax(arguments);
+        CHECK_MESSAGE(read.errors.find("is UTF-16; save it as UTF-8") != std::string::npos, read.errors);
+    }
+}
+
+TEST_CASE("a config.json may begin with a byte order mark") {
+    const TemporaryFolder folder;
+    const std::string text = R"({"model_type": "bert", "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2,)"
+                             R"("num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 64,)"
+                             R"("type_vocab_size": 2})";
+    const auto inspected = [&](const std::string& content) {
+        return run_ftax({"inspect", folder.write("config.json", content), "--batch", "1", "--dim", "seq=8"});
+    };
+    CHECK(inspected(text).exit_code == 0);
+    CHECK(inspected("\xef\xbb\xbf" + text).output == inspected(text).output);
+}
+
+TEST_CASE("a limit below 0 is refused, not taken for the largest") {
+    for (const char* option : {"--max-nodes", "--max-bytes"}) {
+        const ProgramRun run = run_ftax({"inspect", "resnet18", "--batch", "1", std::string(option) + "=-1"});
+        CHECK(run.exit_code == 2);
+        CHECK(run.errors == "ftax: " + std::string(option) + ": -1 is not a limit from 0 to 1e18\n");
+        CHECK(run_ftax({"inspect", "resnet18", "--batch", "1", option, "1000000000"}).exit_code == 0);
+    }
+}
+
+TEST_CASE("names of a card that hide, reorder or end text are escaped where they are printed") {
+    const TemporaryFolder folder;
+    nlohmann::json card = nlohmann::json::parse(read_text(std::string(FTAX_SOURCE_DIR) + "/data/devices/t4.json"));
+    card["name"] = std::string(
+        "T\xe2\x80\xae"
+        "4\0x",
+        7);
+    for (auto& source : card["sources"]) source = std::string("so\xe2\x81\xa6urce\0", 10);
+    const std::string file = folder.write("card.json", card.dump());
+    const std::vector<std::vector<std::string>> commands{
+        {"devices", "show", file},
+        {"predict", "resnet18", "--batch", "1", "--device", file},
+        {"compare", "resnet18", "--batch", "1", "--device", file + ",l4"},
+        {"headroom", "resnet18", "--batch", "1", "--device", file}};
+    for (const std::vector<std::string>& words : commands) {
+        const ProgramRun run = run_ftax(words);
+        const std::string printed = run.output + run.errors;
+        CHECK_MESSAGE(run.exit_code == 0, run.errors);
+        for (const std::string& hidden :
+             {std::string("\xe2\x80\xae"), std::string("\xe2\x81\xa6"), std::string(1, '\0')})
+            CHECK_MESSAGE(printed.find(hidden) == std::string::npos, words[0]);
+        if (words[0] != "compare") CHECK_MESSAGE(printed.find("\\u{202e}") != std::string::npos, printed);
+    }
+}
+
 TEST_CASE("a folder that is called like a zoo model does not hide it") {
     const TemporaryFolder folder;
     REQUIRE(std::filesystem::create_directory(folder.file("alexnet")));

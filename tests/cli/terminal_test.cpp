@@ -104,6 +104,30 @@ TEST_CASE("zsh and fish ask for the same words, one after a comma too") {
     CHECK(run_program("completion tcsh").exit_code == 2);
 }
 
+TEST_CASE("the help, which sets up no verb, lists the verbs that can be called") {
+    const std::string help = run_program("--help").output;
+    CHECK(run_program("help").output == help);
+    std::istringstream offered(run_program("completion words -- ''").output);  // of the verbs with their options
+    std::vector<std::string> verbs;
+    for (std::string line; std::getline(offered, line);) {
+        verbs.push_back(line.substr(0, line.find('\t')));
+        CHECK_MESSAGE(help.find(" " + line.substr(line.find('\t') + 1) + "\n") != std::string::npos, line);
+    }
+    CHECK(verbs.size() == section(help, "Subcommands:").size());
+    CHECK(run_program("predct").errors.find("unknown command 'predct'; did you mean predict?") != std::string::npos);
+    CHECK(run_program("").errors.find("missing command: predict, crossover") != std::string::npos);
+    CHECK(run_program("completion words -- schema pr").output == run_program("completion words -- schema ''").output);
+    CHECK(run_program("completion words -- schema ''").output.starts_with("predict\n"));
+}
+
+TEST_CASE("a start loads no library that only archives need") {
+    const TemporaryFolder folder;
+    const std::string libraries = folder.file("libraries");
+    REQUIRE(std::system(("ldd " FTAX_PROGRAM " >" + libraries).c_str()) == 0);
+    CHECK(read_text(libraries).find("libstdc++") != std::string::npos);
+    CHECK(read_text(libraries).find("libcrypto") == std::string::npos);
+}
+
 TEST_CASE("the man page has every command with its options, and the words of the help") {
     const std::string manual = run_program("manual").output;
     CHECK(manual.starts_with(".TH FTAX 1 "));

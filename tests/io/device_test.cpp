@@ -88,6 +88,26 @@ TEST_CASE("every datasheet is consistent with itself") {
     }
 }
 
+TEST_CASE("a device is found by each of its names, as if all datasheets were read") {
+    std::map<std::string, std::string> expected;  // the first of a name counts, slugs before names
+    std::vector<std::string> slugs;
+    for (const DeviceSpec& device : device_specs()) {
+        slugs.push_back(device.slug);
+        expected.emplace(normalized_name(device.slug), device.slug);
+    }
+    CHECK(device_slugs() == slugs);
+    for (const DeviceSpec& device : device_specs()) {
+        expected.emplace(normalized_name(device.name), device.slug);
+        for (const std::string& alias : device.aliases) expected.emplace(normalized_name(alias), device.slug);
+    }
+    CHECK(expected.size() > slugs.size());
+    for (const auto& entry : expected) {
+        CHECK_MESSAGE(device_spec(entry.first).slug == entry.second, entry.first);
+        CHECK_MESSAGE(&device_spec(entry.first) == &device_spec(entry.second), entry.first);
+    }
+    CHECK(test::failure_of([] { return device_spec("sources"); }).says("unknown device 'sources'"));
+}
+
 TEST_CASE("each number of a datasheet, changed alone, changes the device") {
     std::set<std::string> changed;
     for (const DeviceSpec& device : device_specs()) {

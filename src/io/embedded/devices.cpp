@@ -6,6 +6,7 @@
 #include <mutex>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "ftax/device.hpp"
 #include "src/core/embedded.hpp"
@@ -19,17 +20,23 @@ namespace {
 
 /// The words of a device's name in lower case, without those that all cards have.
 std::set<std::string> words_of(std::string_view name) {
-    static const std::regex word("[a-z0-9]{1,32}"), of_all("nvidia|tesla|geforce|rtx|gtx|quadro");
-    const std::string text = lower_case(name);
+    constexpr std::string_view of_all[] = {"nvidia", "tesla", "geforce", "rtx", "gtx", "quadro"};
+    std::string text = lower_case(name);
+    std::ranges::replace_if(
+        text,
+        [](char c) {
+            return normalized_name({&c, 1}).empty();
+        },
+        ' ');
+    std::istringstream in(text);
     std::set<std::string> words;
-    for (std::sregex_iterator at(text.begin(), text.end(), word), end; at != end; ++at)
-        if (!std::regex_match(at->str(), of_all)) words.insert(at->str());
+    for (std::string word; in >> word;)
+        if (std::ranges::find(of_all, word) == std::end(of_all)) words.insert(word);
     return words;
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
-    std::vector<std::string> slugs;
-    for (const DeviceSpec& device : device_specs()) slugs.push_back(device.slug);
+    const std::vector<std::string> slugs = device_slugs();
     const auto is_any = [words = words_of(name)](const char* pattern) {
         const std::regex expected(pattern);
         return std::ranges::any_of(words, [&](const auto& word) { return std::regex_match(word, expected); });
@@ -48,7 +55,32 @@ std::set<std::string> words_of(std::string_view name) {
                 near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size());
 }
 
+/// The device whose name or alias, without case and punctuation, is `wanted`; null if there is none. Only datasheets in
+/// which it occurs are parsed.
+const DeviceSpec* find_device(const std::string& wanted) {
+    const DeviceSpec* found = nullptr;
+    for (const std::string& slug : device_slugs()) {
+        if (normalized_name(slug) == wanted) return &device_spec(slug);
+        if (found || normalized_name(device_text(slug)).find(wanted) == std::string::npos) continue;
+        const DeviceSpec& device = device_spec(slug);
+        const auto is_wanted = [&](const std::string& name) { return normalized_name(name) == wanted; };
+        if (is_wanted(device.name) || std::ranges::any_of(device.aliases, is_wanted)) found = &device;
+    }
+    return found;
+}
+
 }  // namespace
+
+std::vector<std::string> device_slugs() {
+    constexpr std::string_view folder = "data/devices/", ending = ".json";
+    std::vector<std::string> slugs;
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (!file.path.starts_with(folder)) continue;
+        slugs.emplace_back(file.path.substr(folder.size(), file.path.size() - folder.size() - ending.size()));
+    }
+    std::ranges::sort(slugs);
+    return slugs;
+}
 
 std::string_view device_text(std::string_view slug) {
     const std::string_view text = embedded_text(fmt::format("data/devices/{}.json", slug));
@@ -59,39 +91,24 @@ std::string_view device_text(std::string_view slug) {
 const std::vector<DeviceSpec>& device_specs() {
     static const std::vector<DeviceSpec> devices = [] {
         std::vector<DeviceSpec> specs;
-        for (const EmbeddedFile& file : embedded_files()) {
-            if (file.path.starts_with("data/devices/"))
-                specs.push_back(parse_device(file.content, std::string(file.path)));
-        }
-        std::ranges::sort(specs, {}, &DeviceSpec::slug);
+        for (const std::string& slug : device_slugs()) specs.push_back(device_spec(slug));
         return specs;
     }();
     return devices;
 }
 
 const DeviceSpec& device_spec(std::string_view name) {
-    // Of a slug no other datasheet need be read.
-    static std::mutex mutex;
+    static std::recursive_mutex mutex;
     static std::map<std::string, DeviceSpec, std::less<>> read;
+    static std::map<std::string, const DeviceSpec*, std::less<>> by_name;
+    const std::lock_guard lock(mutex);
+    if (const auto known = by_name.find(name); known != by_name.end()) return *known->second;
     const std::string path = fmt::format("data/devices/{}.json", name);
-    if (const std::string_view text = embedded_text(path); !text.empty()) {
-        const std::lock_guard lock(mutex);
-        auto known = read.find(name);
-        if (known == read.end()) known = read.emplace(name, parse_device(text, path)).first;
-        return known->second;
-    }
-    static const std::map<std::string, const DeviceSpec*> by_name = [] {
-        std::map<std::string, const DeviceSpec*> names;
-        for (const DeviceSpec& device : device_specs()) names.emplace(normalized_name(device.slug), &device);
-        for (const DeviceSpec& device : device_specs()) {
-            names.emplace(normalized_name(device.name), &device);
-            for (const std::string& alias : device.aliases) names.emplace(normalized_name(alias), &device);
-        }
-        return names;
-    }();
-    const auto found = by_name.find(normalized_name(name));
-    if (found == by_name.end()) fail_unknown(name);
-    return *found->second;
+    const std::string_view text = embedded_text(path);
+    const DeviceSpec* found =
+        text.empty() ? find_device(normalized_name(name)) : &read.emplace(name, parse_device(text, path)).first->second;
+    if (found == nullptr) fail_unknown(name);
+    return *by_name.emplace(name, found).first->second;
 }
 
 std::vector<std::string> warnings_of_name(std::string_view name) {
@@ -100,9 +117,8 @@ std::vector<std::string> warnings_of_name(std::string_view name) {
     const std::set<std::string> given = words_of(name);
     std::vector<std::string> others;
     if (std::ranges::includes(given, words_of(found.slug))) return {};
-    for (const DeviceSpec& device : device_specs())
-        if (device.slug != found.slug && std::ranges::includes(words_of(device.slug), given))
-            others.push_back(device.slug);
+    for (const std::string& slug : device_slugs())
+        if (slug != found.slug && std::ranges::includes(words_of(slug), given)) others.push_back(slug);
     if (others.empty()) return {};
     return {fmt::format("{} is taken as {}; others: {}", escape_terminal(name), found.slug, fmt::join(others, ", "))};
 }

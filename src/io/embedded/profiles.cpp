@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <list>
+#include <map>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -134,21 +135,27 @@ const VarianceComponents& variance_components() {
     return components;
 }
 
-const std::vector<Stack>& stacks() {
-    static const std::vector<Stack> all = [] {
-        std::vector<Stack> parsed;
-        for (const DataFile& file : data_files("stacks")) parsed.push_back(parse_stack(file.text, file.path));
-        return parsed;
-    }();
-    return all;
+/// The stacks of a framework. Files that do not name it are not parsed.
+const std::vector<Stack>& stacks_of(std::string_view framework) {
+    static std::mutex mutex;
+    static std::map<std::string, std::vector<Stack>, std::less<>> read;
+    const std::lock_guard lock(mutex);
+    if (const auto known = read.find(framework); known != read.end()) return known->second;
+    std::vector<Stack> stacks;
+    for (const DataFile& file : data_files("stacks")) {
+        if (file.text.find(framework) == std::string::npos) continue;
+        Stack stack = parse_stack(file.text, file.path);
+        if (stack.is_of(framework)) stacks.push_back(std::move(stack));
+    }
+    return read.emplace(framework, std::move(stacks)).first->second;
 }
 
 /// The stack nearest to a version, the newer of two; null where a profile's own version is nearer or none was measured.
 const Stack* nearest_stack(std::string_view framework, int version, std::optional<int> own) {
     const Stack* nearest = nullptr;
     const auto rank = [&](int other) { return std::pair(std::abs(other - version), -other); };
-    for (const Stack& stack : stacks()) {
-        if (!stack.is_of(framework) || (own && rank(*own) <= rank(stack.version))) continue;
+    for (const Stack& stack : stacks_of(framework)) {
+        if (own && rank(*own) <= rank(stack.version)) continue;
         if (nearest == nullptr || rank(stack.version) < rank(nearest->version)) nearest = &stack;
     }
     return nearest;

@@ -55,9 +55,9 @@ TEST_CASE("fits write the parameters that are recorded") {
         const Redirected standard_output(stdout, folder.file("out")), standard_error(stderr, folder.file("err"));
         CLI::App app("", "ftax");
         cli::Action action;
-        cli::setup_verbs(app, action, "fit");
-        scenario::forget_warnings();
         const std::vector<std::string> words = words_of_line(line, folder.file("."));
+        cli::setup_verbs(app, action, words);
+        scenario::forget_warnings();
         if (!cli::parse(app, words)) throw Error(ErrorCode::usage, "no command");
         static_cast<void>(action());
         std::vector<std::string> cells = parameters_of(folder.file("d.json"));

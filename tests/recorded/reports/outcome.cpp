@@ -91,7 +91,7 @@ std::vector<std::string> outcome(const std::string& line) {
         try {
             CLI::App app("", "ftax");
             cli::Action action;
-            cli::setup_verbs(app, action, words.front());
+            cli::setup_verbs(app, action, words);
             scenario::forget_warnings();
             if (!cli::parse(app, words)) throw Error(ErrorCode::usage, "no command");
             const cli::Capture capture(result, true);
