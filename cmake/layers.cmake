@@ -88,13 +88,15 @@ ftax_sources(graphs_sources
         host_operators.cpp import_torchscript.cpp interpreter.cpp load_program.cpp)
 ftax_layer(ftax_graphs SOURCES ${graphs_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
-if(SKBUILD OR CMAKE_CROSSCOMPILING) # a wheel brings the libraries that are linked; WASI loads none
-    target_link_libraries(ftax_graphs PRIVATE PkgConfig::libzip)
-else()
+if(NOT SKBUILD AND NOT CMAKE_CROSSCOMPILING) # a wheel brings the libraries that are linked; WASI loads none
     file(REAL_PATH ${pkgcfg_lib_libzip_zip} libzip_file)
     string(REGEX MATCH "libzip\\.so\\.[0-9]+" libzip_name ${libzip_file})
+endif()
+if(libzip_name)
     set_source_files_properties(graphs/pt2/archive.cpp PROPERTIES COMPILE_DEFINITIONS FTAX_LIBZIP="${libzip_name}")
     target_include_directories(ftax_graphs SYSTEM PRIVATE ${libzip_INCLUDE_DIRS})
+else()
+    target_link_libraries(ftax_graphs PRIVATE PkgConfig::libzip)
 endif()
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_graphs ftax_torchscript)

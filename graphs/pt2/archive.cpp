@@ -1,6 +1,5 @@
 #include "graphs/pt2/archive.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <zip.h>
 
@@ -11,6 +10,10 @@
 
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
+
+#ifdef FTAX_LIBZIP
+#include <dlfcn.h>
+#endif
 
 namespace ftax {
 namespace {

@@ -245,6 +245,8 @@ KinetoTrace read_kineto_trace(std::istream& in, const std::string& origin, const
 KinetoTrace read_kineto_trace(const std::string& path, const TraceLimits& limits) {
     static_cast<void>(open_file(path));  // a pipe would be waited for, a device read without end
     std::ifstream file(path, std::ios::binary);
+    if (file.peek() == 0xff || file.peek() == 0xfe)
+        throw_error(ErrorCode::usage, "{} is UTF-16; save it as UTF-8", path);
     return read_kineto_trace(file, path, limits);
 }
 
