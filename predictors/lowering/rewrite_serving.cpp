@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,7 @@ class RunFusion {
         : graph_(graph), readers_(readers), first_(first), end_(end), computed_(graph.tensors.size(), false) {}
 
     void append_to(std::vector<Op>& ops) {
-        std::vector<int> read_inside(graph_.tensors.size(), 0);
+        std::unordered_map<TensorId, int> read_inside;
         std::vector<Op> before, after;
         std::vector<TensorId> read, written;
         const Op* last = nullptr;
@@ -93,7 +94,7 @@ class RunFusion {
 
   private:
     /// Drops the views that nothing outside the run reads, and returns what the others read.
-    std::vector<TensorId> inputs_of_kept(std::vector<Op>& views, std::vector<int>& read_inside) const {
+    std::vector<TensorId> inputs_of_kept(std::vector<Op>& views, std::unordered_map<TensorId, int>& read_inside) const {
         std::vector<TensorId> needed;
         for (std::size_t i = views.size(); i-- > 0;) {
             const bool kept = std::ranges::any_of(views[i].outputs, [&](TensorId output) {
