@@ -27,29 +27,34 @@ bool shares_storage(const Op& op) {
 
 class Liveness {
   public:
-    Liveness(const Graph& graph, const Schedule& schedule, const BoundShapes& bound)
+    Liveness(const Graph& graph, const Schedule& schedule)
         : graph_(graph),
           schedule_(schedule),
-          bound_(bound),
-          written_(written_weights(graph)),
+          is_cache_(written_weights(graph)),
           root_(graph.tensors.size()),
           last_(graph.tensors.size()) {
+        for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+            const Tensor& tensor = graph.tensors[id];
+            const bool is_given = tensor.role == TensorRole::input || tensor.role == TensorRole::weight;
+            is_cache_[id] = is_cache_[id] || (is_given && is_cache_name(tensor.name));
+        }
         std::iota(root_.begin(), root_.end(), TensorId{0});
         for (OpId id = 0; id < graph.ops.size(); ++id) visit(id);
         note_narrow_weights();
         for (const TensorId output : graph.outputs) last_[root_[output]] = static_cast<OpId>(graph.ops.size());
     }
 
-    MemoryUse sum() const {
+    MemoryUse sum(const BoundShapes& bound) const {
         MemoryUse use;
         std::vector<bool> counted(graph_.tensors.size(), false);
         double alive = 0;
+        const auto bytes = [&](TensorId id) { return bytes_of(id, bound); };
         const auto count_once = [&](TensorId id) -> double {
             if (counted[id]) return 0;
             counted[id] = true;
             return bytes(id);
         };
-        for (const TensorId input : graph_.inputs) (is_cache(input) ? use.cache_bytes : alive) += count_once(input);
+        for (const TensorId input : graph_.inputs) (is_cache_[input] ? use.cache_bytes : alive) += count_once(input);
         double peak = alive;
         // Lists of the tensors that each operator is the last to read.
         std::vector<TensorId> first_freed(graph_.ops.size() + 1, no_tensor), next_freed(graph_.tensors.size());
@@ -57,7 +62,7 @@ class Liveness {
             const Op& op = graph_.ops[id];
             for (const TensorId input : op.inputs) {
                 if (input != no_tensor && graph_.tensors[input].role == TensorRole::weight)
-                    (is_cache(input) ? use.cache_bytes : use.weights_bytes) += count_once(input);
+                    (is_cache_[input] ? use.cache_bytes : use.weights_bytes) += count_once(input);
             }
             double replaced = 0;  // old contents of a growing cache, alive while the operator runs
             for (const TensorId output : op.outputs) {
@@ -92,11 +97,9 @@ class Liveness {
         }
     }
 
-    bool is_cache(TensorId id) const { return written_[id] || is_cache_name(graph_.tensors[id].name); }
-
     bool grows_cache(const Op& op) const {
         return op.kind == OpKind::concat && !op.inputs.empty() && op.inputs[0] != no_tensor &&
-               graph_.tensors[op.inputs[0]].role == TensorRole::input && is_cache(op.inputs[0]);
+               graph_.tensors[op.inputs[0]].role == TensorRole::input && is_cache_[op.inputs[0]];
     }
 
     /// Weights of quantised products are stored with their scales; weights that another operator also reads (a tied
@@ -115,19 +118,18 @@ class Liveness {
         }
     }
 
-    double bytes(TensorId id) const {
+    double bytes_of(TensorId id, const BoundShapes& bound) const {
         const Tensor& tensor = graph_.tensors[id];
         if (!tensor.known_shape || tensor.role == TensorRole::constant) return 0;
         const auto narrow = narrow_bytes_.find(id);
         const double value_bytes =
             narrow != narrow_bytes_.end() ? narrow->second : bits_of(schedule_.storage[id]) / 8.0;
-        return static_cast<double>(element_count(tensor, bound_)) * value_bytes;
+        return static_cast<double>(element_count(tensor, bound)) * value_bytes;
     }
 
     const Graph& graph_;
     const Schedule& schedule_;
-    const BoundShapes& bound_;
-    const std::vector<bool> written_;                    ///< weights that the run modifies
+    std::vector<bool> is_cache_;                         ///< by name, or as a weight that the run modifies
     std::unordered_map<TensorId, double> narrow_bytes_;  ///< bytes per value of a quantised weight, including its scale
     std::vector<TensorId> root_;                         ///< tensor that owns the storage of each
     std::vector<OpId> last_;                             ///< last operator that reads a storage
@@ -135,13 +137,15 @@ class Liveness {
 
 }  // namespace
 
-MemoryUse memory_use(const Graph& graph, const Schedule& schedule, const BoundShapes& bound,
-                     const FrameworkModel& framework, const DeviceSpec& device) {
-    MemoryUse use = Liveness(graph, schedule, bound).sum();
-    use.workspace_bytes = library_workspace_bytes(device);
-    use.context_bytes = is_cpu(device) ? 0 : framework.context_bytes;
-    use.capacity_bytes = device.memory_bytes;
-    return use;
+std::function<MemoryUse(const BoundShapes&)> memory_model(const Graph& graph, const Schedule& schedule,
+                                                          const FrameworkModel& framework, const DeviceSpec& device) {
+    return [&framework, &device, liveness = Liveness(graph, schedule)](const BoundShapes& bound) {
+        MemoryUse use = liveness.sum(bound);
+        use.workspace_bytes = library_workspace_bytes(device);
+        use.context_bytes = is_cpu(device) ? 0 : framework.context_bytes;
+        use.capacity_bytes = device.memory_bytes;
+        return use;
+    };
 }
 
 }  // namespace ftax

@@ -30,6 +30,7 @@ struct Predictor::State {
     KernelPlans plans;
     LaunchTimes times;
     std::vector<Span> spans;
+    std::function<MemoryUse(const BoundShapes&)> memory;  ///< once it is asked for
 };
 
 Predictor::Predictor(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options)
@@ -52,7 +53,9 @@ Explanation Predictor::explain(const ShapeBindings& bindings) {
 MemoryUse Predictor::memory(const ShapeBindings& bindings) {
     const PreparedModel& prepared = state_->prepared;
     prepared.bind(bindings, state_->bound);
-    return memory_use(prepared.graph, prepared.schedule, state_->bound, prepared.model, prepared.device.device);
+    if (!state_->memory)
+        state_->memory = memory_model(prepared.graph, prepared.schedule, prepared.model, prepared.device.device);
+    return state_->memory(state_->bound);
 }
 bool Predictor::synchronized() const {
     return state_->prepared.synchronized();
