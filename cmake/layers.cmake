@@ -189,7 +189,7 @@ endif()
 
 ftax_sources(report_sources
     src/report/
-        chart.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
+        chart.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp diagnosis_report.cpp
         generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
         prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp
         symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp units.cpp
@@ -211,7 +211,7 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp combinations.cpp comparison.cpp cpu.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp model_rows.cpp row_predictor.cpp
+        alternatives.cpp arguments.cpp branches.cpp combinations.cpp comparison.cpp cpu.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp model_rows.cpp row_predictor.cpp
         scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt

@@ -122,6 +122,32 @@ TEST_CASE("every command of docs/ runs; those that need a GPU are read") {
     CHECK(read >= 2);
 }
 
+TEST_CASE("outputs shown in docs/ are those of the commands above them") {
+    // Without the numbers, which move with the models.
+    const auto lines_of = [](const std::string& text) {
+        static const std::regex number(R"([0-9]+(\.[0-9]+)?)"), spaces(" +");
+        std::vector<std::string> lines;
+        std::istringstream stream(text);
+        for (std::string line; std::getline(stream, line);)
+            lines.push_back(std::regex_replace(std::regex_replace(line, number, "#"), spaces, " "));
+        return lines;
+    };
+    int shown = 0;
+    for (const fs::path& page : pages("docs")) {
+        const std::vector<Block> blocks = blocks_of(page);
+        for (std::size_t i = 1; i < blocks.size(); ++i) {
+            if (blocks[i].language != "output") continue;
+            ++shown;
+            REQUIRE(blocks[i - 1].text.starts_with("ftax "));
+            const std::vector<std::string> real =
+                lines_of(run_program(blocks[i - 1].text.substr(5, blocks[i - 1].text.find('\n') - 5)).output);
+            for (const std::string& line : lines_of(blocks[i].text))
+                CHECK_MESSAGE(std::ranges::count(real, line) > 0, line);
+        }
+    }
+    CHECK(shown >= 1);
+}
+
 TEST_CASE("outputs.md names every key of --json") {
     const TemporaryFolder folder;
     const std::string text = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/outputs.md");

@@ -5,6 +5,7 @@
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/pages.hpp"
+#include "src/scenario/alternatives.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -14,6 +15,7 @@ namespace {
 struct CrossoverArguments {
     ModelArguments model;
     RunArguments run;
+    bool advises = false;
     OutputArguments output;
 };
 
@@ -44,6 +46,7 @@ int run_crossover(const CrossoverArguments& arguments) {
         sides.insert({static_cast<std::int64_t>(crossover.batch), static_cast<std::int64_t>(crossover.batch) + 1});
     if (sides.empty()) sides = {1, 2};
     for (const std::int64_t side : sides) report.rows.push_back(predicted_row(predictor, dims, side));
+    if (arguments.advises) report.advice = advise(graph, arguments.model, arguments.run, *sides.begin());
     add_warnings(report);
     return write_result(arguments.output, forms_of(report, [&] {
                             return crossover_page(report, curve_around(report, predictor, dims), predictor.graph());
@@ -56,6 +59,7 @@ void setup_crossover(CLI::App& verb, Action& action) {
     CrossoverArguments& arguments = run_with(verb, action, run_crossover);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
+    add_advice_option(verb, arguments.advises);
     add_html_option(verb, arguments.output, "with the curve of both sides");
     add_data_options(verb, arguments.output);
 }

@@ -1,17 +1,12 @@
 #include "ftax/headroom.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "ftax/generate.hpp"
-#include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/pages.hpp"
-#include "src/scenario/comparison.hpp"
+#include "src/scenario/alternatives.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -38,32 +33,6 @@ double parse_budget(const std::string& text) {
     return budget;
 }
 
-/// Predicts the run under every other framework that supports it, fastest first, as `ftax compare` does.
-std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predictor& predictor,
-                                              const HeadroomArguments& arguments) {
-    std::vector<std::string> others = framework_names();
-    std::erase_if(others, [&](const std::string& name) {
-        return name == predictor.framework().framework ||
-               (framework_model(name).traits.serves_sequences && !is_decoder(graph));
-    });
-    ComparisonArguments compared{
-        .model = arguments.model, .run = arguments.run, .choice = {}, .batches = arguments.batch};
-    compared.model.strict = false;  // of the run itself, not of what it could be
-    compared.run.framework = fmt::format("{}", fmt::join(others, ","));
-    compared.run.precision = name_of(predictor.precision());
-    compared.run.host.clear();
-    compared.run.framework_profile.clear();
-    HeldWarnings of_others;
-    const GivenGraph same(GivenGraph::of_this_thread(), &of_others);
-    std::vector<report::FrameworkSwitch> result;
-    for (const report::ComparisonRow& row : compare(graph, compared).rows) {
-        if (row.runs())
-            result.push_back({row.framework, row.version, *row.latency_s, row.prediction->bound,
-                              !host_names(row.framework).empty(), row.unmeasured});
-    }
-    return result;
-}
-
 int run_headroom(const HeadroomArguments& arguments) {
     const double budget = parse_budget(arguments.budget);
     const Graph graph = load_graph(arguments.model);
@@ -78,7 +47,7 @@ int run_headroom(const HeadroomArguments& arguments) {
     add_warnings(report.run);
     report.growths =
         find_headroom(graph, predictor.device(), predictor.framework(), predictor.options(), bindings, budget);
-    report.switches = switches(graph, predictor, arguments);
+    report.switches = other_frameworks(graph, predictor, arguments.model, arguments.run, batch);
     return write_result(arguments.output, forms_of(report, [&] { return headroom_page(report, predictor.graph()); }));
 }
 

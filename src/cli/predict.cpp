@@ -8,12 +8,14 @@
 #include "ftax/version.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/pages.hpp"
 #include "src/report/prediction_report.hpp"
+#include "src/scenario/alternatives.hpp"
 #include "src/scenario/branches.hpp"
 #include "src/scenario/measured.hpp"
 #include "src/scenario/scenario.hpp"
@@ -27,7 +29,7 @@ struct PredictArguments {
     RunArguments run;
     std::string batches;
     std::string measured;
-    bool suggest_anchors = false;
+    bool suggest_anchors = false, advises = false;
     OutputArguments output;
 };
 
@@ -45,9 +47,24 @@ AnchorPlan plan_anchors(Predictor& predictor, const ShapeBindings& dims,
     return ftax::suggest_anchors(predictor, dims, batches, std::vector(candidates.begin(), candidates.end()));
 }
 
+/// Adds measured times, one for each batch. Returns false if the text is not a list of them.
+bool add_times(report::PredictionReport& report, const std::string& text) {
+    const std::vector<std::string> words = split_list(text);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (parse_number(words[i])) throw_error(ErrorCode::usage, "--measured has no unit: give {}ms or s", words[i]);
+        const auto measured_s = parse_duration(words[i]);
+        if (!measured_s) return false;
+        if (words.size() != report.rows.size())
+            throw Error(ErrorCode::usage, "--measured TIME needs a single --batch, or one TIME for each");
+        report.rows[i].measured = {.latency_s = *measured_s, .device_s = {}};
+    }
+    return true;
+}
+
 /// Adds measured rows of the same model, device, framework, version, precision and shape to the predictions. Rows
 /// without a version are assumed to have the predicted one.
 void add_measured(report::PredictionReport& report, const RunArguments& run, const std::string& path) {
+    if (add_times(report, path)) return;
     LibraryVersions libraries;
     const auto version = chosen_framework(run, libraries).version;
     std::size_t other_versions = 0;
@@ -92,16 +109,11 @@ int run_predict(const PredictArguments& arguments) {
         report.rows.back().branches = branches.widen(report.rows.back().prediction, with_batch(dims, batch));
     }
     if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
-    if (const auto measured_s = parse_duration(arguments.measured)) {
-        if (batches.size() > 1) throw Error(ErrorCode::usage, "--measured TIME needs a single --batch");
-        report.measured = explain_measured(graph, arguments.model, arguments.run, batches.front(),
-                                           report.rows.front().prediction, *measured_s);
-        report.rows.front().measured = {.latency_s = *measured_s, .device_s = {}};
-    } else if (parse_number(arguments.measured)) {
-        throw Error(ErrorCode::usage, "--measured has no unit: give " + arguments.measured + "ms or s");
-    } else if (!arguments.measured.empty()) {
+    if (!arguments.measured.empty()) {
         add_measured(report, arguments.run, arguments.measured);
+        diagnose(graph, arguments.model, arguments.run, report);
     }
+    if (arguments.advises) report.advice = advise(graph, arguments.model, arguments.run, batches.front());
     add_warnings(report);
     const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     Forms forms = forms_of(report);
@@ -118,8 +130,9 @@ void setup_predict(CLI::App& verb, Action& action) {
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
-    add_option(verb, "--measured", "TIME|ROWS.csv", arguments.measured,
-               "measured latency to explain, such as 12ms, or measured rows to compare with the predictions (CSV)");
+    add_option(verb, "--measured", "TIME,...|ROWS.csv", arguments.measured,
+               "measured latency to explain, such as 12ms, one for each batch, or measured rows (CSV)");
+    add_advice_option(verb, arguments.advises);
     verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
                   "list the runs whose measurement would narrow the intervals most");
     add_option(verb, "--trace", "FILE", arguments.output.trace,

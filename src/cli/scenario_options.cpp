@@ -98,6 +98,10 @@ void add_batch_option(CLI::App& verb, std::string& batches, const std::string& n
     add_option(verb, "--batch", "LIST", batches, "batch sizes: 1,2,4:128:x2,200:400:+50" + note);
 }
 
+void add_advice_option(CLI::App& verb, bool& advises) {
+    verb.add_flag("--advise", advises, "name the three changes that gain most: framework, precision, batch, settings");
+}
+
 void add_engine_options(CLI::App& verb, RunArguments& arguments) {
     add_option(verb, "--link", "KIND", arguments.link,
                "link between cards: nvlink, peer (PCIe) or host (PCIe, through its memory) (default: the card's)")

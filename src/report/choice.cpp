@@ -333,6 +333,8 @@ std::vector<std::string> reasons_of(const std::vector<const Choice*>& choices) {
         lines.push_back(fmt::format("{} on {}, {}: {}", choice->framework, with_cards(*choice), choice->precision,
                                     choice->skipped));
     }
+    constexpr std::size_t most = 8;
+    if (lines.size() > most) lines = {fmt::format("{} combinations, such as {}", lines.size(), lines.front())};
     return lines;
 }
 

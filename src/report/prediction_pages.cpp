@@ -9,6 +9,7 @@
 #include "src/core/embedded.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/charts.hpp"
+#include "src/report/diagnosis_report.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/page.hpp"
 #include "src/report/pages.hpp"
@@ -287,7 +288,7 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
         curve += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
     const std::string html =
         verdict_line(verdict_of(report)) + facts_line(report) + section("Latency over batch", curve) +
-        rests_on_section(report, graph) + predictions_section(report) +
+        what_next_sections(report) + rests_on_section(report, graph) + predictions_section(report) +
         (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
         breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) +
         roofline_section(report.device.device, graph, last, chart.title, at) + timeline_section(at) +
@@ -302,9 +303,10 @@ std::string crossover_page(const PredictionReport& report, const PredictionRepor
     std::string found = to_figure(chart, "") + crossover_paragraph(*report.crossover);
     if (const auto& crossovers = report.crossover->crossovers; !crossovers.empty())
         found += crossover_columns().select(crossovers, "batch low high host_s gpu_waits").page_table("interval");
-    return page("Crossover of " + chart.title,
-                verdict_line(verdict_of(report)) + facts_line(report) + section("Latency over batch", found) +
-                    rests_on_section(report, graph) + predictions_section(report) + provenance_section(report));
+    return page("Crossover of " + chart.title, verdict_line(verdict_of(report)) + facts_line(report) +
+                                                   section("Latency over batch", found) + what_next_sections(report) +
+                                                   rests_on_section(report, graph) + predictions_section(report) +
+                                                   provenance_section(report));
 }
 
 std::string headroom_page(const HeadroomReport& report, const Graph& graph) {

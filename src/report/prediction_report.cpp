@@ -12,6 +12,7 @@
 #include "ftax/equations.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
+#include "src/report/diagnosis_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
@@ -214,19 +215,23 @@ std::string verdict_of(const PredictionReport& report) {
 }
 
 std::string to_table(const PredictionReport& report, Style style) {
-    std::string text = print_verdict(verdict_of(report), style) + print_header(report, style) +
-                       prediction_row_columns(report)
-                           .select(report.rows,
-                                   "batch latency_s interval host_s device_s closed_form_s bound framework_overhead "
-                                   "sm_active items_per_s ?total_and_fits ?branches ?measured_latency_s ?error "
-                                   "?measured_device_s ?device_error bars")
-                           .print(style) +
-                       "\n";
+    std::string text = print_verdict(verdict_of(report), style);
+    if (!report.advice.empty())
+        text += advice_grid(report, "name latency_s interval speed bound code").print(style) + "\n";
+    text += print_header(report, style) +
+            prediction_row_columns(report)
+                .select(report.rows,
+                        "batch latency_s interval host_s device_s closed_form_s bound framework_overhead "
+                        "sm_active items_per_s ?total_and_fits ?branches ?measured_latency_s ?error "
+                        "?measured_device_s ?device_error bars")
+                .print(style) +
+            "\n";
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
     text += print_widest_components(report);
     if (report.crossover) text += print_crossover(*report.crossover, style);
+    if (!report.diagnosis.empty()) text += "\n" + diagnosis_grid(report, "share latency_s sentence").print(style);
     if (report.anchors) text += print_anchors(*report.anchors);
     return text;
 }
@@ -267,6 +272,9 @@ std::string to_json(const PredictionReport& report) {
     if (report.crossover) json["crossover"] = crossovers_json(*report.crossover);
     if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
     if (!report.measured.empty()) json["measured"] = report.measured;
+    if (!report.diagnosis.empty()) json["diagnosis"] = diagnosis_grid(report, "", 0).json();
+    if (!report.advice.empty())
+        json["advice"] = advice_grid(report, "name code latency_s low_s high_s speed bound").json();
     json["warnings"] = report.warnings;
     return to_text(json);
 }

@@ -34,6 +34,21 @@ struct PredictionRow {
     std::optional<MemoryUse> memory{};
 };
 
+/// What may explain measured latencies.
+struct Hypothesis {
+    std::string name, sentence;
+    std::vector<double> latency_s{};  ///< predicted under it, of each measured row
+    double share = 0;                 ///< of the probability of all of them
+};
+
+/// A change that makes a run faster.
+struct Advice {
+    std::string name, code;  ///< "torch-compile", and what makes the change
+    double latency_s = 0, low_s = 0, high_s = 0;
+    double speed = 1;  ///< items per second relative to the run
+    Bound bound = Bound::host;
+};
+
 /// Batch crossovers of host and device, or the bottleneck at all batches.
 struct CrossoverReport {
     std::vector<Crossover> crossovers;
@@ -51,7 +66,9 @@ struct PredictionReport {
     std::vector<PredictionRow> rows;
     std::optional<CrossoverReport> crossover;  ///< nullopt if the batch is fixed
     std::optional<AnchorPlan> anchors;         ///< suggested measurements, if requested
-    std::string measured{};                    ///< first line, if a measured latency was given
+    std::string measured{};                    ///< first line, if latencies were measured
+    std::vector<Hypothesis> diagnosis{};       ///< of the measured latencies, the most likely first
+    std::vector<Advice> advice{};              ///< the best changes of the first row, if requested
     std::vector<std::string> warnings{};  ///< warnings of the file, profiles and anchors; predictions have their own
 };
 

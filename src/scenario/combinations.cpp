@@ -60,14 +60,32 @@ std::string checked_device(const std::string& name) {
     return name.ends_with(".json") ? name : device_spec(name).slug;
 }
 
+constexpr std::string_view every = "all";
+
+std::vector<std::string> devices_of(const RunArguments& run) {
+    if (run.device != every) return split_list(run.device);
+    std::vector<std::string> names;
+    for (const DeviceSpec& device : device_specs()) names.push_back(device.slug);
+    return names;
+}
+
+/// Serving engines are for language models alone: they are named.
+std::vector<std::string> frameworks_of(const RunArguments& run) {
+    if (run.framework != every) return split_list(run.framework);
+    std::vector<std::string> names;
+    for (const FrameworkModel* model : framework_models())
+        if (!model->traits.serves_sequences) names.emplace_back(model->name);
+    return names;
+}
+
 std::vector<PricedDevice> priced_devices(const RunArguments& run, const std::string& prices) {
-    if (run.device.empty()) {
+    if (run.device.empty() || (run.device == every && is_file(prices))) {
         if (is_file(prices)) return read_prices(prices);
         throw Error(ErrorCode::usage,
                     "give --device, or a file of prices (--price FILE.csv) whose devices are compared");
     }
     std::vector<PricedDevice> devices;
-    for (const std::string& name : split_list(run.device)) devices.push_back({checked_device(name), std::nullopt});
+    for (const std::string& name : devices_of(run)) devices.push_back({checked_device(name), std::nullopt});
     if (prices.empty()) return devices;
     if (is_file(prices)) {
         const std::vector<PricedDevice> known = read_prices(prices);
@@ -99,7 +117,7 @@ report::Choice Combination::choice() const {
 
 std::vector<Combination> combinations(const RunArguments& run, const ChoiceArguments& arguments) {
     const std::vector<PricedDevice> devices = priced_devices(run, arguments.prices);
-    const std::vector<std::string> frameworks = split_list(run.framework), precisions = split_list(run.precision);
+    const std::vector<std::string> frameworks = frameworks_of(run), precisions = split_list(run.precision);
     for (const std::string& name : frameworks) {
         LibraryVersions ignored;
         static_cast<void>(framework_model(take_version(name, ignored).name));

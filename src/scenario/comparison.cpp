@@ -3,15 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/in_parallel.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/generation.hpp"
 
 namespace ftax::scenario {
 namespace {
+
+/// Makes the row that of as many equal servers as the rate takes.
+void serve_rate(double rate, report::ComparisonRow& row) {
+    constexpr double most = 1e6;
+    const double servers = std::ceil(rate / *row.items_per_s);
+    if (servers > most) throw_error(ErrorCode::usage, "--rate {} takes more than {} servers", rate, most);
+    row.cards *= static_cast<int>(servers);
+    if (row.dollars_per_hour) *row.dollars_per_hour *= servers;
+    row.items_per_s = rate;
+    row.is_paced = true;
+}
 
 std::vector<report::ComparisonRow> compare_one(const Graph& graph, const ComparisonArguments& arguments,
                                                Combination one, const std::vector<std::optional<std::int64_t>>& batches,
@@ -49,6 +63,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
         const auto items = static_cast<double>(batch ? *batch : fixed_batch(graph).value_or(1));
         row.items_per_s = items / p.latency_s;
         row.energy_per_item_j = p.power_w * p.latency_s / items;
+        if (arguments.rate > 0) serve_rate(arguments.rate, row);
         hold_to(level, row);
         p.warnings =
             report::joined(report::joined(predictor->device().warnings, predictor->framework().warnings), p.warnings);
@@ -69,13 +84,24 @@ report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& 
                                     .dims = dims,
                                     .rows = {},
                                     .ranking = ranking_of(arguments.choice, without, "items")};
+    if (arguments.rate > 0 && !report.ranking.by) report.ranking.by = report::Criterion::latency;
+    report.ranking.fewest_cards = arguments.rate > 0 && report.ranking.by != report::Criterion::cost;
+    const std::vector<Combination> all = combinations(arguments.run, arguments.choice);
+    std::vector<std::vector<report::ComparisonRow>> rows(all.size());
+    std::vector<HeldWarnings> warnings(all.size());
     Shards shards;
+    const Graph* const given = GivenGraph::of_this_thread();
+    in_parallel(all.size(), 0, [&](std::size_t i) {
+        const GivenGraph same(given, &warnings[i]);
+        const auto shard = all[i].cards > 1 ? shards.load(arguments.model, all[i].cards) : nullptr;
+        rows[i] = compare_one(shard ? *shard : graph, arguments, all[i], batches, level);
+    });
     std::vector<std::string> precisions;
     bool any = false;
     std::set<std::string> reported;
-    for (const Combination& one : combinations(arguments.run, arguments.choice)) {
-        const auto shard = one.cards > 1 ? shards.load(arguments.model, one.cards) : nullptr;
-        for (report::ComparisonRow& row : compare_one(shard ? *shard : graph, arguments, one, batches, level)) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        release(warnings[i]);
+        for (report::ComparisonRow& row : rows[i]) {
             if (std::ranges::count(precisions, row.precision) == 0) precisions.push_back(row.precision);
             any = any || row.runs();
             if (row.prediction) reported.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());

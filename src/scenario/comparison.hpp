@@ -13,6 +13,7 @@ struct ComparisonArguments {
     RunArguments run;  ///< device, framework and precision are lists
     ChoiceArguments choice;
     std::string batches;
+    double rate = 0;  ///< items per second that all servers together do; 0: what one does
 };
 
 /// Predicts each batch under each combination; an impossible combination (a precision that the device lacks) becomes a

@@ -2,13 +2,70 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <utility>
+#include <vector>
 
 #include "src/io/number.hpp"
 #include "src/report/units.hpp"
+#include "src/scenario/alternatives.hpp"
 
 namespace ftax::scenario {
+namespace {
+
+/// Noise of a measured row. Source: framework_tax.csv, spread around the mean of a model on one host.
+constexpr double row_log_stddev = 0.05;
+
+/// Log density of residuals that share normally distributed errors: `shared` has, for each error, its part in each row.
+double log_density(const std::vector<double>& residuals, const std::vector<std::vector<double>>& shared) {
+    const std::size_t n = residuals.size();
+    std::vector<std::vector<double>> root(n, std::vector<double>(n));  // Cholesky's, of the covariance
+    std::vector<double> white(n);
+    double result = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        white[i] = residuals[i];
+        for (std::size_t j = 0; j <= i; ++j) {
+            double rest = i == j ? row_log_stddev * row_log_stddev : 0;
+            for (const std::vector<double>& parts : shared) rest += parts[i] * parts[j];
+            for (std::size_t k = 0; k < j; ++k) rest -= root[i][k] * root[j][k];
+            root[i][j] = i == j ? std::sqrt(rest) : rest / root[j][j];
+            if (j < i) white[i] -= root[i][j] * white[j];
+        }
+        white[i] /= root[i][i];
+        result -= white[i] * white[i] / 2 + std::log(root[i][i]);
+    }
+    return result;
+}
+
+/// How much of the host's error a latency has: the probability that the host takes longer than the device.
+double host_share(const Prediction& prediction) {
+    const double spread = std::hypot(prediction.host_relative_stddev, prediction.device_relative_stddev);
+    const double ahead = std::log(prediction.host_s / prediction.device_s) / std::max(spread, row_log_stddev);
+    return std::erfc(-ahead / std::numbers::sqrt2) / 2;
+}
+
+/// Of the row farthest from its prediction, and of the most likely cause.
+std::string first_line(const report::PredictionReport& report, const std::vector<const report::PredictionRow*>& rows) {
+    using report::duration;
+    const auto ratio = [](const report::PredictionRow* row) {
+        return row->measured->latency_s / row->prediction.latency_s;
+    };
+    const report::PredictionRow& row =
+        **std::ranges::max_element(rows, {}, [&](const auto* one) { return std::abs(std::log(ratio(one))); });
+    const Prediction& p = row.prediction;
+    const double measured_s = row.measured->latency_s;
+    return fmt::format(
+        "measured {}{} is {} times the predicted {}, {} the 90 % interval of {} to {}; most likely "
+        "({:.0f} %): {}",
+        duration(measured_s), rows.size() > 1 ? fmt::format(" at batch {}", *row.batch) : "",
+        report::significant(ratio(&row)), duration(p.latency_s),
+        measured_s >= p.low_s && measured_s <= p.high_s ? "inside" : "outside", duration(p.low_s), duration(p.high_s),
+        100 * report.diagnosis.front().share, report.diagnosis.front().sentence);
+}
+
+}  // namespace
 
 std::optional<double> parse_duration(std::string_view text) {
     for (const auto& [unit, seconds] : {std::pair<std::string_view, double>{"ms", 1e-3}, {"us", 1e-6}, {"s", 1.0}}) {
@@ -20,34 +77,50 @@ std::optional<double> parse_duration(std::string_view text) {
     return std::nullopt;
 }
 
-std::string explain_measured(const Graph& graph, const ModelArguments& model, const RunArguments& run,
-                             std::optional<std::int64_t> batch, const Prediction& predicted, double measured_s) {
-    constexpr double thousand = 1000, nearly = 2;
-    using report::duration;
-    const double ratio = measured_s / predicted.latency_s;
-    RunArguments anchored = run;
-    anchored.known = Measurement{.gpu = device_profile(run.device, run.device_profile).device.slug,
-                                 .framework = run.framework.substr(0, run.framework.find('@')),
-                                 .precision = precision_of(graph, run),
-                                 .model = model.model,
-                                 .batch = batch.value_or(fixed_batch(graph).value_or(1)),
-                                 .latency_s = measured_s};
-    const Prediction known =
-        make_predictor(graph, model, anchored).predict(with_batch(dimension_bindings(graph, model), batch));
-    const bool inside = measured_s >= predicted.low_s && measured_s <= predicted.high_s;
-    std::string text = fmt::format(
-        "measured {} is {} times the predicted {}, {} the 90 % interval of {} to {}; as an anchor it makes {} {:.2f} "
-        "times as long and the prediction {} ({} to {})",
-        duration(measured_s), report::significant(ratio), duration(predicted.latency_s), inside ? "inside" : "outside",
-        duration(predicted.low_s), duration(predicted.high_s),
-        known.bound == Bound::host ? "the host's dispatch" : "the kernels",
-        known.bound == Bound::host ? known.host_s / predicted.host_s : known.device_s / predicted.device_s,
-        duration(known.latency_s), duration(known.low_s), duration(known.high_s));
-    for (const double factor : {thousand, 1 / thousand}) {
-        if (ratio < factor * nearly && ratio > factor / nearly)
-            text += fmt::format("; a factor of {:g}: is the unit right?", thousand);
+void diagnose(const Graph& graph, const ModelArguments& model, const RunArguments& run,
+              report::PredictionReport& report) {
+    constexpr double least_change = 0.01;
+    std::vector<const report::PredictionRow*> rows;
+    for (const report::PredictionRow& row : report.rows)
+        if (row.measured) rows.push_back(&row);
+    if (rows.empty()) return;
+    const auto items_of = [&](const auto& batch) {
+        return static_cast<double>(batch.value_or(fixed_batch(graph).value_or(1)));
+    };
+    std::vector<double> weights;
+    for (const Change& cause : changes_of(run.framework)) {
+        if (cause.prior == 0) continue;
+        std::optional<Alternative> changed = alternative(graph, model, run, cause);
+        if (!changed) continue;
+        const double spread = cause.effect("spread", 0);
+        report::Hypothesis hypothesis{cause.name, cause.sentence};
+        std::vector<double> residuals;
+        std::vector<std::vector<double>> shared(3);
+        double change = 0;
+        for (const report::PredictionRow* row : rows) {
+            const Prediction predicted = changed->predictor.predict(with_batch(report.dims, row->batch));
+            const double latency_s = predicted.latency_s * cause.effect("reading", 1) /
+                                     (cause.effects.contains("per-item") ? items_of(row->batch) : 1);
+            const double host = host_share(predicted);
+            hypothesis.latency_s.push_back(latency_s);
+            residuals.push_back(std::log(row->measured->latency_s / latency_s));
+            // One host and one card, whatever the cause: its errors are those of the run.
+            shared[0].push_back(host * row->prediction.host_relative_stddev);
+            shared[1].push_back((1 - host) * row->prediction.device_relative_stddev);
+            shared[2].push_back(spread);
+            change = std::max(change, std::abs(std::log(latency_s / row->prediction.latency_s)));
+        }
+        const bool is_own = cause.name == "right" || spread > 0;
+        if (!is_own && change < least_change) continue;
+        weights.push_back(std::log(cause.prior) + log_density(residuals, shared));
+        report.diagnosis.push_back(std::move(hypothesis));
     }
-    return text;
+    const double largest = *std::ranges::max_element(weights);
+    double sum = 0;
+    for (double& weight : weights) sum += weight = std::exp(weight - largest);
+    for (std::size_t i = 0; i < weights.size(); ++i) report.diagnosis[i].share = weights[i] / sum;
+    std::ranges::stable_sort(report.diagnosis, std::ranges::greater{}, &report::Hypothesis::share);
+    report.measured = first_line(report, rows);
 }
 
 }  // namespace ftax::scenario

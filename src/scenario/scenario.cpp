@@ -373,9 +373,7 @@ Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArgum
     }
     std::vector<Measurement> rows;
     if (!run.anchor.empty()) rows = usable_rows(read_model_measurements(read_csv(run.anchor)), print_warnings);
-    if (run.known) rows.push_back(*run.known);
-    if (!rows.empty() || !run.anchor.empty())
-        anchor_on(scenario, rows, model.model, run, dimension_bindings(graph, model));
+    if (!run.anchor.empty()) anchor_on(scenario, rows, model.model, run, dimension_bindings(graph, model));
     print_warnings(onnx_warnings(graph, run.framework, run.framework_given));
     print_warnings(warnings_of_name(run.device));
     print_provenance(scenario.device.warnings);

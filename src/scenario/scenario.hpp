@@ -43,7 +43,6 @@ struct RunArguments {
     std::string cpu;                    ///< name of the host's CPU, or "local"; empty: unknown
     std::string host_load = "unknown";  ///< dedicated, shared or unknown
     std::string anchor;                 ///< file of measured rows
-    std::optional<Measurement> known;   ///< an additional measured row
     std::string models;                 ///< folder with the model files of these rows
     std::string device_profile;
     std::string framework_profile;

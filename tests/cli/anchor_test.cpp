@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
@@ -202,7 +204,7 @@ TEST_CASE("predict names the runs that are worth measuring") {
     CHECK(fixed.output.find("worth measuring, for --anchor: batch") != std::string::npos);
 }
 
-TEST_CASE("predict --measured TIME says how far off it is and what most likely is") {
+TEST_CASE("predict --measured ranks what may explain a latency") {
     const auto explained = [](const std::string& time, const char* batch) {
         const ProgramRun run = run_ftax({"predict", "resnet50", "--device", "t4", "--framework", "pytorch-eager@1.12",
                                          "--batch", batch, "--measured", time, "--json", "-"});
@@ -211,14 +213,84 @@ TEST_CASE("predict --measured TIME says how far off it is and what most likely i
     };
     const auto at = [&](const char* batch, double ratio) {
         const double latency_s = explained("1s", batch)["predictions"][0]["latency_s"];
-        return explained(std::to_string(ratio * latency_s * 1e3) + "ms", batch)["measured"].get<std::string>();
+        return explained(std::to_string(ratio * latency_s * 1e3) + "ms", batch);
     };
-    // A large batch is the device's, a small one the host's.
-    CHECK(at("64", 1.5).find("is 1.50 times the predicted") != std::string::npos);
-    CHECK(at("64", 1.5).find("outside the 90 % interval") != std::string::npos);
-    CHECK(at("64", 1.5).find("it makes the kernels 1.") != std::string::npos);
-    CHECK(at("64", 1.02).find("inside the 90 % interval") != std::string::npos);
-    CHECK(at("1", 1.5).find("it makes the host's dispatch 1.") != std::string::npos);
-    CHECK(at("64", 1000).find("is the unit right?") != std::string::npos);
-    CHECK(run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1,2", "--measured", "3ms"}).exit_code == 2);
+    const auto first = [&](const char* batch, double ratio) { return at(batch, ratio)["diagnosis"][0]["name"]; };
+    CHECK(at("64", 1.5)["measured"].get<std::string>().find("is 1.50 times the predicted") != std::string::npos);
+    CHECK(at("64", 1.5)["measured"].get<std::string>().find("outside the 90 % interval") != std::string::npos);
+    CHECK(at("64", 1.02)["measured"].get<std::string>().find("inside the 90 % interval") != std::string::npos);
+    CHECK(first("64", 1.02) == "right");
+    CHECK(first("64", 1000) == "s-as-ms");
+    CHECK(first("64", 1 / 64.0) == "per-item");
+    CHECK(first("64", 30) == "unknown");
+    const auto json = at("64", 1.5);
+    double sum = 0, last = 1;
+    for (const auto& one : json["diagnosis"]) {
+        CHECK(one["latency_s"].size() == 1);
+        CHECK(one["share"].get<double>() <= last);
+        last = one["share"];
+        sum += last;
+    }
+    CHECK(sum == doctest::Approx(1));
+}
+
+TEST_CASE("a curve tells a slow host from a slow card") {
+    const std::vector<std::string> run{"predict", "resnet50", "--device", "a100-sxm4-80gb", "--batch", "1,8,64"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), run.begin(), run.end());
+        more.insert(more.end(), {"--json", "-"});
+        return nlohmann::json::parse(run_ftax(more).output);
+    };
+    for (const std::string cause : {"slow-host", "power-limit"}) {
+        std::string times;
+        const auto ranked = with({"--measured", "5ms,5ms,20ms"})["diagnosis"];
+        const auto own = std::ranges::find_if(ranked, [&](const auto& one) { return one["name"] == cause; });
+        for (const double latency_s : own->at("latency_s"))
+            times += (times.empty() ? "" : ",") + std::to_string(1e3 * latency_s) + "ms";
+        CHECK(with({"--measured", times})["diagnosis"][0]["name"] == cause);
+    }
+    const TemporaryFolder folder;
+    const std::string rows = folder.write(
+        "rows.csv", "gpu,model,batch,latency_ms\na100-sxm4-80gb,resnet50,1,9.9\na100-sxm4-80gb,resnet50,8,40\n");
+    const auto json = with({"--measured", rows});
+    CHECK(json["diagnosis"][0]["latency_s"].size() == 2);
+    CHECK(json["measured"].get<std::string>().find(" at batch ") != std::string::npos);
+    for (const char* wrong : {"3ms", "3ms,4ms", "3ms,4ms,5"})
+        CHECK(run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1,8,64", "--measured", wrong}).exit_code ==
+              2);
+}
+
+TEST_CASE("--advise names changes that gain, with the code that makes them") {
+    const auto advised = [](std::vector<std::string> words) {
+        words.insert(words.end(), {"--advise", "--json", "-"});
+        const ProgramRun run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output)["advice"];
+    };
+    const auto advice = advised({"predict", "bert", "--dim", "seq=128", "--device", "a100-sxm4-80gb", "--batch", "1"});
+    REQUIRE(advice.size() == 3);
+    double last = 1e9;
+    std::set<std::string> names;
+    for (const auto& one : advice) {
+        CHECK(one["speed"].get<double>() >= 1.05);
+        CHECK(one["speed"].get<double>() <= last);
+        CHECK(one["low_s"].get<double>() < one["latency_s"].get<double>());
+        CHECK_FALSE(one["code"].get<std::string>().empty());
+        last = one["speed"];
+        names.insert(one["name"]);
+    }
+    // Each is the prediction of the changed run.
+    const auto compiled = nlohmann::json::parse(run_ftax({"predict", "bert", "--dim", "seq=128", "--device",
+                                                          "a100-sxm4-80gb", "--framework", "tensorrt-onnx", "--json"})
+                                                    .output);
+    for (const auto& one : advice)
+        if (one["name"] == "tensorrt-onnx") CHECK(one["latency_s"] == compiled["predictions"][0]["latency_s"]);
+    // A batch that is bound by the device gains nothing from a larger one or from fewer launches.
+    for (const auto& one : advised({"predict", "resnet50", "--device", "t4", "--batch", "256"})) {
+        CHECK(one["name"] != "batch");
+        CHECK(one["name"] != "torch-cuda-graph");
+    }
+    CHECK_FALSE(advised({"crossover", "resnet50", "--device", "t4"}).empty());
+    const std::string table = run_program("predict bert --dim seq=128 --device a100-sxm4-80gb --advise").output;
+    CHECK(table.find("what next") < table.find("latency ms  90 % interval  host"));
 }

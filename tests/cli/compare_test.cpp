@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -270,4 +271,54 @@ TEST_CASE("compare lists the frameworks without measured rows of the model's fam
     const auto rows = nlohmann::json::parse(run_program(pair + " --json").output)["rows"];
     CHECK(rows[0]["rules_without_rows_of"] == "convolutional network");
     CHECK_FALSE(rows[1].contains("rules_without_rows_of"));
+}
+
+TEST_CASE("compare finds the cheapest of all cards for a rate within a latency") {
+    const auto compared = [](std::vector<std::string> more) {
+        more.insert(more.begin(), {"compare", "resnet50", "--precision", "fp16", "--batch", "8", "--json", "-"});
+        const ProgramRun run = run_ftax(more);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output);
+    };
+    const auto all = compared({"--device", "all", "--framework", "all"});
+    std::set<std::string> devices, frameworks;
+    for (const auto& row : all["rows"]) {
+        devices.insert(row["device"]);
+        frameworks.insert(row["framework"]);
+    }
+    CHECK(devices.size() >= 100);
+    CHECK(frameworks.size() >= 15);
+    CHECK_FALSE(frameworks.contains("vllm"));
+    // Many combinations that cannot run are one line.
+    const std::string table = run_program("compare resnet50 --precision nvfp4 --device all --batch 8").output;
+    const std::size_t line = table.find("not compared: ");
+    REQUIRE(line != std::string::npos);
+    CHECK(table.find("combinations, such as ", line) != std::string::npos);
+    CHECK(table.find("not compared: ", line + 1) == std::string::npos);
+
+    const TemporaryFolder folder;
+    const std::string prices =
+        folder.write("prices.csv", "device,dollars_per_hour\nt4,0.3\nl4,0.7\nh100-sxm5-80gb,9\n");
+    const auto rows = compared({"--device", "all", "--framework", "tensorrt", "--price", prices, "--rate", "20000",
+                                "--max-latency", "10ms"})["rows"];
+    REQUIRE(rows.size() == 3);
+    const auto one = compared({"--device", "t4,l4,h100-sxm5-80gb", "--framework", "tensorrt"})["rows"];
+    double last = 0;
+    for (const auto& row : rows) {
+        const auto own = std::ranges::find_if(one, [&](const auto& other) { return other["device"] == row["device"]; });
+        CHECK(row["cards"] == std::ceil(20000 / own->at("items_per_s").get<double>()));
+        CHECK(row["items_per_s"] == 20000);
+        CHECK(row["latency_s"] == own->at("latency_s"));
+        const std::map<std::string, double> dollars{{"t4", 0.3}, {"l4", 0.7}, {"h100-sxm5-80gb", 9}};
+        CHECK(row["dollars_per_million"].get<double>() ==
+              doctest::Approx(row["cards"].get<double>() * dollars.at(row["device"]) / 3600 / 20000 * 1e6));
+        CHECK(row["dollars_per_million"].get<double>() >= last);
+        last = row["dollars_per_million"];
+    }
+    // Without prices, the fewest cards come first.
+    const auto cards = compared({"--device", "t4,h100-sxm5-80gb", "--rate", "20000"})["rows"];
+    CHECK(cards[0]["cards"].get<int>() < cards[1]["cards"].get<int>());
+    for (const char* rate : {"0", "1e11"})
+        CHECK(run_program(fmt::format("compare resnet50 --device t4 --rate {}", rate)).exit_code == 2);
+    CHECK(run_program("compare resnet50 --device t4 --slo 1s --max-latency 1s").exit_code == 2);
 }

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
     "Predictor", "ProfileError", "RefusedError", "Report", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "explain", "framework",
-    "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "serve", "validate", "zoo",
+    "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "report", "serve", "validate", "zoo",
     "__version__",
 ]
 
@@ -475,6 +475,18 @@ def explain(prediction: Prediction | Sweep) -> str:
                  f"{100 * p.coverage['time']:.0f} % of the time rests on rules of its operators",
                  f"{p.memory_bytes / 1e9:.3g} GB of memory{'' if p.fits else ', which do not fit'}"]
     return "\n".join([*sentences, *p.warnings])
+
+
+def report(model: Model, device: str, framework: str | None = None, precision: str | None = None,
+           **options_and_dims: Any) -> dict[str, Any]:
+    """All that `ftax predict --json` says: with measured="34ms" its `diagnosis` ranks causes, with advise=True `advice` says
+    what next.
+
+    >>> ftax.report("resnet50", "t4", measured="4s")["diagnosis"][0]["name"]
+    's-as-ms'
+    """
+    arguments = {"device": device, "framework": framework, "precision": precision, **options_and_dims}
+    return _run("predict", model, arguments).to_dict()
 
 
 def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims: int) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "predictors/frameworks/framework_model.hpp"
+#include "src/report/headroom_report.hpp"
+#include "src/scenario/scenario.hpp"
+
+/// Runs that differ from the user's in one thing: causes of an unexpected measurement, advice, other frameworks.
+namespace ftax::scenario {
+
+/// A row of data/changes.csv.
+struct Change {
+    std::string name, sentence, code;  ///< "tf32-off"; as a cause of a latency; what makes the change, empty: no advice
+    double prior = 0;                  ///< as a cause, relative to that of the others; 0: none
+    std::vector<std::string> from;     ///< precisions that it changes; empty: any
+    std::map<std::string, std::string, std::less<>> effects;  ///< {"precision", "fp32"}
+
+    [[nodiscard]] double effect(std::string_view name, double otherwise) const;
+};
+
+/// Returns the changes of a run under this framework, first that to nothing.
+[[nodiscard]] std::vector<Change> changes_of(std::string_view framework);
+
+struct Alternative {
+    std::unique_ptr<FrameworkModel> model;  ///< the changed rules; the predictor refers to them
+    Predictor predictor;
+};
+
+/// Resolves the changed run by the path of every run, without its warnings. Returns nullopt if the change does not
+/// apply or the changed run cannot run.
+[[nodiscard]] std::optional<Alternative> alternative(const Graph& graph, const ModelArguments& model,
+                                                     const RunArguments& run, const Change& change);
+
+/// Returns the three changes of a run that gain most, each at least 5 %, the best first.
+[[nodiscard]] std::vector<report::Advice> advise(const Graph& graph, const ModelArguments& model,
+                                                 const RunArguments& run, std::optional<std::int64_t> batch);
+
+/// Predicts the run of a predictor under every other framework that supports it, fastest first, those that do not fit
+/// into the memory last.
+[[nodiscard]] std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const Predictor& predictor,
+                                                                    const ModelArguments& model,
+                                                                    const RunArguments& run,
+                                                                    std::optional<std::int64_t> batch);
+
+}  // namespace ftax::scenario
