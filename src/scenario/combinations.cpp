@@ -61,13 +61,17 @@ std::string checked_device(const std::string& name) {
 }
 
 std::vector<PricedDevice> priced_devices(const RunArguments& run, const std::string& prices) {
+    const bool all = run.device == "all";
+    if (is_file(prices) && (all || run.device.empty())) return read_prices(prices);
     if (run.device.empty()) {
-        if (is_file(prices)) return read_prices(prices);
         throw Error(ErrorCode::usage,
                     "give --device, or a file of prices (--price FILE.csv) whose devices are compared");
     }
     std::vector<PricedDevice> devices;
-    for (const std::string& name : split_list(run.device)) devices.push_back({checked_device(name), std::nullopt});
+    for (const DeviceSpec& device : device_specs())
+        if (all) devices.push_back({device.slug, std::nullopt});
+    for (const std::string& name : all ? std::vector<std::string>() : split_list(run.device))
+        devices.push_back({checked_device(name), std::nullopt});
     if (prices.empty()) return devices;
     if (is_file(prices)) {
         const std::vector<PricedDevice> known = read_prices(prices);
@@ -146,7 +150,9 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
         {"ttft", &level.ttft_s}, {"tpot", &level.tpot_s}, {"latency", &level.latency_s}};
     for (const std::string& word : split_list(text)) {
         const std::size_t equals = word.find('=');
-        const auto limit = limits.find(equals == std::string::npos ? "latency" : word.substr(0, equals));
+        std::string name = equals == std::string::npos ? "latency" : word.substr(0, equals);
+        if (name.ends_with("_p99")) name.resize(name.size() - 4);
+        const auto limit = limits.find(name);
         const auto seconds = parse_duration(std::string_view(word).substr(equals + 1));  // npos + 1: the whole word
         if (limit == limits.end() || !seconds) {
             throw_error(ErrorCode::usage,
