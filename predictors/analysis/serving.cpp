@@ -396,7 +396,9 @@ class Scheduler {
                 if (fits) take(running_[i], tokens);
             }
         };
-        take_running(true, options_.mixes_phases);
+        // What another server has read goes on at once: there is nothing to do before decoding.
+        const bool mixes = options_.mixes_phases || (!waiting_.empty() && decodes(waiting_.front()));
+        take_running(true, mixes);
         while (!holds && !waiting_.empty() && budget > 0 && places > 0 && !evicted) {
             if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
                 blocked_ = ServingBound::queue;
@@ -420,7 +422,7 @@ class Scheduler {
             waiting_.pop_front();
             take(running_.back(), tokens);
         }
-        if (!options_.mixes_phases && load.prompt_tokens == 0) take_running(false, true);
+        if (!mixes && load.prompt_tokens == 0) take_running(false, true);
         if (load.prompt_tokens > 0) load.prompt_keys /= static_cast<double>(load.prompt_tokens);
         if (load.sequences > 0) load.context /= static_cast<double>(load.sequences);
         return load;

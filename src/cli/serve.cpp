@@ -16,6 +16,7 @@ void setup_serve(CLI::App& verb, Action& action) {
     add_run_options(verb, arguments->run, ", or a list");
     add_choice_options(verb, arguments->choice, "else fewest cards, then p99 latency");
     ServingArguments& a = *arguments;
+    SchedulerOptions& engine = a.engine;
     const CLI::Validator share = is_share(), parts = within(1, 1024, "a number from 1 to 1024"),
                          steps = within(0, 1e9, "a number of steps from 0 on"),
                          some = within(1, 1e7, "a number from 1 to 10,000,000");
@@ -29,7 +30,7 @@ void setup_serve(CLI::App& verb, Action& action) {
     };
     option("--rate", a.rate, "requests per second (Poisson arrivals)",
            within(0, 1e9, "a positive number of requests per second"), "R");
-    option("--concurrency", a.concurrency, "outstanding requests (closed loop)", some);
+    option("--concurrency", engine.concurrency, "outstanding requests (closed loop)", some);
     add_option(verb, "--requests", "FILE.csv", a.requests, "requests with arrival_s, prompt and output");
     with_default("--count", a.count, "number of generated requests", some);
     add_option(verb, "--prompt", "N", a.prompt, "mean tokens per prompt");
@@ -39,38 +40,41 @@ void setup_serve(CLI::App& verb, Action& action) {
     with_default("--seed", a.seed, "random seed of generated requests", CLI::Validator(""));
     with_default("--slo-share", a.kept_share, "share of requests that must meet the --slo", is_share(0.01), "SHARE");
     verb.add_flag("--find-rate", a.find_rate, "also find the highest rate that meets the --slo");
-    option("--max-num-seqs", a.max_sequences, "maximum concurrent sequences (default: the engine's)", some);
-    option("--max-num-batched-tokens", a.max_tokens, "maximum tokens per step (default: the engine's)", some);
+    option("--max-num-seqs", engine.max_sequences, "maximum concurrent sequences (default: the engine's)", some);
+    option("--max-num-batched-tokens", engine.max_tokens, "maximum tokens per step (default: the engine's)", some);
     add_engine_options(verb, a.run);
-    with_default("--scheduler-recv-interval", a.poll_steps, "decoding steps between SGLang's checks for new requests",
-                 some);
-    option("--batch-wait-iters", a.gather_steps,
+    with_default("--scheduler-recv-interval", engine.poll_steps,
+                 "decoding steps between SGLang's checks for new requests", some);
+    option("--batch-wait-iters", engine.gather_steps,
            "steps for which TensorRT-LLM gathers prompts beside decoding sequences (batch_wait_timeout_iters)", steps);
-    with_default("--batch-wait-ratio", a.gather_share,
+    with_default("--batch-wait-ratio", engine.gather_share,
                  "share of a step's maximum tokens that it gathers at most (batch_wait_max_tokens_ratio)", share,
                  "SHARE");
-    option("--dp-balance-iters", a.balance_steps,
+    option("--dp-balance-iters", engine.balance_steps,
            "steps for which TensorRT-LLM's groups wait until each has a prompt (attention_dp_config)", steps);
     option("--captured-tokens", a.captured_tokens,
            "tokens of the largest step with prompts in piecewise CUDA graphs (default: the engine's)", steps);
-    with_default("--dp", a.data_parallel,
+    with_default("--dp", a.layout.data,
                  "data parallelism: groups of --tp cards with separate requests and shared experts", parts);
-    with_default("--ep", a.expert_parallel,
+    with_default("--ep", a.layout.experts,
                  "expert parallelism: parts into which the experts are split over all these cards", parts);
-    with_default("--pp", a.stages, "pipeline stages, each with --tp times --dp cards", parts);
-    with_default("--replicas", a.replicas, "identical servers that share the load", parts);
+    with_default("--pp", a.layout.stages, "pipeline stages, each with --tp times --dp cards", parts);
+    with_default("--replicas", a.layout.servers, "identical servers that share the load", parts);
+    option("--cards", a.cards,
+           "try every layout on up to N cards in place of --tp, --dp, --ep, --pp, --replicas and --prefill",
+           within(1, 64, "a number of cards from 1 to 64"));
     add_option(verb, "--prefill", "LAYOUT", a.prefill,
                "prefill servers, which send keys and values to the others: servers=2,tp=4,dp=1,ep=1");
     option("--transfer-bandwidth", a.transfer_bytes_per_s,
            "bandwidth from each of their cards in bytes per second (default: the link's up to 8 cards, else 50e9)",
            within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"), "B");
-    option("--draft-tokens", a.draft_tokens, "draft tokens verified per step and sequence (speculative decoding)",
+    option("--draft-tokens", engine.draft_tokens, "draft tokens verified per step and sequence (speculative decoding)",
            within(0, 32, "a number from 0 to 32"));
-    with_default("--acceptance", a.acceptance, "probability that a draft token is accepted if the previous ones are",
-                 share, "SHARE");
+    with_default("--acceptance", engine.acceptance,
+                 "probability that a draft token is accepted if the previous ones are", share, "SHARE");
     add_option(verb, "--draft", "DRAFT", a.draft,
                "draft model: head (MTP, EAGLE: one more layer; the default), ngram (no cost) or a model");
-    option("--shared-prefix", a.shared_prefix, "share of each prompt that is already cached", share, "SHARE");
+    option("--shared-prefix", engine.shared_prefix, "share of each prompt that is already cached", share, "SHARE");
     with_default("--max-batch", a.max_batch, "maximum batch of models that do not generate tokens", some);
     option("--max-delay", a.max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms",
            within(0, 1e6, "a time from 0 to 1e6 s"), "TIME")

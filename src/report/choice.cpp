@@ -119,6 +119,21 @@ std::string versioned(const Choice& choice) {
     return known ? choice.framework : choice.framework + " " + choice.version;
 }
 
+/// ", 41 % cheaper than tp 8": than the one server that shares each layer among the most cards.
+std::string savings(const std::vector<const Choice*>& choices, const Choice& best) {
+    const Choice* whole = &best;
+    for (const Choice* choice : choices) {
+        const Differences differences({choice, &best});
+        if (choice->runs() && choice->layout == fmt::format("tp {}", choice->cards) && choice->cards >= whole->cards &&
+            !differences.device && !differences.framework && !differences.precision)
+            whole = choice;
+    }
+    const double share = best.cost() / whole->cost() - 1;
+    if (std::abs(share) < nearly_equal - 1) return "";
+    return fmt::format(", {} % {} than {}", significant(100 * std::abs(share)), share < 0 ? "cheaper" : "dearer",
+                       whole->layout);
+}
+
 /// "; each of 8 cards does 56 % of what it does in 2"; empty for throughputs that the rate of arrivals sets.
 std::string scaling(const std::vector<const Choice*>& choices, const Choice& best) {
     const auto fewer = std::ranges::min_element(choices, {}, [&](const Choice* c) {
@@ -145,6 +160,7 @@ std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterio
                        : lead.is_tie()           ? "tie: "
                                                  : "best: ";
     text += figure;
+    if (differences.layout) text += savings(choices, *lead.best);
     if (is_eligible(*lead.best) && !lead.best->keeps_level_surely) text += ", which may miss the SLO";
     if (lead.next) {
         const bool less = by == Criterion::throughput;  // the next choice has less throughput
@@ -155,7 +171,7 @@ std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterio
                                 significant(less ? 1 / lead.low : lead.high));
     }
     if (lead.tied > 1) text += fmt::format(", and {} more within the intervals", lead.tied - 1);
-    return text + scaling(choices, *lead.best);
+    return differences.layout ? text : text + scaling(choices, *lead.best);
 }
 
 /// One part for each run of batches with one best.
@@ -223,6 +239,14 @@ std::optional<double> Choice::dollars_per_million() const {
     return *dollars_per_hour / seconds_per_hour / *items_per_s * million;
 }
 
+bool is_on_front(const Choice& choice, const std::vector<const Choice*>& choices) {
+    const auto keeps_up = [](const Choice& c) { return c.runs() && !c.is_saturated && c.latency_s; };
+    return keeps_up(choice) && std::ranges::none_of(choices, [&](const Choice* other) {
+               if (!keeps_up(*other) || *other->latency_s > *choice.latency_s) return false;
+               return other->cost() < choice.cost() * (*other->latency_s < *choice.latency_s ? nearly_equal : 1);
+           });
+}
+
 Columns<Choice> choice_columns(const Ranking& ranking) {
     const std::string item = ranking.items.substr(0, ranking.items.size() - 1);
     const auto figure = [](auto of) {
@@ -258,6 +282,7 @@ Differences::Differences(const std::vector<const Choice*>& choices) {
         framework = framework || choice->framework != first.framework;
         precision = precision || choice->precision != first.precision;
         cards = cards || choice->cards != first.cards;
+        layout = layout || choice->layout != first.layout;
         batch = batch || (choice->runs() && first.runs() && choice->batch != first.batch);
     }
 }
@@ -273,7 +298,10 @@ std::string Differences::name(const Choice& choice) const {
     if (framework) parts.push_back(choice.framework);
     if (device) parts.push_back(choice.device);
     if (precision) parts.push_back(choice.precision);
-    if (cards) parts.push_back(fmt::format("{} card{}", choice.cards, choice.cards == 1 ? "" : "s"));
+    if (cards || layout) parts.push_back(fmt::format("{} card{}", choice.cards, choice.cards == 1 ? "" : "s"));
+    if (layout) parts.back() += " = " + choice.layout;
+    for (std::size_t at = 0; layout && (at = parts.back().find(" x ")) != std::string::npos;)
+        parts.back().replace(at, 3, " replicas of ");
     if (batch && choice.batch) parts.push_back(fmt::format("batch {}", *choice.batch));
     return parts.empty() ? choice.framework + " on " + with_cards(choice) : fmt::format("{}", fmt::join(parts, ", "));
 }

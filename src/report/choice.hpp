@@ -23,6 +23,7 @@ enum class Criterion : std::uint8_t { latency, first_token, per_token, throughpu
 struct Choice {
     std::string device, framework, version, host, precision;
     int cards = 1;
+    std::string layout;                      ///< "2 x tp 4 dp 2 ep 8"; empty: one tensor-parallel server
     std::optional<std::int64_t> batch;       ///< nullopt if there is none, or the model fixes it
     std::optional<double> dollars_per_hour;  ///< price of all cards
     std::string skipped;                     ///< why it cannot run; otherwise empty
@@ -37,6 +38,8 @@ struct Choice {
     [[nodiscard]] bool runs() const { return skipped.empty(); }
     /// Dollars per million items (tokens, requests) at items_per_s.
     [[nodiscard]] std::optional<double> dollars_per_million() const;
+    /// Dollars per hour, or cards without a price, for an item per second.
+    [[nodiscard]] double cost() const { return dollars_per_hour.value_or(cards) / items_per_s.value_or(0); }
 };
 
 /// Ranking of the rows, and the --slo.
@@ -59,7 +62,7 @@ struct Ranking {
 
 /// Differences between choices.
 struct Differences {
-    bool device = false, framework = false, precision = false, cards = false, batch = false;
+    bool device = false, framework = false, precision = false, cards = false, layout = false, batch = false;
 
     explicit Differences(const std::vector<const Choice*>& choices);
     /// Returns the keys of their columns, for a selection; pages always include device and framework.
@@ -81,6 +84,10 @@ struct Differences {
 /// Returns the best of sorted choices and its margin, considering the 90 % intervals; empty if there is nothing to
 /// compare.
 [[nodiscard]] std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking& ranking);
+
+/// Whether a choice keeps up with its load and none of the others that do is as fast and cheaper.
+[[nodiscard]] bool is_on_front(const Choice& choice, const std::vector<const Choice*>& choices);
+
 template <class Row>
 std::vector<const Choice*> choices_of(const std::vector<Row>& rows) {
     std::vector<const Choice*> choices;

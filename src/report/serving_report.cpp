@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 #include <string_view>
 
 #include "src/io/escape.hpp"
@@ -36,7 +37,8 @@ void add_times(Columns<Row>& columns, std::string_view figure,
 
 /// What JSON and CSV have of a row.
 constexpr std::string_view row_keys =
-    "device framework framework_version precision cards layout skipped keeps_level kept_share goodput_per_s saturated "
+    "device framework framework_version precision cards layout skipped keeps_level kept_share "
+    "goodput_per_s saturated "
     "largest_rate dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation "
     "mean_sequences mean_outstanding peak_cache_share steps evictions bound ttft_mean_s ttft_p50_s ttft_p90_s "
     "ttft_p99_s tpot_mean_s tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s "
@@ -47,6 +49,10 @@ constexpr std::tuple<std::string_view, const char*, double ServiceLevel::*> limi
     {"first token", "ttft_s", &ServiceLevel::ttft_s},
     {"per token", "tpot_s", &ServiceLevel::tpot_s},
     {"latency", "latency_s", &ServiceLevel::latency_s}};
+
+std::string keys_of(const ServingReport& report) {
+    return std::string(row_keys) + (report.searches > 0 ? " pareto commands" : "");
+}
 
 std::string level_text(const ServiceLevel& level) {
     std::string text;
@@ -78,9 +84,34 @@ std::string timeline_figure(const Serving& serving) {
     return to_figure(chart, "");
 }
 
+/// Without a search all that run, else the best and the front of cost against latency.
+std::vector<Row> shown_rows(const ServingReport& report) {
+    std::vector<Row> rows;
+    for (const Row& row : report.rows)
+        if (row.runs() && (report.searches == 0 || row.on_front || rows.empty())) rows.push_back(row);
+    return rows;
+}
+
+/// The commands of the best, and what the table of a search leaves out.
+std::string search_text(const ServingReport& report) {
+    std::string text, first;
+    for (const std::string& command : report.rows.front().commands) text += escape_terminal(command) + "\n";
+    std::set<std::string> serving, others;
+    for (const Row& row : rows_that_run(report.rows)) serving.insert(row.device);
+    for (const Row& row : report.rows)
+        if (!serving.contains(row.device) && others.insert(row.device).second && first.empty())
+            first = row.device + ": " + row.skipped;
+    if (!first.empty())
+        text += fmt::format("not served by {} cards, the first {}\n", others.size(), escape_terminal(first));
+    return text + fmt::format("{} layouts, above those on the front of cost against latency\n", report.searches);
+}
+
 std::string rates_figure(const ServingReport& report) {
-    const Chart frame{.title = "Latency against rate",
-                      .x_label = "requests per second",
+    const bool priced = report.rows.front().dollars_per_hour.has_value();
+    const Chart frame{.title = report.searches > 0 ? "Latency against cost" : "Latency against rate",
+                      .x_label = report.searches == 0 ? "requests per second"
+                                 : priced             ? "$ per million tokens"
+                                                      : "card-seconds per token",
                       .y_label = "latency, ms: p50, shaded to p99",
                       .series = {}};
     return choice_figures(choices_of(report.rows), frame, [](const Choice& choice) {
@@ -112,6 +143,8 @@ Columns<Row> serving_columns(const ServingReport& report) {
         {"workload", "workload", Unit::text, [&](const Row&) { return report.workload; }},
         {"layout", "layout", Unit::text,
          [](const Row& row) { return row.layout.empty() ? Value() : Value(row.layout); }},
+        {"pareto", "front", Unit::text, [](const Row& row) { return Value(row.on_front); }},
+        {"commands", "", Unit::text, &Row::commands},
         {"kept_share", "kept", Unit::share,
          [&](const Row& row) { return report.ranking.has_level ? Value(row.kept_share) : Value(); }},
         {"goodput_per_s", "goodput/s", Unit::significant,
@@ -158,7 +191,7 @@ std::string to_table(const ServingReport& report, Style style) {
         print_verdict(report.ranking.verdict, style) + escape_terminal(title) + "\n\n" +
         serving_columns(report)
             .select(
-                rows_that_run(report.rows),
+                shown_rows(report),
                 differences.keys() +
                     (report.generates
                          ? "?layout ?keeps_level ?dollars_per_million ?largest_rate tokens_per_s ttft_p50_s ttft_p99_s "
@@ -170,6 +203,7 @@ std::string to_table(const ServingReport& report, Style style) {
     text += fmt::format("\n{}{}\n", order_text(report.ranking), order_note);
     text += "batch: sequences that run, on average; busy: share of the time in which a step runs\n";
     if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report.level));
+    if (report.searches > 0) return text + search_text(report);
     for (const std::string& line : reasons_of(choices)) text += "not served: " + escape_terminal(line) + "\n";
     return text;
 }
@@ -187,15 +221,14 @@ std::string to_json(const ServingReport& report) {
         {"workload", report.workload},
         {"slo", level},
         {"verdict", report.ranking.verdict},
-        {"rows",
-         serving_columns(report).select(report.rows, std::string(row_keys) + " memory cache_tokens warnings").json()},
+        {"rows", serving_columns(report).select(report.rows, keys_of(report) + " memory cache_tokens warnings").json()},
         {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ServingReport& report) {
     return serving_columns(report)
-        .select(report.rows, "model workload " + std::string(row_keys) +
-                                 " memory_bytes=total_bytes cache_tokens warnings=all_warnings")
+        .select(report.rows,
+                "model workload " + keys_of(report) + " memory_bytes=total_bytes cache_tokens warnings=all_warnings")
         .csv();
 }
 
@@ -207,7 +240,7 @@ std::string serving_page(const ServingReport& report) {
         verdict_line(report.ranking.verdict) +
         section("Combinations",
                 serving_columns(report)
-                        .select(report.rows,
+                        .select(report.searches > 0 ? shown_rows(report) : report.rows,
                                 Differences(choices_of(report.rows)).keys(true) +
                                     "?layout ?keeps_level ?kept_share ?dollars_per_million ?largest_rate " +
                                     (report.generates ? "tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s "

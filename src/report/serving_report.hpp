@@ -16,17 +16,18 @@ namespace ftax::report {
 /// the latency.
 struct ServingRow : Choice {
     Serving serving;
-    std::string layout;                  ///< "2 x tp 4 dp 2 ep 8"; empty: one tensor-parallel server
     double idle_w = 0;                   ///< power of a board between steps
     double kept_share = 1;               ///< share of requests that meet the SLO
     std::optional<double> largest_rate;  ///< highest rate that meets the SLO, or the served rate under overload
     MemoryUse memory;                    ///< at peak cache use
     std::int64_t cache_tokens = 0;       ///< capacity of the cache; 0: no cache
-    /// p50 and p99 of the latency at rates around the requested one.
+    /// p50 and p99 of the latency at rates around the requested one; of a search, at the cost of those on the front.
     struct AtRate {
         double rate = 0, p50_s = 0, p99_s = 0;
     };
     std::vector<AtRate> rates;
+    std::vector<std::string> commands;  ///< of a search: start the servers, and send such requests
+    bool on_front = false;              ///< of a search: see is_on_front()
     std::vector<std::string> warnings;
 };
 
@@ -35,6 +36,7 @@ struct ServingReport {
     bool generates = true;        ///< false: every request is one item of a run
     ServiceLevel level;
     Ranking ranking;
+    std::size_t searches = 0;      ///< layouts that were tried; 0: no search
     std::vector<ServingRow> rows;  ///< best first
     std::vector<std::string> warnings;
 };

@@ -164,7 +164,9 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
         {"ttft", &level.ttft_s}, {"tpot", &level.tpot_s}, {"latency", &level.latency_s}};
     for (const std::string& word : split_list(text)) {
         const std::size_t equals = word.find('=');
-        const auto limit = limits.find(equals == std::string::npos ? "latency" : word.substr(0, equals));
+        std::string name = equals == std::string::npos ? "latency" : word.substr(0, equals);
+        if (name.ends_with("_p99")) name.resize(name.size() - 4);
+        const auto limit = limits.find(name);
         const auto seconds = parse_duration(std::string_view(word).substr(equals + 1));  // npos + 1: the whole word
         if (limit == limits.end() || !seconds) {
             throw_error(ErrorCode::usage,

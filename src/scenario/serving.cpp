@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "ftax/anchor.hpp"
 #include "ftax/equations.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/in_parallel.hpp"
 #include "src/core/quantized_weights.hpp"
@@ -34,14 +37,19 @@ void require(bool holds, const std::string& message) {
     if (!holds) throw Error(ErrorCode::usage, message);
 }
 
-constexpr std::int64_t most_parts = 1024;  ///< of cards and servers; no more than 64 cards share layers
+/// Whether all is left to one server with --tp.
+bool is_plain(const ServingArguments& a) {
+    return a.layout == Layout{.tensor = a.layout.tensor} && a.readers.servers == 0 && a.engine.draft_tokens == 0;
+}
 
 /// What the options do not check alone.
 void check(const ServingArguments& a) {
-    require((a.rate != 0) != (a.concurrency != 0 || !a.requests.empty()),
+    require((a.rate != 0) != (a.engine.concurrency != 0 || !a.requests.empty()),
             "give --rate, or --concurrency, --requests or both");
-    require(a.draft.empty() || a.draft_tokens > 0, "--draft needs a number of --draft-tokens");
-    require(!a.find_rate || (!a.choice.level.empty() && a.concurrency == 0),
+    require(a.draft.empty() || a.engine.draft_tokens > 0, "--draft needs a number of --draft-tokens");
+    require(a.cards == 0 || (is_plain(a) && a.prefill.empty() && a.choice.tensor_parallel == "1" && !a.find_rate),
+            "--cards tries all layouts: give no other, no --draft-tokens and no --find-rate");
+    require(!a.find_rate || (!a.choice.level.empty() && a.engine.concurrency == 0),
             "--find-rate looks for the largest rate that keeps a level: give --slo, and --rate or --requests");
 }
 
@@ -55,15 +63,16 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
     if (!a.requests.empty()) {
         auto requests = read_requests(a.requests);
         std::string name = fmt::format("{} requests of {}", requests.size(), a.requests);
-        if (a.concurrency > 0) name += fmt::format(", {} at a time", a.concurrency);
+        if (a.engine.concurrency > 0) name += fmt::format(", {} at a time", a.engine.concurrency);
         return {std::move(requests), std::move(name)};
     }
     std::string name = fmt::format("{} requests", a.count);
-    name += a.rate > 0 ? fmt::format(" at {:g} per second", a.rate) : fmt::format(", {} at a time", a.concurrency);
+    name +=
+        a.rate > 0 ? fmt::format(" at {:g} per second", a.rate) : fmt::format(", {} at a time", a.engine.concurrency);
     std::int64_t prompt = 1, output = 1;
-    const double spread = a.spread >= 0                                                      ? a.spread
-                          : a.concurrency > 0 && behaviour_of(model, libraries).mixes_phases ? 0.2
-                                                                                             : 0;
+    const double spread = a.spread >= 0                                                             ? a.spread
+                          : a.engine.concurrency > 0 && behaviour_of(model, libraries).mixes_phases ? 0.2
+                                                                                                    : 0;
     if (generates) {
         require(std::min(a.prompt, a.new_tokens) >= 1 && std::max(a.prompt, a.new_tokens) <= most_tokens,
                 fmt::format("give --prompt and --new-tokens, from 1 to {}, or --requests", most_tokens));
@@ -77,23 +86,17 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
 
 SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
                                    const LibraryBehaviour& libraries, const ServingTraits& traits) {
-    SchedulerOptions options;
-    options.concurrency = arguments.concurrency;
+    SchedulerOptions options = arguments.engine;
     options.frontend_s = traits.frontend_s;
     options.mixes_phases = libraries.mixes_phases;
     options.chunks_prompts = libraries.chunks_prompts;
     options.schedules_ahead = libraries.schedules_ahead;
     options.evicts = traits.evicts_sequences;
     options.caches_prefixes = options.mixes_phases;  // vLLM's V1 engine, SGLang's radix cache
-    options.shared_prefix = arguments.shared_prefix;
-    options.poll_steps = arguments.poll_steps;
-    options.gather_steps = arguments.gather_steps;
-    options.gather_share = arguments.gather_share;
-    options.balance_steps = arguments.balance_steps;
     const EngineLimits limits = generator.engine_limits();
-    options.max_sequences = arguments.max_sequences > 0 ? arguments.max_sequences : limits.sequences;
-    options.max_tokens = arguments.max_tokens > 0 ? arguments.max_tokens : limits.tokens;
-    require(options.max_tokens >= options.max_sequences || !options.mixes_phases || arguments.max_tokens == 0,
+    if (options.max_sequences == 0) options.max_sequences = limits.sequences;
+    if (options.max_tokens == 0) options.max_tokens = limits.tokens;
+    require(options.max_tokens >= options.max_sequences || !options.mixes_phases || arguments.engine.max_tokens == 0,
             fmt::format("--max-num-batched-tokens {} is less than a token for each of {} sequences", options.max_tokens,
                         options.max_sequences));
     return options;
@@ -119,18 +122,6 @@ void check_context(const Graph& graph, const std::vector<ServingRequest>& reques
         }
     }
 }
-
-struct Layout {
-    std::int64_t servers = 1, tensor = 1, data = 1, experts = 1, stages = 1;
-
-    [[nodiscard]] std::int64_t cards() const { return tensor * data * stages; }
-    [[nodiscard]] std::string text() const {
-        std::string text = servers > 1 ? fmt::format("{} x tp {}", servers, tensor) : fmt::format("tp {}", tensor);
-        for (const auto& [name, count] : {std::pair("dp", data), {"ep", experts}, {"pp", stages}})
-            if (count > 1) text += fmt::format(" {} {}", name, count);
-        return text;
-    }
-};
 
 /// Parses "servers=2,tp=4,dp=1,ep=1".
 Layout parse_layout(const std::string& text) {
@@ -180,7 +171,7 @@ struct CacheRoom {
 /// What drafts, cut like the model; null where that takes no time.
 Generator* draft_model(const ServingArguments& arguments, RunArguments& run, const ModelArguments& model,
                        const Graph& graph, const Layout& layout, GenerationModels& models) {
-    if (arguments.draft_tokens == 0 || arguments.draft == "ngram") return nullptr;
+    if (arguments.engine.draft_tokens == 0 || arguments.draft == "ngram") return nullptr;
     ModelArguments draft = model;
     if (arguments.draft.empty() || arguments.draft == "head") {
         draft.limits.last_layers = 1;
@@ -229,10 +220,10 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     require(framework.traits.serves_sequences,
             fmt::format("{} has no scheduler of requests: vllm, sglang and tensorrt-llm have", run.framework));
     for (const auto& [option, is_given, engine] :
-         {std::tuple("--scheduler-recv-interval", arguments.poll_steps > 1, "sglang"),
-          {"--batch-wait-iters", arguments.gather_steps > 0, "tensorrt-llm"},
-          {"--batch-wait-ratio", arguments.gather_share < 1, "tensorrt-llm"},
-          {"--dp-balance-iters", arguments.balance_steps > 0, "tensorrt-llm"}})
+         {std::tuple("--scheduler-recv-interval", arguments.engine.poll_steps > 1, "sglang"),
+          {"--batch-wait-iters", arguments.engine.gather_steps > 0, "tensorrt-llm"},
+          {"--batch-wait-ratio", arguments.engine.gather_share < 1, "tensorrt-llm"},
+          {"--dp-balance-iters", arguments.engine.balance_steps > 0, "tensorrt-llm"}})
         require(!is_given || generator.predictor().framework().framework == engine,
                 fmt::format("{} is an option of {}; {} has none like it", option, engine, run.framework));
     check_context(graph, requests);
@@ -248,8 +239,6 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     SchedulerOptions options = scheduler_options(arguments, generator, libraries, framework.serving);
     options.groups = layout.data;
     options.stages = layout.stages;
-    options.draft_tokens = arguments.draft_tokens;
-    options.acceptance = arguments.acceptance;
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
@@ -257,7 +246,7 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     options.cache_tokens = room.tokens;
     row.cache_tokens = room.tokens * layout.data;
     constexpr std::int64_t typical_sequences = 32;
-    const std::int64_t together = arguments.concurrency > 0 ? arguments.concurrency : typical_sequences;
+    const std::int64_t together = arguments.engine.concurrency > 0 ? arguments.engine.concurrency : typical_sequences;
     describe(row, generator.predictor(),
              generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
     // Source: vLLM, config/vllm.py (_set_cudagraph_sizes).
@@ -274,11 +263,6 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
             .step = [table](const StepLoad& load) { return (*table)(load); },
             .servers = layout.servers,
             .cards = layout.cards()};
-}
-
-/// Whether all is left to one server with --tp.
-bool is_plain(const ServingArguments& a) {
-    return a.data_parallel * a.expert_parallel * a.stages * a.replicas == 1 && a.prefill.empty() && a.draft_tokens == 0;
 }
 
 /// Serves requests with a pool in place of the one that decodes.
@@ -312,12 +296,12 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
     constexpr std::int64_t fewest_requests = 20;
     arguments.rate = 0;
     arguments.requests.clear();
-    arguments.concurrency = measured.clients;
+    arguments.engine.concurrency = measured.clients;
     arguments.count = std::max(fewest_requests, 5 * measured.clients);
     arguments.prompt = measured.prompt;
     arguments.new_tokens = measured.new_tokens;
-    arguments.draft_tokens = 0;
-    if (measured.most_sequences > 0) arguments.max_sequences = measured.most_sequences;
+    arguments.engine.draft_tokens = 0;
+    if (measured.most_sequences > 0) arguments.engine.max_sequences = measured.most_sequences;
     if (!measured.version.empty()) run.framework = versioned(measured.framework, measured.version);
     run.precision = name_of(measured.precision);
     const auto requests = requests_of(arguments, run, run.framework, true).first;
@@ -331,18 +315,23 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
     return anchor;
 }
 
+/// Servers of one combination, with what holds of each however many they are, or why there are none; and its anchors.
+struct SharedPools {
+    GenerationModels models;
+    std::map<std::pair<Layout, std::int64_t>,  // and drafts
+             std::tuple<ServerPool, CacheRoom, report::ServingRow, std::string>>
+        pools{};
+    /// By all but the measured time.
+    std::map<LanguageMeasurement, std::pair<std::optional<ServedRun>, std::string>> anchors{};
+};
+
 /// Slows the decoding of a pool by what measured runs of its engine and card suggest; steps with prompts take as long
 /// as before, which first tokens wait for.
 void correct(ServerPool& pool, const PoolServer& run_with, const ServingArguments& arguments, const RunArguments& run,
              const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
-             const GenerationModels& models, report::ServingRow& row) {
-    const std::string& card = models.generators.front().device().slug;
+             SharedPools& shared, report::ServingRow& row) {
+    const std::string& card = shared.models.generators.front().device().slug;
     std::vector<ServedRun> served;
-    struct Simulated {
-        std::optional<ServedRun> run;
-        std::string problem;
-    };
-    std::map<LanguageMeasurement, Simulated> simulated;  // by all but the measured time
     bool any = false;
     for (const LanguageMeasurement& anchor : anchors) {
         LibraryVersions own;
@@ -353,18 +342,18 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
             continue;
         LanguageMeasurement scenario = anchor;
         scenario.latency_s = 0, scenario.line = 0;
-        const auto [found, added] = simulated.try_emplace(std::move(scenario));
-        Simulated& once = found->second;
+        const auto [found, added] = shared.anchors.try_emplace(std::move(scenario));
+        auto& [simulation, problem] = found->second;
         try {
-            if (added) once.run = served_anchor(anchor, anchors, arguments, run, {.shards = models.shards});
+            if (added) simulation = served_anchor(anchor, anchors, arguments, run, {.shards = shared.models.shards});
         } catch (const Error& error) {
-            once.problem = error.what();
+            problem = error.what();
         }
-        if (once.run) {
-            served.push_back(*once.run);
+        if (simulation) {
+            served.push_back(*simulation);
             served.back().log_error += std::log(anchor.latency_s);
         } else {
-            row.warnings.push_back(fmt::format("anchor in line {} is left out: {}", anchor.line, once.problem));
+            row.warnings.push_back(fmt::format("anchor in line {} is left out: {}", anchor.line, problem));
         }
         constexpr std::size_t most_served = 1000;  // the work grows with the third power
         if (served.size() > most_served)
@@ -392,40 +381,63 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
     };
 }
 
+/// language_pool(), once for servers that are alike.
+ServerPool shared_pool(const ServingArguments& arguments, RunArguments& run, Layout layout,
+                       const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
+                       SharedPools& shared, report::ServingRow& row, CacheRoom& room) {
+    const std::int64_t servers = std::exchange(layout.servers, 1);
+    const auto [found, added] = shared.pools.try_emplace({layout, arguments.engine.draft_tokens});
+    auto& [pool, own_room, own, problem] = found->second;
+    try {
+        if (added) own = row;
+        if (added) pool = language_pool(arguments, run, layout, anchors, requests, shared.models, own, own_room);
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::usage) throw;
+        problem = error.what();
+    }
+    if (added) own.precision = run.precision;
+    run.precision = own.precision;
+    require(problem.empty(), problem);
+    const auto kept = std::tuple(row.cards, row.layout, row.dollars_per_hour);
+    row = own;
+    std::tie(row.cards, row.layout, row.dollars_per_hour) = kept;
+    room = own_room;
+    ServerPool several = pool;
+    several.servers = servers;
+    return several;
+}
+
 Server language_server(const ServingArguments& arguments, Combination& one,
                        const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
-                       GenerationModels& models, report::ServingRow& row) {
-    const Layout layout{arguments.replicas, one.cards, arguments.data_parallel, arguments.expert_parallel,
-                        arguments.stages};
-    const Layout readers = arguments.prefill.empty() ? Layout{} : parse_layout(arguments.prefill);
-    const std::int64_t cards =
-        layout.servers * layout.cards() + (arguments.prefill.empty() ? 0 : readers.servers * readers.cards());
+                       SharedPools& shared, report::ServingRow& row) {
+    const auto& [layout, readers] = std::tie(arguments.layout, arguments.readers);
+    const std::int64_t cards = layout.servers * layout.cards() + readers.servers * readers.cards();
     row.cards = static_cast<int>(cards);
     if (row.dollars_per_hour) *row.dollars_per_hour *= static_cast<double>(cards) / static_cast<double>(one.cards);
-    if (!is_plain(arguments)) row.layout = layout.text();
-    if (arguments.draft_tokens > 0) row.layout += fmt::format(", {} drafts", arguments.draft_tokens);
+    if (arguments.cards > 0 || !is_plain(arguments)) row.layout = layout.text();
+    if (arguments.engine.draft_tokens > 0) row.layout += fmt::format(", {} drafts", arguments.engine.draft_tokens);
     CacheRoom room;
     const auto anchored = [&](ServerPool pool, const PoolServer& run_with) -> Server {
-        correct(pool, run_with, arguments, one.run, anchors, requests, models, row);
+        correct(pool, run_with, arguments, one.run, anchors, requests, shared, row);
         return [=](const std::vector<ServingRequest>& some) { return run_with(some, pool); };
     };
-    if (arguments.prefill.empty()) {
-        return anchored(language_pool(arguments, one.run, layout, anchors, requests, models, row, room),
+    if (readers.servers == 0) {
+        return anchored(shared_pool(arguments, one.run, layout, anchors, requests, shared, row, room),
                         [](const auto& some, const ServerPool& pool) { return ftax::serve(some, pool); });
     }
     row.layout = fmt::format("prefill {}, decode {}", readers.text(), row.layout);
     ServingArguments reading = arguments;
-    reading.draft_tokens = 0;
-    const ServerPool prefill = language_pool(reading, one.run, readers, anchors, requests, models, row, room);
+    reading.engine.draft_tokens = 0;
+    const ServerPool prefill = shared_pool(reading, one.run, readers, anchors, requests, shared, row, room);
     const double sent_bytes = room.token_bytes;
-    ServerPool decode = language_pool(arguments, one.run, layout, anchors, requests, models, row, room);
+    ServerPool decode = shared_pool(arguments, one.run, layout, anchors, requests, shared, row, room);
     // Source: DGX H100 and B200 user guides: a ConnectX-7 of 400 Gb/s for each card.
     constexpr double nic_bytes_per_s = 50e9, send_s = 1e-3;
     constexpr std::int64_t cards_of_machine = 8;
     const double bytes_per_s =
         arguments.transfer_bytes_per_s > 0 ? arguments.transfer_bytes_per_s
         : cards <= cards_of_machine
-            ? models.generators.front().device().peer_bandwidth_bytes_per_s.value_or(nic_bytes_per_s)
+            ? shared.models.generators.front().device().peer_bandwidth_bytes_per_s.value_or(nic_bytes_per_s)
             : nic_bytes_per_s;
     return anchored(std::move(decode), [=](const auto& some, const ServerPool& pool) {
         return ftax::serve(some, prefill, pool, [=](std::int64_t prompt) {
@@ -447,7 +459,7 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
                         row.memory.total_bytes() * 1e-9, row.memory.capacity_bytes * 1e-9));
     describe(row, *predictor, largest);
     const auto costs = std::make_shared<std::map<std::int64_t, StepCost>>();
-    const BatchingOptions options{arguments.max_batch, arguments.max_delay_s, arguments.concurrency};
+    const BatchingOptions options{arguments.max_batch, arguments.max_delay_s, arguments.engine.concurrency};
     return [=](const std::vector<ServingRequest>& some) {
         return serve_batches(some, options, [&](std::int64_t batch) {
             const auto [found, added] = costs->try_emplace(batch);
@@ -477,7 +489,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     row.energy_per_item_j = (s.energy_j / s.duration_s + idle_w) / *row.items_per_s;
     const auto count = static_cast<double>(requests.size());
     const double last_s = requests.back().arrival_s;
-    const bool open = arguments.concurrency == 0 && last_s > 0;
+    const bool open = arguments.engine.concurrency == 0 && last_s > 0;
     const double own_rate = arguments.rate > 0 ? arguments.rate : open ? count / last_s : 0;
     constexpr double busy = 0.9;
     constexpr double all_at_once = std::numeric_limits<double>::infinity();
@@ -513,7 +525,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
         row.largest_rate = find_rate(run_at, report.level, std::min(own_rate, holds));
         if (*row.largest_rate == 0) row.warnings.emplace_back("no rate keeps the level");
     }
-    if (!arguments.rates) return;
+    if (!arguments.rates || arguments.cards > 0) return;
     if (!std::isfinite(holds)) holds = run_at(all_at_once, most_of_curve).requests_per_s;
     for (const double share : {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2}) {
         const Serving serving = run_at(share * holds, most_of_curve);
@@ -521,7 +533,123 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     }
 }
 
+/// A combination with a layout; servers of one group generate alike.
+struct Trial {
+    ServingArguments arguments;
+    Combination one;
+    std::size_t group = 0;
+};
+
+/// The layouts of one server on as many cards as divide `cards`. Groups of data parallelism share experts; those of
+/// TensorRT-LLM are cards.
+std::vector<Layout> server_layouts(std::int64_t cards, bool has_experts, bool splits_groups) {
+    std::vector<Layout> layouts;
+    for (Layout one; one.tensor <= cards; ++one.tensor) {
+        for (one.data = 1; one.data <= (has_experts ? cards : 1); ++one.data) {
+            for (one.stages = 1; one.cards() <= cards; ++one.stages) {
+                if (cards % one.cards() != 0 || (one.data > 1 && one.tensor > 1 && !splits_groups)) continue;
+                layouts.push_back(one);
+                if (!has_experts || one.tensor * one.data == 1) continue;
+                layouts.push_back(one);
+                layouts.back().experts = one.tensor * one.data;
+            }
+        }
+    }
+    return layouts;
+}
+
+/// Without a search the one layout of the arguments, else each with every number of servers, most first.
+std::vector<Trial> trials_of(const ServingArguments& arguments, const RunArguments& run, const Graph& graph) {
+    const bool has_experts =
+        std::ranges::any_of(graph.ops, [](const Op& op) { return op.integer(experts_attribute, 0) > 0; });
+    const std::int64_t cards = arguments.cards;
+    std::vector<Trial> trials;
+    std::size_t group = 0;
+    for (const Combination& one : combinations(run, arguments.choice)) {
+        LibraryVersions ignored;
+        const std::string framework = chosen_framework(one.run, ignored).name;
+        const std::vector<Layout> layouts = server_layouts(cards, has_experts, framework != "tensorrt-llm");
+        std::vector<Layout> all_readers{{.servers = 0}};
+        for (Layout some : layouts)
+            for (; some.stages == 1 && some.servers * some.cards() < cards; ++some.servers) all_readers.push_back(some);
+        for (const Layout& layout : layouts) {
+            for (const Layout& readers : all_readers) {
+                for (std::int64_t servers = cards / layout.cards(); servers > 0; --servers) {
+                    const std::int64_t all = servers * layout.cards() + readers.servers * readers.cards();
+                    if (all > cards || cards % all != 0 || readers.servers * layout.stages > readers.servers) continue;
+                    Trial& trial = trials.emplace_back(Trial{arguments, one, group});
+                    trial.arguments.layout = layout;
+                    trial.arguments.layout.servers = servers;
+                    trial.arguments.readers = readers;
+                }
+            }
+            ++group;
+        }
+        if (cards > 0) continue;
+        ServingArguments& given = trials.emplace_back(Trial{arguments, one, group++}).arguments;
+        given.layout.tensor = one.cards;
+        if (!given.prefill.empty()) given.readers = parse_layout(given.prefill);
+    }
+    return trials;
+}
+
+/// The commands that start the servers of a layout, and the engine's benchmark with such requests. data/commands.csv
+/// has each engine's; options without "--" are lines of a YAML file.
+std::vector<std::string> commands_of(const ServingArguments& a, const Combination& one) {
+    static const CsvTable table(embedded_text("data/commands.csv"), "data/commands.csv");
+    LibraryVersions ignored;
+    const std::string engine = chosen_framework(one.run, ignored).name;
+    std::size_t row = 0;
+    while (row < table.rows() && table.cell(row, "engine") != engine) ++row;
+    if (row == table.rows()) return {};
+    const std::filesystem::path path(a.model.model);
+    const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+    const std::string model = path.filename() == "config.json" ? folder : a.model.model;
+    std::vector<std::string> commands;
+    const auto add = [&](const Layout& layout, const char* role) {
+        std::string command = fmt::format("{} {}", table.cell(row, "launch"), model), file;
+        const std::int64_t tensor = layout.tensor * (engine == "vllm" ? 1 : layout.data);
+        for (const auto& [name, value, none] : {std::tuple<std::string_view, double, double>("tp", tensor, 1),
+                                                {"dp", layout.data, 1},
+                                                {"pp", layout.stages, 1},
+                                                {"ep", layout.experts, 1},
+                                                {"max-num-seqs", a.engine.max_sequences, 0},
+                                                {"max-num-batched-tokens", a.engine.max_tokens, 0},
+                                                {"gpu-memory-utilization", a.run.memory_share, 0},
+                                                {"fp8", !a.run.precision.empty() && one.run.precision == "fp8", 0},
+                                                {"fp8 cache", with_cache_of(a.model, one.run).cache_type == "fp8", 0},
+                                                {role, 1, 0}}) {
+            std::string option(table.cell(row, name));
+            if (value == none || option.empty()) continue;
+            if (const std::size_t at = option.find("{}"); at != std::string::npos)
+                option.replace(at, 2, format_number(value));
+            option.starts_with("--") ? command += " " + option : file += option + "\\n";
+        }
+        if (!file.empty()) command += fmt::format(" --extra_llm_api_options <(printf '{}')", file);
+        if (layout.servers > 1 || *role != 0)
+            command += fmt::format("  # {}{}{} server{}", layout.servers, *role == 0 ? "" : " ", role,
+                                   layout.servers == 1 ? "" : "s");
+        commands.push_back(command);
+    };
+    if (a.readers.servers > 0) add(a.readers, "prefill");
+    add(a.layout, a.readers.servers > 0 ? "decode" : "");
+    if (!a.requests.empty()) return commands;  // a file is none of its data sets
+    commands.push_back(fmt::format(
+        "{} --model {} --dataset-name random --random-input-len {} --random-output-len {} --num-prompts {} {}",
+        table.cell(row, "benchmark"), model, a.prompt, a.new_tokens, a.count,
+        a.rate > 0 ? fmt::format("--request-rate {:g}", a.rate)
+                   : fmt::format("--max-concurrency {}", a.engine.concurrency)));
+    return commands;
+}
+
 }  // namespace
+
+std::string Layout::text() const {
+    std::string text = servers > 1 ? fmt::format("{} x tp {}", servers, tensor) : fmt::format("tp {}", tensor);
+    for (const auto& [name, count] : {std::pair("dp", data), {"ep", experts}, {"pp", stages}})
+        if (count > 1) text += fmt::format(" {} {}", name, count);
+    return text;
+}
 
 std::vector<ServingRequest> read_requests(const std::string& path) {
     const CsvTable table = read_csv(path);
@@ -568,38 +696,58 @@ report::ServingReport serve(const ServingArguments& arguments) {
         std::tie(requests[framework], report.workload) = requests_of(arguments, run, framework, report.generates);
     const std::vector<LanguageMeasurement> anchors =
         report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
-    std::vector<Combination> all = combinations(run, arguments.choice);
-    std::vector<HeldWarnings> warnings(all.size());
-    for (const Combination& one : all) report.rows.push_back({one.choice()});
+    std::vector<Trial> trials = trials_of(arguments, run, graph);
+    const std::size_t groups = trials.back().group + 1;
+    std::vector<HeldWarnings> warnings(groups);
+    for (const Trial& trial : trials) report.rows.push_back({trial.one.choice()});
     const auto shards = std::make_shared<Shards>();
     const Graph* const given = GivenGraph::of_this_thread();
-    in_parallel(all.size(), 0, [&](std::size_t i) {
-        const GivenGraph same(given, &warnings[i]);
-        Combination& one = all[i];
-        report::ServingRow& row = report.rows[i];
-        const std::vector<ServingRequest>& some = requests.at(one.run.framework);
-        GenerationModels models{.shards = shards};
-        try {
-            require(report.generates || (one.cards == 1 && is_plain(arguments)),
-                    "--tp, --dp, --ep, --pp, --replicas, --prefill and --draft-tokens are for language models");
-            const Server server = report.generates ? language_server(arguments, one, anchors, some, models, row)
-                                                   : batch_server(arguments, one.run, graph, row);
-            serve_row(arguments, server, some, report, row);
-        } catch (const Error& error) {
-            if (error.code() != ErrorCode::usage) throw;
-            row.skipped = error.what();
+    in_parallel(groups, 0, [&](std::size_t group) {
+        const GivenGraph same(given, &warnings[group]);
+        SharedPools shared{.models = {.shards = shards}};
+        for (std::size_t i = 0; i < trials.size(); ++i) {
+            auto& [own, one, own_group] = trials[i];
+            if (own_group != group) continue;
+            report::ServingRow& row = report.rows[i];
+            const std::vector<ServingRequest>& some = requests.at(one.run.framework);
+            try {
+                require(report.generates || (own.cards == 0 && own.layout == Layout{} && is_plain(own)),
+                        "--tp, --dp, --ep, --pp, --replicas, --prefill, --cards and --draft-tokens are for language "
+                        "models");
+                row.is_saturated = i > 0 && trials[i - 1].group == group && report.rows[i - 1].is_saturated &&
+                                   trials[i - 1].arguments.readers == own.readers;
+                require(!row.is_saturated, "more of these servers do not keep up with the requests");
+                const Server server = report.generates ? language_server(own, one, anchors, some, shared, row)
+                                                       : batch_server(own, one.run, graph, row);
+                serve_row(own, server, some, report, row);
+                if (own.cards > 0) row.commands = commands_of(own, one);
+            } catch (const Error& error) {
+                if (error.code() != ErrorCode::usage) throw;
+                row.skipped = error.what();
+            }
+            row.precision = one.run.precision;
         }
-        row.precision = one.run.precision;
     });
     std::set<std::string> reported;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        release(warnings[i]);
-        print_warnings(report.rows[i].warnings);
-        reported.insert(report.rows[i].warnings.begin(), report.rows[i].warnings.end());
-    }
+    const auto warn = [&](std::size_t group, const report::ServingRow& row) {
+        release(warnings[group]);
+        print_warnings(row.warnings);
+        reported.insert(row.warnings.begin(), row.warnings.end());
+    };
+    report.searches = arguments.cards > 0 ? trials.size() : 0;
+    for (std::size_t i = 0; report.searches == 0 && i < groups; ++i) warn(i, report.rows[i]);
     if (std::all_of(report.rows.begin(), report.rows.end(), [](const report::ServingRow& row) { return !row.runs(); }))
         throw Error(ErrorCode::usage, report.rows.front().skipped);
+    const auto choices = choices_of(report.rows);
+    for (report::ServingRow& row : report.rows) {
+        row.on_front = report.searches > 0 && is_on_front(row, choices);
+        if (row.on_front)
+            row.rates = {{row.dollars_per_million().value_or(row.cost()), row.serving.latency_s.p50, *row.latency_s}};
+    }
     rank_rows(report.rows, report.ranking);
+    for (const Trial& trial : trials)
+        if (report.searches > 0 && trial.one.run.device == report.rows.front().device)
+            warn(trial.group, report.rows.front());
     if (report.ranking.has_level && !report.rows.front().keeps_level)
         print_warnings({report.warnings.emplace_back("no combination keeps the level")});
     reported.insert(report.warnings.begin(), report.warnings.end());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -10,37 +11,43 @@
 /// What `ftax serve` and Python's ftax.serve share.
 namespace ftax::scenario {
 
+constexpr std::int64_t most_parts = 1024;  ///< of cards and servers; no more than 64 cards share layers
+
+/// Alike servers, each a pipeline of `stages`; a stage has groups of `data`, each with requests of its own, of `tensor`
+/// cards that share each layer. Experts are in `experts` parts of all cards of a stage.
+struct Layout {
+    std::int64_t servers = 1, tensor = 1, data = 1, experts = 1, stages = 1;
+
+    auto operator<=>(const Layout&) const = default;
+    [[nodiscard]] std::int64_t cards() const { return tensor * data * stages; }
+    [[nodiscard]] std::string text() const;  ///< "2 x tp 4 dp 2 ep 8"
+};
+
 struct ServingArguments {
     ModelArguments model;
     RunArguments run;  ///< device, framework and precision are lists
     ChoiceArguments choice;
-    double rate = 0;               ///< requests per second
-    std::int64_t concurrency = 0;  ///< requests that clients keep outstanding
-    std::string requests;          ///< a CSV file with arrival_s, prompt and output
-    std::int64_t count = 1000;     ///< of requests that are drawn
+    double rate = 0;  ///< requests per second
+    /// Clients and the engine's options; most sequences and tokens of 0: the engine's own. Acceptance: order of
+    /// magnitude of EAGLE-3 and MTP heads on chat.
+    SchedulerOptions engine{.max_sequences = 0, .max_tokens = 0, .acceptance = 0.7};
+    std::string requests;       ///< a CSV file with arrival_s, prompt and output
+    std::int64_t count = 1000;  ///< of requests that are drawn
     std::int64_t prompt = 0, new_tokens = 0;
     /// Coefficient of variation of both; below 0: 0, but 0.2 at a fixed concurrency under engines whose steps mix
     /// prompts and decoding, where clients that begin together and ask for texts of one length would stay in step.
     double spread = -1;
     std::int64_t seed = 1;
     double kept_share = 0.99;
-    std::int64_t data_parallel = 1;    ///< groups of --tp cards, each with requests of its own
-    std::int64_t expert_parallel = 1;  ///< parts of all of a stage's cards with experts of their own
-    std::int64_t stages = 1;           ///< of a pipeline
-    std::int64_t replicas = 1;         ///< alike servers
-    std::string prefill;               ///< servers that only read prompts: "servers=2,tp=4"; empty: none
-    double transfer_bytes_per_s = 0;   ///< from each of their cards; 0: over the link in a machine, else a NIC
-    std::int64_t draft_tokens = 0;
-    double acceptance = 0.7;  ///< order of magnitude: EAGLE-3 and MTP heads on chat
-    std::string draft;        ///< "head", "ngram" or a model; empty: "head"
-    std::int64_t poll_steps = 1;
-    std::int64_t gather_steps = 0, balance_steps = 0;
-    double gather_share = 1;
+    std::int64_t cards = 0;             ///< over which every layout is tried; 0: the one that the others give
+    Layout layout{};                    ///< of each server; tensor is that of a combination
+    Layout readers{.servers = 0};       ///< of the servers that `prefill` names
+    std::string prefill;                ///< servers that only read prompts: "servers=2,tp=4"; empty: none
+    double transfer_bytes_per_s = 0;    ///< from each of their cards; 0: over the link in a machine, else a NIC
+    std::string draft;                  ///< "head", "ngram" or a model; empty: "head"
     std::int64_t captured_tokens = -1;  ///< of a step with prompts, in graphs between attention; -1: the engine's
     bool find_rate = false;
-    bool rates = false;                              ///< latency is also wanted at other rates
-    std::int64_t max_sequences = 0, max_tokens = 0;  ///< 0: the engine's own
-    double shared_prefix = 0;
+    bool rates = false;          ///< latency is also wanted at other rates
     std::int64_t max_batch = 8;  ///< of models that do not generate
     double max_delay_s = 0;
 };

@@ -234,6 +234,134 @@ TEST_CASE("cards are shared by layers, groups, stages and servers, and paid for"
     CHECK(slow["ttft_p50_s"].get<double>() - apart["ttft_p50_s"].get<double>() == approx(0.67).epsilon(0.05));
 }
 
+TEST_CASE("a search of layouts finds the cheapest that keeps the SLO, and says how to launch it") {
+    const TemporaryFolder folder;
+    const std::string page = folder.file("page.html");
+    const auto json = served({"--device", "h100-sxm5-80gb,l40s", "--price", "3,1", "--cards", "4", "--rate", "30",
+                              "--slo", "ttft_p99=2s,tpot_p99=20ms", "--html", page});
+    const auto& rows = json["rows"];
+    const auto schema = nlohmann::json::parse(run_ftax({"schema", "serve"}).output);
+    for (const auto& [key, value] : rows[0].items())
+        CHECK_MESSAGE(schema["properties"]["rows"]["items"]["properties"].contains(key), key);
+    CHECK(rows[0]["keeps_level"] == true);
+    CHECK(json["verdict"].get<std::string>().find(" than tp 4") != std::string::npos);
+    CHECK(rows[0]["commands"][0].get<std::string>().starts_with("vllm serve llama-3-8b"));
+    CHECK(rows[0]["commands"].back() ==
+          "vllm bench serve --ignore-eos --percentile-metrics ttft,tpot,itl,e2el --model llama-3-8b --dataset-name "
+          "random "
+          "--random-input-len 512 --random-output-len 64 --num-prompts 1000 --request-rate 30");
+    std::size_t front = 0, apart = 0, saturated = 0;
+    for (const auto& row : rows) {
+        if (row.contains("skipped")) {  // fewer of servers that do not keep up
+            CHECK(row["skipped"].get<std::string>().starts_with("more of these servers"));
+            continue;
+        }
+        CHECK(4 % row["cards"].get<int>() == 0);
+        apart += row["layout"].get<std::string>().starts_with("prefill") ? 1 : 0;
+        front += row["pareto"] == true ? 1 : 0;
+        saturated += row["saturated"] == true ? 1 : 0;
+        const double dollars = row["dollars_per_million"], latency_s = row["latency_p99_s"];
+        if (row["keeps_level"] == true && row["saturated"] == false)
+            CHECK(dollars >= 0.999 * rows[0]["dollars_per_million"].get<double>());
+        bool beaten = row["saturated"];
+        for (const auto& other : rows) {
+            if (other.contains("skipped") || other["saturated"] == true) continue;
+            const double others = other["dollars_per_million"], others_s = other["latency_p99_s"];
+            beaten = beaten || (others_s < latency_s && others < 1.005 * dollars) ||
+                     (others_s == latency_s && others < dollars);
+        }
+        CHECK(row["pareto"] == !beaten);
+    }
+    CHECK(front > 1);
+    CHECK(apart > 1);
+    CHECK(saturated > 0);
+    CHECK(read_text(page).find("$ per million tokens") != std::string::npos);
+    // A layout of the search is what its options give alone.
+    const auto alone = served(on_h100({"--tp", "2", "--replicas", "2", "--rate", "30", "--price", "3"}))["rows"][0];
+    bool found = false;
+    for (const auto& row : rows) {
+        if (row["layout"] != alone["layout"] || row["device"] != alone["device"]) continue;
+        found = true;
+        for (const char* figure : {"latency_p99_s", "power_w", "dollars_per_million", "cache_tokens"})
+            CHECK(row[figure].get<double>() == approx(alone[figure].get<double>()));
+    }
+    CHECK(found);
+}
+
+TEST_CASE("each engine is launched with its own options") {
+    const auto command = [](const char* engine, const char* layout, std::size_t number = 0) -> std::string {
+        const ProgramRun run = run_ftax({"serve",
+                                         "qwen3-30b-a3b",
+                                         "-q",
+                                         "--device",
+                                         "h100-sxm5-80gb",
+                                         "--framework",
+                                         engine,
+                                         "--precision",
+                                         "fp8",
+                                         "--cards",
+                                         "4",
+                                         "--concurrency",
+                                         "8",
+                                         "--prompt",
+                                         "100",
+                                         "--new-tokens",
+                                         "10",
+                                         "--count",
+                                         "20",
+                                         "--max-num-seqs",
+                                         "64",
+                                         "--json",
+                                         "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.output);
+        const auto json = nlohmann::json::parse(run.output);
+        for (const auto& row : json["rows"])
+            if (row["layout"] == layout) return row["commands"][number];
+        return "";
+    };
+    CHECK(command("vllm", "tp 2 dp 2 ep 4") ==
+          "vllm serve qwen3-30b-a3b --tensor-parallel-size 2 --data-parallel-size 2 --enable-expert-parallel "
+          "--max-num-seqs 64 --quantization fp8 --kv-cache-dtype fp8");
+    CHECK(command("sglang", "prefill tp 2, decode 2 x tp 1") ==
+          "python -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 2 --max-running-requests 64 "
+          "--quantization fp8 --kv-cache-dtype fp8_e4m3 --disaggregation-mode prefill  # 1 prefill server");
+    CHECK(command("sglang", "tp 1 dp 4 ep 4").find("--tp-size 4 --enable-dp-attention --dp-size 4 --ep-size 4 ") !=
+          std::string::npos);
+    CHECK(command("sglang", "2 x tp 2", 1).ends_with("--num-prompts 20 --max-concurrency 8"));
+    CHECK(command("tensorrt-llm", "tp 1 dp 4") ==
+          "trtllm-serve qwen3-30b-a3b --tp_size 4 --max_batch_size 64 --extra_llm_api_options <(printf "
+          "'enable_attention_dp: true\\nkv_cache_config: {dtype: fp8}\\n')");
+    CHECK(command("tensorrt-llm", "tp 2 dp 2") == "");  // its groups are cards
+}
+
+TEST_CASE("a search skips parts that the model cannot be cut into, and counts cards that serve no layout") {
+    std::size_t cut = 0;
+    const auto six = served(on_h100({"--cards", "6", "--rate", "5", "--count", "50"}));
+    for (const auto& row : six["rows"]) {
+        if (row.contains("skipped"))
+            cut += row["skipped"].get<std::string>().find("cannot be cut") != std::string::npos;
+        const std::string layout = row["layout"];
+        CHECK((row.contains("skipped") || layout.find("tp 3") == std::string::npos));
+        CHECK(layout.find("dp") == std::string::npos);  // for experts
+    }
+    CHECK(cut > 0);
+    CHECK(serve(on_h100({"--cards", "2", "--rate", "1", "--count", "20", "--top", "1"}))
+              .output.find("5 layouts, above") != std::string::npos);
+    const ProgramRun run = serve({"--device", "all", "--cards", "1", "--rate", "1", "--count", "20"});
+    CHECK(run.exit_code == 0);
+    const std::size_t first = run.output.find("not served by ");
+    CHECK(first != std::string::npos);
+    CHECK(run.output.find(" cards, the first ") != std::string::npos);
+    CHECK(run.output.find("not served", first + 1) == std::string::npos);
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{"--tp", "2"}, {"--replicas", "2"}, {"--prefill", "tp=1"}, {"--draft-tokens", "2"}}) {
+        std::vector<std::string> words = on_h100({"--cards", "2", "--rate", "1"});
+        words.insert(words.end(), more.begin(), more.end());
+        CHECK(serve(words).exit_code == 2);
+    }
+    CHECK(run_ftax({"serve", "resnet50", "--device", "t4", "--cards", "2", "--rate", "1"}).exit_code == 2);
+}
+
 TEST_CASE("right drafts make tokens faster, wrong ones slower") {
     const auto tpot_s = [&](std::vector<std::string> more) {
         more.insert(more.end(), {"--concurrency", "4", "--count", "20"});

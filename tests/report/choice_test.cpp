@@ -146,3 +146,30 @@ TEST_CASE("a criterion without a figure is a usage error") {
     CHECK(test::failure_of([&] { return order_of(choices_of(rows), {.by = Criterion::cost}); }).code ==
           ErrorCode::usage);
 }
+
+TEST_CASE("the front has what nothing cheaper is as fast as, without what does not keep up") {
+    std::vector<Choice> rows;
+    for (const auto& [cards, latency_s] : {std::pair{1, 4.0}, {2, 2.0}, {2, 3.0}, {4, 2.5}, {4, 1.0}, {8, 0.5}}) {
+        rows.push_back(choice("a", latency_s, 1));
+        rows.back().cards = cards;
+        rows.back().items_per_s = 100;
+    }
+    rows.back().is_saturated = true;
+    const std::vector<bool> expected{true, true, false, false, true, false};
+    for (std::size_t i = 0; i < rows.size(); ++i) CHECK(is_on_front(rows[i], choices_of(rows)) == expected[i]);
+}
+
+TEST_CASE("a verdict on layouts names them and what the best saves against one server") {
+    std::vector<Choice> rows;
+    for (const auto& [layout, cards, items] :
+         {std::tuple("tp 8", 8, 59.0), {"2 x tp 4", 8, 100.0}, {"tp 4", 4, 45.0}}) {
+        rows.push_back(choice("a", 2, 1));
+        rows.back().cards = cards;
+        rows.back().layout = layout;
+        rows.back().items_per_s = items;
+    }
+    CHECK(verdict_of(rows, {.by = Criterion::throughput}) ==
+          "best: 8 cards = 2 replicas of tp 4: 100 items/s, latency 2.00 s, 41.0 % cheaper than tp 8; next: 8 cards = "
+          "tp 8 "
+          "at 0.590 times that");
+}

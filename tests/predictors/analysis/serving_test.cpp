@@ -507,6 +507,20 @@ TEST_CASE("prompts that other servers read do not hold decoding up, and their ke
     CHECK(serve(single, readers, decoders, [](std::int64_t) { return 1.0; }).latency_s.mean > 1);
 }
 
+TEST_CASE("servers that decode what others read end where their cache evicts, prompts first or not") {
+    for (const bool mixes : {true, false}) {
+        for (const std::int64_t cache_tokens : {1600, 3200, 6400}) {
+            const auto requests = draw_requests(300, 100, 100, 200, 0.5, 3);
+            const ServerPool readers{.options = {.mixes_phases = mixes}, .step = engine};
+            ServerPool decoders = readers;
+            decoders.options.cache_tokens = cache_tokens;
+            const Serving run = serve(requests, readers, decoders, [](std::int64_t) { return 0.0; });
+            CHECK(run.evictions > 0);
+            CHECK(run.requests.size() == 300);
+        }
+    }
+}
+
 TEST_CASE("a scheduler that seldom looks for requests lets them wait") {
     std::vector<ServingRequest> requests{{0, 10, 200}, {0.1, 10, 2}};
     const auto wait_s = [&](std::int64_t steps) {
