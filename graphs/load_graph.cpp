@@ -77,10 +77,9 @@ std::string models_in(const std::string& folder) {
 
 [[noreturn]] void fail_unknown(std::string_view name) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(name, ignored)) {
+    if (std::filesystem::is_directory(name, ignored))
         throw_error(ErrorCode::usage, "{}: a model is a file, this is a folder without config.json{}", name,
                     models_in(std::string(name)));
-    }
     if (std::filesystem::exists(name, ignored)) static_cast<void>(open_file(std::string(name)));
     const std::vector<std::string> near = near_names(name, zoo_names());
     constexpr std::array<std::string_view, 6> suffixes{".onnx", ".pt2", ".pt", ".pth", ".txt", ".json"};
@@ -123,10 +122,9 @@ bool holds_torchscript(const std::string& path, const ImportOptions& options) {
 /// `keep_batch`: see import_onnx().
 Graph load_file(const std::string& path, const ImportOptions& options, bool keep_batch) {
     const MappedFile file(path);
-    if (file.bytes().size() > options.max_bytes) {
+    if (file.bytes().size() > options.max_bytes)
         throw_error(ErrorCode::limit, "{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(),
                     options.max_bytes);
-    }
     const FileFormat format = format_of(file.bytes());
     if (format == FileFormat::zip)
         return holds_torchscript(path, options) ? import_torchscript(path, options) : import_pt2(path, options);
@@ -220,10 +218,9 @@ std::optional<std::string> zoo_name(std::string_view name) {
 Graph load_graph(const std::string& model, const ImportOptions& options) {
     Graph graph = read_graph(model, options, true);
     if (graph.ops.size() > options.max_nodes) check_room(graph, options.max_nodes, model);
-    if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1 && graph.format != "config") {
+    if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1 && graph.format != "config")
         throw_error(ErrorCode::usage, "{} cannot be cut for {} cards: only models built from a config.json can",
                     graph.name, options.tensor_parallel * options.data_parallel);
-    }
     // The importer of TorchScript has taken them: such a file has no shapes of its own.
     if (graph.format != "torchscript") {
         try {

@@ -66,11 +66,10 @@ void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
         const Expression leading = input.shape[0], asked = graph.expressions.parse(shapes[i].dims[0]);
         const auto size = graph.expressions.constant_value(leading);
         if (!size || *size < 1 || asked == leading) continue;
-        if (held && (leading != *held || asked != *wanted)) {
+        if (held && (leading != *held || asked != *wanted))
             throw_error(ErrorCode::usage, "input {}: {} in place of {} and {} in place of {}: one batch can vary",
                         input.name, shapes[i].dims[0], *size, graph.expressions.to_string(*wanted),
                         graph.expressions.to_string(*held));
-        }
         held = leading;
         wanted = asked;
         varied.push_back(static_cast<TensorId>(&input - graph.tensors.data()));
@@ -178,14 +177,12 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
     for (const InputShape& shape : shapes) {
         const Tensor& input = find_input(graph, shape, position);
         position += shape.input.empty();
-        if (!shape.value.empty()) {
+        if (!shape.value.empty())
             throw_error(ErrorCode::usage, "input {} is a tensor: give its shape, not the value {}", input.name,
                         shape.value);
-        }
-        if (shape.dims.size() != input.shape.size()) {
+        if (shape.dims.size() != input.shape.size())
             throw_error(ErrorCode::usage, "input {} has {} dimensions, not {}", shape.input, input.shape.size(),
                         shape.dims.size());
-        }
         for (std::size_t i = 0; i < shape.dims.size(); ++i) {
             const Expression wanted = pool.parse(shape.dims[i]);
             const std::string held = graph.expressions.to_string(input.shape[i]);

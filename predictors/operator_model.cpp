@@ -174,9 +174,8 @@ std::optional<kernels::MixtureShape> mixture_shape(const OperatorMeasurement& ro
     shape.experts = dimension(row, "experts");
     const std::int64_t least = std::min({shape.tokens, shape.hidden, shape.width, shape.per_token, shape.experts});
     constexpr std::int64_t most = std::int64_t{1} << 30;  // counts of tokens and experts multiply
-    if (least < 1 || std::max(shape.tokens, shape.per_token) > most || shape.per_token > shape.experts) {
+    if (least < 1 || std::max(shape.tokens, shape.per_token) > most || shape.per_token > shape.experts)
         return std::nullopt;
-    }
     shape.gated = !(shape.per_token == 6 && shape.experts == 128) && !(shape.per_token == 22 && shape.experts == 512);
     shape.element_bytes = element_bytes(row.precision);
     if (precision_spec(row.precision).quantizes_weights()) shape.operands = row.precision;

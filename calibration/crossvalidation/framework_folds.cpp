@@ -204,12 +204,11 @@ std::string frameworks(Arguments a) {
     std::vector<Scored> first;
     for (const LeaveOut& way : ways) {
         const std::vector<Scored> scored = folds.score(way);
-        for (const auto& [row, p] : scored) {
+        for (const auto& [row, p] : scored)
             append_scored(text,
                           {std::string(way.title), row->framework, std::string(name_of(row->precision)), row->gpu,
                            row->run, row->model, std::to_string(row->batch), std::to_string(row->line)},
                           {row->latency_s, p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s}, 1);
-        }
         if (&way == std::begin(ways)) first = scored;
     }
     auto unscored = folds.left_out;

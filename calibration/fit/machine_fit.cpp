@@ -199,10 +199,9 @@ CpuRow cpu_row(const Graph& graph, const DeviceSpec& device, std::string_view fr
 
 CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::string_view framework,
                const FitOptions& options) {
-    if (rows.size() < fewest_operators) {
+    if (rows.size() < fewest_operators)
         throw_error(ErrorCode::usage, "{} usable operators are too few to fit a CPU, it takes {}", rows.size(),
                     fewest_operators);
-    }
     std::vector<HostKind> kinds;
     LogFit::Block host_block;
     for (int i = 0; i < host_kind_count; ++i) {

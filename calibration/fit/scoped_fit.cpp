@@ -75,10 +75,9 @@ ScopedUnknowns declared_unknowns(const ScopedFit& fit, const Places& rows) {
     ScopedUnknowns unknowns{.shared = fit.shared};
     for (const std::size_t i : rows) {
         const DeviceSpec& device = device_of(fit.rows[i]);
-        if (!unknowns.architectures.contains(device.architecture)) {
+        if (!unknowns.architectures.contains(device.architecture))
             unknowns.architectures[device.architecture] =
                 fit.architecture_of ? fit.architecture_of(device) : fit.architecture;
-        }
         if (!unknowns.devices.contains(device.slug)) {
             unknowns.devices[device.slug] = fit.device ? fit.device(device) : LogFit::Block{};
             hold(unknowns.devices[device.slug], fit.held, device.slug);
@@ -228,10 +227,9 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
         ScopedUnknowns blind = declared_unknowns(fit, others);
         (void)fit_rows(fit, others, blind, fit.folds_start_once);
         const LogFit::Block host = expected_host(fit, blind.hosts);
-        if (!blind.architectures.contains(device.architecture)) {
+        if (!blind.architectures.contains(device.architecture))
             blind.architectures[device.architecture] = fit.expects_kin ? block_of_kin(fit, device.architecture, blind)
                                                                        : centre_of(fit.centre, blind.architectures);
-        }
         if (!blind.devices.contains(slug)) blind.devices[slug] = expected_device(fit, device, blind, datasheets);
         for (std::size_t f = 0; f < fit.left_out_folds.size(); ++f) {
             const LeftOutFold& fold = fit.left_out_folds[f];

@@ -89,10 +89,9 @@ class Einsum {
                       {{"function", std::string("sum")}, {"axes", summed}, {"keepdims", std::int64_t{0}}});
             operand = sum;
         }
-        if (summed.empty() || kept != to) {
+        if (summed.empty() || kept != to)
             append_op(graph_, call_, OpKind::transpose, {operand}, {call_.outputs[0]},
                       {{"perm", einsum_permutation(kept, to)}});
-        }
         return true;
     }
 

@@ -42,18 +42,16 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         return value.into(s.norm, {"layer", "layer_weight", "layer_plain", "rms", "rms_offset", "rms_plain"});
     if (is("place")) return value.into(s.place, {"before", "after", "around", "outputs", "shared", "apart"});
     if (is("projection")) return value.into(s.projection, {"apart", "packed", "latent"});
-    if (is("positions")) {
+    if (is("positions"))
         return value.into(s.positions,
                           {"none", "rotary", "rotary_halves", "learned", "learned_from_mask", "linear_bias"});
-    }
     if (is("query_norm")) return value.into(s.query_norm, {"none", "head", "each_head", "all_heads"});
     if (is("output_gate")) return value.into(s.output_gate, {"none", "apart", "packed", "per_head"});
     if (is("scoring")) return value.into(s.scoring, {"fused", "written_out"});
     if (is("routing")) return value.into(s.routing, {"softmax_first", "best_first", "sigmoid", "grouped"});
-    if (is("state_mixer")) {
+    if (is("state_mixer"))
         return value.into(f.state_mixer,
                           {"none", "attention", "mamba", "mamba2", "delta", "conv", "lightning", "both"});
-    }
     if (is("biases")) {
         f.query_bias = f.output_bias = f.mlp_bias = value.text;
         return;

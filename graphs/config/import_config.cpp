@@ -91,10 +91,9 @@ constexpr std::pair<const char*, const char*> clip_parts[]{{"text_config", "clip
 
 [[noreturn]] void fail_without_type(const JsonField& document) {
     for (const OtherFile& other : other_files) {
-        if (document.find(other.field)) {
+        if (document.find(other.field))
             document.fail(
                 fmt::format("{}, not a model: config.json is the file that has `model_type`", other.description));
-        }
     }
     static_cast<void>(document["model_type"]);
     document.fail("model_type is missing");
@@ -117,10 +116,9 @@ constexpr std::pair<const char*, const char*> clip_parts[]{{"text_config", "clip
 void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
     const std::int64_t cards = options.tensor_parallel, all = cards * options.data_parallel;
     const auto cut_into = [&](std::int64_t parts, std::int64_t& size, std::string_view field, std::string_view what) {
-        if (size % parts != 0) {
+        if (size % parts != 0)
             throw_error(ErrorCode::usage, "{} {} ({}) cannot be cut into equal parts for {} cards", size, what, field,
                         parts);
-        }
         size /= parts;
     };
     const auto cut = [&](std::int64_t& size, std::string_view field, std::string_view what) {
@@ -134,10 +132,9 @@ void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
         cut(config.key_value_heads, "num_key_value_heads", "heads of keys");
     }
     cut(config.mlp_width, mlp_field, "columns of the MLP");
-    if (all % options.expert_parallel != 0) {
+    if (all % options.expert_parallel != 0)
         throw_error(ErrorCode::usage, "--ep {} does not divide {} cards (--tp times --dp)", options.expert_parallel,
                     all);
-    }
     if (options.expert_parallel > 1 && config.experts.count == 0)
         throw_error(ErrorCode::usage, "--ep {}: the model has no experts", options.expert_parallel);
     if (config.experts.count > 0) {

@@ -93,10 +93,9 @@ std::int64_t read_rotary_width(const JsonField& document, const Family& family, 
     const auto field = family.rotary_share == "1" ? std::nullopt : find_rotary(document, family.rotary_share);
     const double share = field ? field->positive() : 1;
     const double width = share > 1 ? share : std::floor(share * static_cast<double>(head_width));
-    if (width < 2 || width > static_cast<double>(head_width) || std::fmod(width, 2) != 0) {
+    if (width < 2 || width > static_cast<double>(head_width) || std::fmod(width, 2) != 0)
         (field ? *field : document)
             .fail(fmt::format("rotary positions need an even part of each head of {}, not {}", head_width, width));
-    }
     return static_cast<std::int64_t>(width);
 }
 

@@ -111,10 +111,9 @@ bool Importer::import_if(Scope& scope, Call& call) {
                                    else_body->nodes.size(), scope.repeated);
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;
-    if (body->outputs.size() < call.record.outputs.size()) {
+    if (body->outputs.size() < call.record.outputs.size())
         throw_error(ErrorCode::model, "node '{}' (If): a branch has {} outputs, the node {}", excerpt(call.name),
                     body->outputs.size(), call.record.outputs.size());
-    }
     const std::vector<TensorId> results = run_body(std::move(inner), call.name);
     for (std::size_t i = 0; i < call.record.outputs.size(); ++i) scope.names[call.record.outputs[i]] = results[i];
     return true;

@@ -69,14 +69,12 @@ std::optional<std::string> read_external_data(const ExternalData& data, const st
     if (status.st_nlink != 1) refuse(data.location, "has more than one name (hard link)");
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = data.length.value_or(static_cast<std::uint64_t>(count));
-    if (data.offset > size || length > size - data.offset) {
+    if (data.offset > size || length > size - data.offset)
         throw_error(ErrorCode::model, "external data '{}': bytes {} to {} lie beyond its end at {}",
                     excerpt(data.location), data.offset, data.offset + length, size);
-    }
-    if (length != static_cast<std::uint64_t>(count)) {
+    if (length != static_cast<std::uint64_t>(count))
         throw_error(ErrorCode::model, "external data '{}': {} bytes announced where the tensor has {}",
                     excerpt(data.location), length, count);
-    }
     std::string bytes(static_cast<std::size_t>(count), '\0');
     std::size_t done = 0;
     while (done < bytes.size()) {

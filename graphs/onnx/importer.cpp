@@ -76,22 +76,19 @@ void Importer::check_versions() {
         if (options_.strict) throw Error(ErrorCode::model, message);
         construction_.warn(std::move(message));
     };
-    if (*model_.ir_version > newest_known_ir) {
+    if (*model_.ir_version > newest_known_ir)
         complain(
             fmt::format("IR version {} is newer than {}, the newest ftax knows", *model_.ir_version, newest_known_ir));
-    }
     if (model_.opsets.empty()) throw Error(ErrorCode::model, "the model imports no operator set");
     for (const OpsetRecord& imported : model_.opsets) {
         if (!imported.domain.empty() && imported.domain != "ai.onnx") continue;
         if (imported.version < 1) throw_error(ErrorCode::model, "operator set version {}", imported.version);
-        if (imported.version > newest_known_opset) {
+        if (imported.version > newest_known_opset)
             complain(fmt::format("operator set {} is newer than {}, the newest ftax knows: its rules are used",
                                  imported.version, newest_known_opset));
-        }
-        if (imported.version < oldest_supported_opset) {
+        if (imported.version < oldest_supported_opset)
             complain(fmt::format("operator set {} is older than {}: read as far as it means the same", imported.version,
                                  oldest_supported_opset));
-        }
     }
 }
 

@@ -20,10 +20,9 @@ void append_captures(const NodeRecord& node, std::vector<std::string_view>& name
     std::vector<std::pair<std::vector<Bytes>, int>> open;  // parts and depth of bodies
     const auto open_bodies = [&](const NodeRecord& owner, int depth) {
         if (!has_body(owner)) return;
-        if (depth > max_body_depth) {
+        if (depth > max_body_depth)
             throw_error(ErrorCode::limit, "node '{}': bodies nested deeper than {} levels", excerpt(node.name),
                         max_body_depth);
-        }
         for (AttributeRecord& attribute : attributes_of(owner)) {
             if (!attribute.graph.empty()) open.emplace_back(std::move(attribute.graph), depth);
         }
@@ -52,11 +51,10 @@ class Dependencies {
             for (const std::string_view output : nodes[i].outputs) {
                 if (output.empty()) continue;
                 const auto [known, added] = producers_.emplace(output, i);
-                if (!added || own.contains(output)) {
+                if (!added || own.contains(output))
                     throw_error(ErrorCode::model, "'{}' has two producers: {} and {}", excerpt(output),
                                 title_of(nodes[i], i),
                                 added ? "an input or initializer" : title_of(nodes[known->second], known->second));
-                }
             }
         }
         std::vector<std::string_view> captures;
@@ -144,10 +142,9 @@ std::vector<NodeRecord> with_bodies(const std::vector<NodeRecord>& nodes, std::u
     std::vector<int> depth(all.size(), 0);
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (!has_body(all[i])) continue;
-        if (depth[i] == max_body_depth) {
+        if (depth[i] == max_body_depth)
             throw_error(ErrorCode::limit, "{}: bodies nested deeper than {} levels", title_of(all[i], i),
                         max_body_depth);
-        }
         for (const AttributeRecord& attribute : attributes_of(all[i])) {
             if (attribute.graph.empty()) continue;
             for (NodeRecord& inner : read_graph(attribute.graph, max_nodes).nodes) {
@@ -197,10 +194,9 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
     visit(nodes.size(), roots, edges, leave, "the graph has a cycle",
           [&](std::uint32_t node) { return title_of(nodes[node], node); });
     for (const auto& [node, name] : dependencies.dangling()) {
-        if (live[node]) {
+        if (live[node])
             throw_error(ErrorCode::model, "{} reads '{}', which nothing produces", title_of(nodes[node], node),
                         excerpt(name));
-        }
         order.dangling_in_dead.push_back(name);
     }
     // Keep the file's order where it is one already: it is the order in which the exporter saw the program run.
@@ -237,10 +233,9 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
     };
     visit(count + 1, roots, edges, leave, "local functions call each other in a cycle",
           [&](std::uint32_t function) { return excerpt(model.functions[function].name); });
-    if (nodes[count] > max_nodes) {
+    if (nodes[count] > max_nodes)
         throw_error(ErrorCode::limit, "the graph has more than {} nodes once its functions are inlined (--max-nodes)",
                     max_nodes);
-    }
 }
 
 const FunctionRecord* Functions::find(const NodeRecord& node) const {

@@ -35,10 +35,9 @@ void set_opset(const Field& field, OpsetRecord& opset) {
 std::uint64_t unsigned_number(std::string_view text, std::string_view key, std::size_t offset) {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) {
+    if (error != std::errc{} || end != text.data() + text.size())
         throw_error(ErrorCode::model, "byte {}: external data {} '{}' is not an unsigned 64-bit number", offset, key,
                     excerpt(text));
-    }
     return value;
 }
 
@@ -69,10 +68,9 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
         if (!data || data->location.empty()) fail("is external but names no location");
         if (inline_payload) fail("has both inline and external data");
         std::uint64_t end = 0;
-        if (__builtin_add_overflow(data->offset, data->length.value_or(0), &end)) {
+        if (__builtin_add_overflow(data->offset, data->length.value_or(0), &end))
             throw_error(ErrorCode::model, "byte {}: external data of '{}' ends beyond 2^64", message.offset,
                         excerpt(tensor.name));
-        }
         tensor.external = data;
     }
 }

@@ -155,10 +155,9 @@ void DimensionNames::apply(const InputShape& shape, const Inputs& inputs, bool k
         throw_error(ErrorCode::usage, "unknown input '{}'; available: {}", shape.input, names);
     }
     std::optional<Dims>& dims = shapes_[static_cast<std::size_t>(found - inputs.begin())];
-    if (dims && dims->size() != shape.dims.size()) {
+    if (dims && dims->size() != shape.dims.size())
         throw_error(ErrorCode::usage, "input '{}' has rank {}, the shape given has {}", shape.input, dims->size(),
                     shape.dims.size());
-    }
     Dims replaced;
     for (std::size_t axis = 0; axis < shape.dims.size(); ++axis)
         replaced.push_back(applied(shape, axis, dims ? &*dims : nullptr, keep_batch, warnings));
@@ -173,10 +172,9 @@ Expression DimensionNames::applied(const InputShape& shape, std::size_t axis, co
     const std::string text = file_.to_string(wanted), symbol = bare_symbol(file_, declared);
     if (!symbol.empty()) {
         const auto [known, added] = bound_.emplace(symbol, text);
-        if (!added && known->second != text) {
+        if (!added && known->second != text)
             throw_error(ErrorCode::model, "input '{}' makes dimension '{}' {} where another input makes it {}",
                         shape.input, symbol, text, known->second);
-        }
         renamed_[symbol] = text;
         return declared;
     }

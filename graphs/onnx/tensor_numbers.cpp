@@ -86,10 +86,9 @@ std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std:
     if (!tensor.external) words = typed_payload(tensor, raw);
     if (!raw.empty()) words = words_of(raw, static_cast<std::size_t>(bits / 8));
     if (words.empty() && count > 0) return std::nullopt;
-    if (words.size() != static_cast<std::size_t>(count)) {
+    if (words.size() != static_cast<std::size_t>(count))
         throw_error(ErrorCode::model, "tensor '{}' holds {} elements, its dims say {}", excerpt(tensor.name),
                     words.size(), count);
-    }
     std::vector<Number> numbers;
     numbers.reserve(words.size());
     for (const std::uint64_t word : words) numbers.push_back(*number_from_bits(type, word));

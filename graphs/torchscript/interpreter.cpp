@@ -238,10 +238,9 @@ class Interpreter {
     void take_steps(std::uint64_t count) {
         const std::uint64_t most = free_steps_per_node * options_.max_nodes + steps_per_operator * graph_.ops.size();
         steps_ += count;
-        if (steps_ > most) {
+        if (steps_ > most)
             throw_error(ErrorCode::limit, "the program takes more than {} steps for {} operators (--max-nodes)", most,
                         graph_.ops.size());
-        }
     }
 
     void run_node(const Node& node, Frame& frame) {

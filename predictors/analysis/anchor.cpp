@@ -161,10 +161,9 @@ class AnchorRows {
         for (std::size_t i = 0; i < uncertain_.size(); ++i) {
             const Index at = factors_ + static_cast<Index>(i);
             belief.mean[at] = device_.log_mean[uncertain_[i]];
-            for (std::size_t j = 0; j < uncertain_.size(); ++j) {
+            for (std::size_t j = 0; j < uncertain_.size(); ++j)
                 belief.covariance(at, factors_ + static_cast<Index>(j)) =
                     device_.covariance[uncertain_[i]][uncertain_[j]];
-            }
         }
         if (of_model_) {
             belief.covariance(offsets_, offsets_) = between_models(rows_[0].host_log_stddev);
@@ -352,9 +351,8 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, HostScalar
                         contradiction, scaled_rows[i].row->label, scaled_rows[i].scale / agreed, best_count));
     }
     host.host_bound_rows = best_count;
-    if (best_count == 0) {
+    if (best_count == 0)
         host.warnings.push_back("the device explains all anchor rows: they only bound the host's speed from below");
-    }
     return kept;
 }
 
@@ -449,10 +447,9 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     for (std::size_t i = 0; i < uncertain.size(); ++i) {
         const Index a = anchors.factors() + static_cast<Index>(i);
         result.device.log_mean[uncertain[i]] = mean[a];
-        for (std::size_t j = 0; j < uncertain.size(); ++j) {
+        for (std::size_t j = 0; j < uncertain.size(); ++j)
             result.device.covariance[uncertain[i]][uncertain[j]] =
                 covariance(a, anchors.factors() + static_cast<Index>(j));
-        }
     }
     if (!anchors.of_model()) return result;
     // The error of the model's device time is a factor on all its kernels, like the card's.

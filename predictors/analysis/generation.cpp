@@ -99,10 +99,9 @@ void check(const GenerationRequest& request) {
     at_least_one(request.batch, "the batch");
     at_least_one(request.prompt, "the length of the prompt");
     at_least_one(request.new_tokens, "the number of new tokens");
-    if (request.longest_prompt != 0 && request.longest_prompt < request.prompt) {
+    if (request.longest_prompt != 0 && request.longest_prompt < request.prompt)
         throw_error(ErrorCode::usage, "the longest prompt has {} tokens, less than the mean of {}",
                     request.longest_prompt, request.prompt);
-    }
 }
 
 void append_new(std::vector<std::string>& all, const std::vector<std::string>& warnings) {

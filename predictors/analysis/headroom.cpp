@@ -84,9 +84,8 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
         const Graph wide = widened(graph, bindings, eighths, width_steps);
         return Predictor(wide, device, framework, options).predict(bindings);
     });
-    if (width.value == widest && width.prediction.device_s == base.device_s) {
+    if (width.value == widest && width.prediction.device_s == base.device_s)
         result.back().skipped = "no dimension follows from a weight";
-    }
 
     const double body_s = base.latency_s - fixed_s;
     Headroom depth{.property = "depth", .latency_s = limit_s, .bound = base.bound};

@@ -335,9 +335,8 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     if (!engine) plan.compute_s *= std::max(1.0, power / powered_share(rates, p.product_energy_scale));
     const double in_bytes = c.in_bytes * padding;
     const double memory_s = operands_seconds(in_bytes + c.out_bytes, c.weight_bytes * padding, s, rates, p);
-    if (is_laid_out(s, c, rates.path)) {
+    if (is_laid_out(s, c, rates.path))
         return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, 0.0, 1, s, rates, p);
-    }
     const bool writes_nchw = rates.path == MathPath::tf32 && !s.transposed;
     const auto pixels = [](std::int64_t d, std::int64_t h, std::int64_t w) { return real(d * h * w); };
     double bytes = (c.in_bytes + in_bytes) * layout_padding(pixels(s.in_depth, s.in_height, s.in_width), s);
@@ -443,10 +442,9 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
                                 const ConvParameters& p) {
     if (!is_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
     const bool has_nonfused = s.element_bytes >= 4 && fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
-    if (is_named_for_few_channels(s)) {
+    if (is_named_for_few_channels(s))
         return has_nonfused && rates.chip->cudnn7_names_nonfused ? plan_winograd_nonfused(c, s, rates, p)
                                                                  : plan_implicit_gemm(c, s, rates, p);
-    }
     auto best = has_nonfused ? plan_winograd_nonfused(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
     // The library knows each candidate's time under the card's power limit.
     const auto time = [](const KernelPlan& candidate) { return within_power(candidate); };

@@ -56,11 +56,10 @@ inline void visit_parameters(CpuParameters& p, const DeviceSpec& device, const P
         "batch_norm", "group_norm",     "pool",  "gather", "concat",    "resize", "sort"};
     constexpr std::array<double, memory_class_count> initial_s{5e-11, 3e-10, 5e-9,  5e-11, 3e-10, 1e-10, 5e-10, 2e-10,
                                                                1e-10, 2e-10, 5e-10, 1e-10, 5e-11, 2e-9,  1e-8};
-    for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t i = 0; i < names.size(); ++i)
         visit("cpu.element_s." + std::string(names[i]), p.element_s[i],
               {initial_s[i] / threads, initial_s[i] / threads / 100, initial_s[i] / threads * 100, 1,
                ParameterScope::device, "operators of this class, beyond their traffic"});
-    }
 }
 
 struct CpuModel {

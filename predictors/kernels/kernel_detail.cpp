@@ -66,9 +66,8 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, M
                    ? "no room for the tensor cores' kernel"
                    : fmt::format("on CUDA cores; {}", slower_by("tensor-gemm", tensor_s, plan.seconds));
     }
-    if (path != MathPath::fp32 || s.groups > 1 || !kernels::is_winograd(s)) {
+    if (path != MathPath::fp32 || s.groups > 1 || !kernels::is_winograd(s))
         return "the only algorithm for this shape and path";
-    }
     if (kernels::convolution::is_named_for_few_channels(s)) return "what cuDNN 7 names for few channels";
     std::string reason = "cheapest;";
     for (const auto other :

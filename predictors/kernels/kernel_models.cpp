@@ -43,10 +43,9 @@ double profile_value(std::span<const Parameter> parameters, std::string_view own
                      const ParameterSpec& spec) {
     const auto at = std::ranges::lower_bound(parameters, name, {}, &Parameter::name);
     if (at == parameters.end() || at->name != name) return spec.initial;
-    if (!(at->value >= spec.lower && at->value <= spec.upper)) {
+    if (!(at->value >= spec.lower && at->value <= spec.upper))
         throw_error(ErrorCode::profile, "parameter {} of {} is {}, outside [{}, {}]", name, owner, at->value,
                     spec.lower, spec.upper);
-    }
     return at->value;
 }
 

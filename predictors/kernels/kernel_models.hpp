@@ -58,9 +58,8 @@ struct KernelModels {
     KernelModels(const DeviceSpec& device, const KernelParameters& values) : parameters(values) {
         parameters.conv.residency = parameters.memory.residency;
         parameters.conv.product_energy_scale = parameters.tensor_gemm.energy_scale;
-        for (int i = 0; i < math_path_count; ++i) {
+        for (int i = 0; i < math_path_count; ++i)
             rates[i] = kernels::device_rates(device, static_cast<MathPath>(i), parameters.sustained);
-        }
     }
 
     [[nodiscard]] const kernels::DeviceRates& at(MathPath path) const { return rates[static_cast<int>(path)]; }
@@ -118,9 +117,8 @@ struct KernelModels {
     [[nodiscard]] kernels::KernelPlan plan(const kernels::MemoryShape& shape, MathPath) const {
         if (shape.engine && shape.cls == kernels::MemoryClass::layer_norm)
             return kernels::engine::plan(shape, engine_products(at(MathPath::fp32)));
-        if (shape.token != kernels::TokenKernel::none) {
+        if (shape.token != kernels::TokenKernel::none)
             return kernels::plan_token(shape, at(MathPath::fp32), parameters.token, parameters.tensor_gemm);
-        }
         return kernels::plan(shape, at(MathPath::fp32), parameters.memory);
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::AttentionShape& shape, MathPath path) const {

@@ -1,6 +1,5 @@
 #pragma once
 
-
 #include "ftax/device.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"

@@ -123,10 +123,9 @@ bool is_chunk(const Graph&, const Op& op) {
 
 void append_slices(Spelling out) {
     const std::vector<std::int64_t> axes{out.replaced.integer("axis", 0)};
-    for (const TensorId piece : out.replaced.outputs) {
+    for (const TensorId piece : out.replaced.outputs)
         out.apply(OpKind::slice, {out.replaced.inputs[0]}, piece,
                   {{"axes", axes}, {"step", std::vector<std::int64_t>{1}}});
-    }
 }
 
 bool is_roll(const Graph& graph, const Op& op) {

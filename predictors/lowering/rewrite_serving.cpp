@@ -145,9 +145,8 @@ void erase_no_longer_read(Graph& graph, const std::vector<int>& before) {
 }
 
 bool is_append(const Graph& graph, const Op& op) {
-    if (op.kind != OpKind::concat || op.inputs.size() != 2 || op.inputs[0] == no_tensor || op.inputs[1] == no_tensor) {
+    if (op.kind != OpKind::concat || op.inputs.size() != 2 || op.inputs[0] == no_tensor || op.inputs[1] == no_tensor)
         return false;
-    }
     const Tensor& past = graph.tensors[op.inputs[0]];
     return past.role == TensorRole::input && past.shape.size() >= 3 && is_float(past.dtype);
 }

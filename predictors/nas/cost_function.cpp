@@ -91,10 +91,9 @@ struct CostFunction::State {
         for (std::size_t b = 0; b < batches.size(); ++b) {
             const double slowdown = may_be_slowed ? slowdown_of(scratch.timed, b) : 0;
             Segment& total = scratch.total[b];
-            for (const TimedBlock* block : scratch.timed) {
+            for (const TimedBlock* block : scratch.timed)
                 total = total.then(slowdown == 0 ? block[b].at_boost
                                                  : Segment::between(block[b].at_boost, block[b].slowest, slowdown));
-            }
         }
         return true;
     }

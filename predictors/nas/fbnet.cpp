@@ -45,15 +45,13 @@ class FbNet final : public Space {
     void parse(std::string_view text, std::vector<int>& choices) const override {
         choices.clear();
         parse_integers(name(), text, '-', choices);
-        if (choices.size() != layer_count) {
+        if (choices.size() != layer_count)
             throw_error(ErrorCode::usage, "fbnet: expected {} numbers, not {}, in '{}'", layer_count, choices.size(),
                         excerpt(text));
-        }
         for (const int choice : choices) {
-            if (choice < 0 || choice > skip) {
+            if (choice < 0 || choice > skip)
                 throw_error(ErrorCode::usage, "fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip, choice,
                             excerpt(text));
-            }
         }
     }
 

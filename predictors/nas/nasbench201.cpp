@@ -39,10 +39,9 @@ class NasBench201 final : public Space {
         choices.clear();
         std::size_t at = 0;
         const auto expect = [&](std::string_view token) {
-            if (text.substr(at, token.size()) != token) {
+            if (text.substr(at, token.size()) != token)
                 throw_error(ErrorCode::usage, "nasbench201: expected '{}' at character {} of '{}'", token, at + 1,
                             excerpt(text));
-            }
             at += token.size();
         };
         for (const Edge& e : edges) {
@@ -50,18 +49,16 @@ class NasBench201 final : public Space {
             if (e.from == 0) expect("|");
             const std::size_t tilde = std::min(text.find('~', at), text.size());
             const auto found = std::ranges::find(operations, text.substr(at, tilde - at));
-            if (found == operations.end()) {
+            if (found == operations.end())
                 throw_error(ErrorCode::usage, "nasbench201: expected one of {} at character {} of '{}'",
                             fmt::join(operations, ", "), at + 1, excerpt(text));
-            }
             choices.push_back(static_cast<int>(found - operations.begin()));
             at = tilde;
             expect(fmt::format("~{}|", e.from));
         }
-        if (at != text.size()) {
+        if (at != text.size())
             throw_error(ErrorCode::usage, "nasbench201: unexpected text at character {} of '{}'", at + 1,
                         excerpt(text));
-        }
     }
 
     void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {
@@ -69,10 +66,9 @@ class NasBench201 final : public Space {
         for (std::int16_t channels = 16; channels <= 64; channels = static_cast<std::int16_t>(channels * 2)) {
             if (channels > 16) chain.push_back({{reduction, channels}});
             for (int cell = 0; cell < cells_per_stage; ++cell) {
-                for (std::size_t i = 0; i < edges.size(); ++i) {
+                for (std::size_t i = 0; i < edges.size(); ++i)
                     chain.push_back(
                         {{edge, channels, static_cast<std::int16_t>(choices[i]), static_cast<std::int16_t>(i)}});
-                }
             }
         }
         chain.push_back({{head}});

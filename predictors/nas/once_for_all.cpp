@@ -39,28 +39,25 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
             std::string_view value = without_leading_space(list.substr(0, comma));
             value = value.substr(0, value.find_last_not_of(" \t") + 1);
             const auto found = std::ranges::find(allowed, value);
-            if (found == allowed.end()) {
+            if (found == allowed.end())
                 throw_error(ErrorCode::usage, "{}: expected \"{}\" to hold {}, not '{}', in '{}'", space, key,
                             fmt::join(allowed, ", "), excerpt(value), excerpt(text));
-            }
             choices.push_back(static_cast<int>(found - allowed.begin()));
             list.remove_prefix(std::min(comma + 1, list.size()));
         }
     }
-    if (choices.size() - first != count) {
+    if (choices.size() - first != count)
         throw_error(ErrorCode::usage, "{}: expected \"{}\" to list {} numbers in '{}'", space, key, count,
                     excerpt(text));
-    }
 }
 
 void read_side(std::string_view space, std::string_view text, std::vector<int>& choices) {
     const std::string_view value = value_of(space, text, "r");
     int side = 0;
     const std::errc error = std::from_chars(value.data(), value.data() + value.size(), side).ec;
-    if (error != std::errc{} || side < smallest_side || side > largest_side) {
+    if (error != std::errc{} || side < smallest_side || side > largest_side)
         throw_error(ErrorCode::usage, "{}: expected \"r\" from {} to {} in '{}'", space, smallest_side, largest_side,
                     excerpt(text));
-    }
     choices.push_back(side - smallest_side);
 }
 

@@ -36,16 +36,14 @@ void parse_integers(std::string_view space, std::string_view text, char separato
     while (true) {
         int value = 0;
         const auto [next, error] = std::from_chars(at, end, value);
-        if (error != std::errc{}) {
+        if (error != std::errc{})
             throw_error(ErrorCode::usage, "{}: expected an integer at character {} of '{}'", space,
                         at - text.data() + 1, excerpt(text));
-        }
         values.push_back(value);
         if (next == end) return;
-        if (*next != separator) {
+        if (*next != separator)
             throw_error(ErrorCode::usage, "{}: expected '{}' at character {} of '{}'", space, separator,
                         next - text.data() + 1, excerpt(text));
-        }
         at = next + 1;
     }
 }

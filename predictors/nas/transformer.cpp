@@ -41,10 +41,9 @@ class Transformer final : public Space {
             throw_error(ErrorCode::usage, "transformer: expected width-depth-heads-ffn, not '{}'", excerpt(text));
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const Range& r = ranges[i];
-            if (choices[i] < r.first || choices[i] > r.last || (choices[i] - r.first) % r.step != 0) {
+            if (choices[i] < r.first || choices[i] > r.last || (choices[i] - r.first) % r.step != 0)
                 throw_error(ErrorCode::usage, "transformer: expected {} from {} to {} in steps of {}, not {}, in '{}'",
                             r.name, r.first, r.last, r.step, choices[i], excerpt(text));
-            }
             choices[i] = (choices[i] - r.first) / r.step;
         }
     }

@@ -116,9 +116,8 @@ class LaunchTimer {
 /// Slows the kernels of a pass that would exceed the board's power limit.
 void limit_power(double kernel_gap_s, LaunchTimes& times) {
     PassPower pass;
-    for (const LaunchCosts& op : times.costs) {
+    for (const LaunchCosts& op : times.costs)
         pass.add({op.boost_s + op.gaps_s(kernel_gap_s), op.power_limited_s, op.throttling_s});
-    }
     times.slowdown = pass.slowdown();
     if (times.slowdown == 0) return;
     for (std::size_t i = 0; i < times.costs.size(); ++i) {

@@ -34,14 +34,12 @@ bool has_token_cache(const Graph& graph) {
 const Graph& checked(const Graph& graph, const FrameworkModel& model, Precision precision) {
     check_operands(graph);
     const bool floats = name_of(precision).starts_with("fp8") || precision == Precision::nvfp4;
-    if (model.traits.gemm.dot_products ? floats : precision_spec(precision).is_of_gguf()) {
+    if (model.traits.gemm.dot_products ? floats : precision_spec(precision).is_of_gguf())
         throw_error(ErrorCode::usage, "{} has no {}: quantised weights of llama.cpp are those of GGUF, such as q4_k_m",
                     model.name, name_of(precision));
-    }
-    if (model.traits.serves_sequences && !has_token_cache(graph)) {
+    if (model.traits.serves_sequences && !has_token_cache(graph))
         throw_error(ErrorCode::usage, "{} serves language models that generate: {} reads no cache of earlier tokens",
                     model.name, graph.name);
-    }
     return graph;
 }
 

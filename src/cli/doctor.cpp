@@ -45,12 +45,11 @@ constexpr std::array parts{
 std::string doctor_table(const report::Grid& findings) {
     const report::Style style = report::standard_output_style();
     report::Table built({{"built in", Align::left}, {"", Align::left}, {"for", Align::left}, {"", Align::left}});
-    for (const Part& part : parts) {
+    for (const Part& part : parts)
         built.add({{std::string(part.name), Tone::strong},
                    {part.built ? "yes" : "no"},
                    {std::string(part.purpose)},
                    {part.built ? "" : fmt::format("cmake -D{}=ON", part.option), Tone::quiet}});
-    }
     return fmt::format("ftax {}\n\n{}\n{}", FTAX_VERSION, built.print(style), findings.print(style));
 }
 

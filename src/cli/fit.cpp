@@ -71,10 +71,9 @@ void print_report(const fit::FitReport& report) {
         const bool whole = fold.row_class.empty() || fold.row_class == report.kernel_class;
         fmt::print(notices(), "  {}{}: MAPE {:.1f} %\n", whole ? "" : fold.row_class + ", ", fold.name,
                    100 * fold.mean);
-        for (const fit::ErrorSummary& g : fold.groups) {
+        for (const fit::ErrorSummary& g : fold.groups)
             fmt::print(notices(), "    {:<28} n {:>6}  mean {:5.1f}  median {:5.1f}  P90 {:5.1f}  bias {:+5.1f} %\n",
                        g.group, g.rows, 100 * g.mean, 100 * g.median, 100 * g.p90, 100 * std::expm1(g.bias));
-        }
     }
 }
 
@@ -101,10 +100,9 @@ int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
         std::move(tables), {arguments.selection.left_out_models.begin(), arguments.selection.left_out_models.end()},
         print_warnings);
     if (!arguments.output.empty()) {
-        if (rows.device_rows.empty()) {
+        if (rows.device_rows.empty())
             throw Error(ErrorCode::usage,
                         "--output: none of these rows was timed as device_hot, which a device is fitted to");
-        }
         const DeviceProfileFile start = arguments.start.empty()
                                             ? embedded_device_profile()
                                             : parse_device_profile(read_file(arguments.start), arguments.start);

@@ -26,10 +26,9 @@ double parse_budget(const std::string& text) {
     const bool is_percent = text.ends_with('%');
     const auto number = parse_number(std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
     const double budget = number.value_or(0) / (is_percent ? 100 : 1);
-    if (!number || !(budget > 0) || budget > 10) {
+    if (!number || !(budget > 0) || budget > 10)
         throw_error(ErrorCode::usage, "invalid budget '{}': give a share above 0 and up to 1000%, e.g. 5%",
                     escape_terminal(text));
-    }
     return budget;
 }
 

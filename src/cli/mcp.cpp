@@ -27,12 +27,11 @@ struct Refusal {
 
 json tools() {
     json list = json::array();
-    for (const std::string& command : commands_in_process()) {
+    for (const std::string& command : commands_in_process())
         list.push_back({{"name", command},
                         {"description", description_of(command)},
                         {"inputSchema", schema_of_arguments(command)},
                         {"annotations", {{"readOnlyHint", true}}}});
-    }
     return {{"tools", list}};
 }
 
@@ -87,9 +86,8 @@ std::string reply_to(const std::string& line) {
         } catch (const Error& error) {
             throw Refusal{not_json, error.what()};
         }
-        if (!request.is_object() || !request.contains("method") || !request["method"].is_string()) {
+        if (!request.is_object() || !request.contains("method") || !request["method"].is_string())
             throw Refusal{no_request, "a request is an object with a method"};
-        }
         if (!request.contains("id")) return "";
         reply["id"] = request["id"];
         reply["result"] = answer_to(request);

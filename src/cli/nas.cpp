@@ -162,10 +162,9 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
         const auto column = archs.table.column(arguments.score);
         for (std::size_t i = 0; i < score.size(); ++i) {
             const auto value = parse_number(archs.table.row(archs.rows[i])[*column]);
-            if (!value) {
+            if (!value)
                 throw_error(ErrorCode::profile, "{}:{}: {} is not a number", arguments.architectures,
                             archs.table.line(archs.rows[i]), arguments.score);
-            }
             score[i] = *value;
         }
     }

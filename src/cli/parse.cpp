@@ -40,10 +40,9 @@ std::string describe_misuse(const CLI::App& app, const CLI::ParseError& error) {
     std::vector<std::string> unknown = parsed.remaining();
     std::erase(unknown, "--");
     const auto option = std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-'); });
-    if (!command.subcommands.empty() && option != unknown.begin()) {
+    if (!command.subcommands.empty() && option != unknown.begin())
         return fmt::format("{}unknown command '{}'{}{}", where, unknown.front(),
                            did_you_mean(unknown.front(), command.subcommands), all);
-    }
     if (option != unknown.end()) {
         std::vector<std::string> names;
         for (const OptionOfCommand& known : command.options)

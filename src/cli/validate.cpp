@@ -76,10 +76,9 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
             print_warnings({fmt::format("the trace is of {}, an unknown device", trace.gpu)});
         }
     }
-    if (comparison.aligned < 0.5) {
+    if (comparison.aligned < 0.5)
         print_warnings(
             {"fewer than half of the trace's operators belong to the model: is it another model or framework?"});
-    }
 }
 
 /// Compares a prediction with a trace of torch.profiler, operator by operator, and prints the host costs that it

@@ -15,9 +15,8 @@ inline std::int64_t checked_add(std::int64_t a, std::int64_t b) {
 
 inline std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
     std::int64_t result = 0;
-    if (__builtin_mul_overflow(a, b, &result)) {
+    if (__builtin_mul_overflow(a, b, &result))
         throw Error(ErrorCode::limit, "integer overflow in a product of dimensions");
-    }
     return result;
 }
 

@@ -104,9 +104,8 @@ struct ExpressionPool::Storage {
             }
         }
         std::erase_if(merged, [](const Monomial& m) { return m.coefficient == 0; });
-        if (merged.size() == 1 && merged[0].coefficient == 1 && merged[0].atoms.size() == 1) {
+        if (merged.size() == 1 && merged[0].coefficient == 1 && merged[0].atoms.size() == 1)
             return {merged[0].atoms[0]};
-        }
         return {intern({NodeKind::polynomial, 0, 0, std::move(merged)})};
     }
 

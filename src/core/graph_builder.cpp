@@ -125,10 +125,9 @@ TensorId GraphBuilder::conv(TensorId x, std::int64_t out_channels, Window window
     const auto channels = pool.constant_value(shape[1]);
     if (!channels) layer.fail("the number of input channels must be a number");
     if (out_channels < 1) layer.fail(fmt::format("{} output channels", out_channels));
-    if (window.groups < 1 || *channels % window.groups != 0 || out_channels % window.groups != 0) {
+    if (window.groups < 1 || *channels % window.groups != 0 || out_channels % window.groups != 0)
         layer.fail(fmt::format("{} groups do not divide {} input and {} output channels", window.groups, *channels,
                                out_channels));
-    }
     const Expression out = pool.constant(out_channels);
     std::vector<Expression> filter(shape.size(), pool.constant(window.kernel));
     filter[0] = out;

@@ -30,9 +30,8 @@ inline constexpr std::string_view cached_tokens = "past";
 /// Returns a warning if a value is outside the range of its symbol; otherwise empty.
 [[nodiscard]] inline std::string range_warning(const SymbolRange& range, std::int64_t value) {
     if (value >= range.least && value <= range.greatest) return {};
-    if (value < range.least && range.greatest == SymbolRange{}.greatest) {
+    if (value < range.least && range.greatest == SymbolRange{}.greatest)
         return fmt::format("{} = {} is less than the {} that the model allows", range.symbol, value, range.least);
-    }
     return fmt::format("{} = {} lies outside the {} to {} that the model allows", range.symbol, value, range.least,
                        range.greatest);
 }

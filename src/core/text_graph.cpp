@@ -424,10 +424,9 @@ class Printer {
         for (const TensorId id : graph_.inputs) {
             if (graph_.tensors[id].role == TensorRole::input) declare(id);  // a weight may be fed like an input too
         }
-        for (const ModuleCall& call : graph_.module_calls) {
+        for (const ModuleCall& call : graph_.module_calls)
             line("module {}{}{}", name(call.path), call.type.empty() ? "" : " ",
                  call.type.empty() ? "" : name(call.type));
-        }
         for (const Op& op : graph_.ops) operation(op);
         declare_below(static_cast<TensorId>(graph_.tensors.size()));
         for (const TensorId id : graph_.outputs) line("output {}", tensor_names_[id]);

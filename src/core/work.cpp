@@ -284,15 +284,13 @@ std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vect
     const auto guesses = std::ranges::count(guessed, true);
     const auto custom = std::ranges::count_if(graph.ops, [](const Op& op) { return op.kind == OpKind::custom; });
     std::vector<std::string> warnings;
-    if (custom > 0) {
+    if (custom > 0)
         warnings.push_back(
             fmt::format("{} of {} operators have no rule and are modelled as memory-bound", custom, graph.ops.size()));
-    }
-    if (guesses > custom) {
+    if (guesses > custom)
         warnings.push_back(
             fmt::format("{} of {} operators have tensors of unknown shape, whose work and bytes are not counted",
                         guesses - custom, graph.ops.size()));
-    }
     return warnings;
 }
 

@@ -227,10 +227,9 @@ const ArchitectureSpec& architecture_spec(Architecture architecture, int compute
     static std::map<std::tuple<Architecture, int, int>, std::unique_ptr<const ArchitectureSpec>> read;
     const std::scoped_lock lock(mutex);
     auto& spec = read[{architecture, compute_capability_major, compute_capability_minor}];
-    if (!spec) {
+    if (!spec)
         spec = std::make_unique<const ArchitectureSpec>(
             read_architecture(architecture, compute_capability_major, compute_capability_minor));
-    }
     return *spec;
 }
 

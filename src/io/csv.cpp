@@ -130,19 +130,17 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
                 reader.fail(first_line, "separate columns by commas, and write decimals with a point: 8,2.5");
             continue;
         }
-        if (target.size() - before != header_.size()) {
+        if (target.size() - before != header_.size())
             reader.fail(first_line,
                         fmt::format("{} cells where the header has {}", target.size() - before, header_.size()));
-        }
         lines_.push_back(first_line);
     }
     if (header_.empty()) throw_error(ErrorCode::profile, "{}: no header line", origin_);
     std::unordered_set<std::string_view> names;
     for (const std::string_view name : header_) {
-        if (!name.empty() && !names.insert(name).second) {
+        if (!name.empty() && !names.insert(name).second)
             throw_error(ErrorCode::profile, "{}:1: the column {} occurs twice", origin_,
                         escape_terminal(excerpt(name)));
-        }
     }
 }
 

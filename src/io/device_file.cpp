@@ -49,10 +49,9 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     if (const auto gap = root.find("kernel_gap_s")) device.kernel_gap_s = quantity(*gap);
     device.architecture = parse_architecture(root["architecture"]);
     const bool gpu = !is_cpu(device);
-    if (gpu) {
+    if (gpu)
         std::tie(device.compute_capability_major, device.compute_capability_minor) =
             parse_compute_capability(root["compute_capability"]);
-    }
     device.sms = quantity.count(root["sms"]);
     if (const auto clock = root.find("base_clock_hz")) device.base_clock_hz = quantity(*clock);
     if (gpu) device.boost_clock_hz = quantity(root["boost_clock_hz"]);

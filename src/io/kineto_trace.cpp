@@ -221,11 +221,10 @@ class TraceReader {
         const TraceDamage& damage = trace_.damage;
         const auto all = static_cast<double>(trace_.events.size() + damage.unreadable + damage.untimed);
         const double usable = static_cast<double>(trace_.events.size()) - static_cast<double>(damage.lost_kernels);
-        if (usable < least_usable_share * all) {
+        if (usable < least_usable_share * all)
             fail(fmt::format(
                 "only {} of {} events are usable: {} are not JSON, {} have no time, {} lack their kernel or launch",
                 std::max(usable, 0.0), all, damage.unreadable, damage.untimed, damage.lost_kernels));
-        }
         if (operations == 0) fail("the trace holds no operators (torch.profiler's ProfilerActivity.CPU records them)");
     }
 

@@ -75,15 +75,13 @@ class PythonSpace final : public nas::Space {
     [[nodiscard]] nas::Block block(const std::vector<std::int64_t>& fields) const {
         nas::Block result;
         const auto most = std::numeric_limits<std::int16_t>::max();
-        if (fields.size() > result.fields.size()) {
+        if (fields.size() > result.fields.size())
             throw Error(ErrorCode::usage, fmt::format("{}: a block has at most {} numbers, not {}", name_,
                                                       result.fields.size(), fields.size()));
-        }
         for (std::size_t i = 0; i < fields.size(); ++i) {
-            if (fields[i] < -most || fields[i] > most) {
+            if (fields[i] < -most || fields[i] > most)
                 throw Error(ErrorCode::usage,
                             fmt::format("{}: a number of a block must be at most {}, not {}", name_, most, fields[i]));
-            }
             result.fields[i] = static_cast<std::int16_t>(fields[i]);
         }
         return result;
@@ -197,9 +195,8 @@ Array<double, 2> cost_of(const SharedCost& cost, const Choices& choices, unsigne
 Array<double, 2> marginal_cost(const SharedCost& cost, const std::vector<int>& choices, std::size_t site) {
     checked_sites(cost, choices.size());
     const std::vector<int> options = cost.space().options();
-    if (site >= options.size()) {
+    if (site >= options.size())
         throw Error(ErrorCode::usage, fmt::format("{}: invalid choice {}", cost.space().name(), site));
-    }
     const auto rows = static_cast<std::size_t>(options[site]);
     std::vector<double> latency_s(rows * cost.get().batches().size());
     {

@@ -75,10 +75,9 @@ Series roof(std::string_view path, double peak, double bandwidth, double from, d
 }  // namespace
 
 void mark_crossovers(Chart& chart, const std::vector<Crossover>& crossovers, std::string_view label) {
-    for (const Crossover& crossover : crossovers) {
+    for (const Crossover& crossover : crossovers)
         chart.marks.push_back({crossover.batch, crossover.low, crossover.high,
                                fmt::format("{}: batch {}", label, significant(crossover.batch))});
-    }
 }
 
 std::string choice_figures(const std::vector<const Choice*>& choices, const Chart& frame,

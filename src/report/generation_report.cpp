@@ -53,10 +53,9 @@ std::string print_decode_crossover(const DecodeCrossover& crossover, const Gener
         return fmt::format("{} is the bottleneck throughout", bound == Bound::host ? "the framework" : "the device");
     };
     std::vector<std::string> batches, contexts;
-    for (const Crossover& at : crossover.batches) {
+    for (const Crossover& at : crossover.batches)
         batches.push_back(fmt::format("{} batch {} (90 % interval {} to {})", side_of(at.gpu_waits_above),
                                       significant(at.batch), significant(at.low), significant(at.high)));
-    }
     for (const ContextCrossover& at : crossover.contexts)
         contexts.push_back(fmt::format("{} a context of {} tokens", side_of(at.gpu_waits_above), at.tokens));
     std::string text = fmt::format("decoding after {} tokens: ", request.prompt);

@@ -132,12 +132,11 @@ std::string print_crossover(const CrossoverReport& report, Style style) {
                         significant(crossover.low), significant(crossover.high),
                         crossover.gpu_waits_above ? ahead : waits, crossover.gpu_waits_above ? waits : ahead);
         text += fmt::format("of {} host time there:", duration(crossover.host_s));
-        for (const HostCause& cause : crossover.causes) {
+        for (const HostCause& cause : crossover.causes)
             text += fmt::format("{} {:.0f} % for {} {}", &cause == crossover.causes.data() ? "" : ",",
                                 100 * cause.host_s / crossover.host_s, cause.operations,
                                 fmt::format(fmt::runtime(cause_names[static_cast<std::size_t>(cause.kind)]),
                                             cause.operations == 1 ? "" : "s"));
-        }
         text += "\n";
     }
     return text;
@@ -240,10 +239,9 @@ std::string print_anchors(const AnchorPlan& plan) {
     std::string text = fmt::format("latencies are known to within {} (90 %)", percent(plan.half_width));
     if (plan.runs.empty()) return text + "; no run of this model would narrow that by a tenth\n";
     text += "; worth measuring, for --anchor:";
-    for (const SuggestedAnchor& run : plan.runs) {
+    for (const SuggestedAnchor& run : plan.runs)
         text += fmt::format("{} batch {} (then {})", &run == plan.runs.data() ? "" : ",", run.batch,
                             percent(run.half_width));
-    }
     return text + "\n";
 }
 

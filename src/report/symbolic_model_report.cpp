@@ -133,11 +133,10 @@ std::string to_table(const OpenModelReport& report, Style style) {
 
 std::string to_json(const OpenModelReport& report) {
     Json work;
-    if (report.work) {
+    if (report.work)
         work = {{"flops", polynomial_json(report.work->symbols, report.work->flops)},
                 {"bytes", polynomial_json(report.work->symbols, report.work->bytes)},
                 {"multiples_of", report.work->everywhere ? 1 : report.work->step}};
-    }
     return to_text(Json{{"schema_version", 1},
                         {"model", report.model},
                         {"format", report.format},

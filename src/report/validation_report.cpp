@@ -155,10 +155,9 @@ std::string to_table(const ValidationReport& report, Style style) {
     std::size_t count = 0;
     for (const SkippedRows& skipped : report.skipped) count += skipped.lines.size();
     if (count > 0) text += fmt::format("\n{} of {} rows without a prediction:\n", count, report.rows);
-    for (const SkippedRows& skipped : report.skipped) {
+    for (const SkippedRows& skipped : report.skipped)
         text += fmt::format("  {} (line{} {}): {}\n", skipped.lines.size(), skipped.lines.size() == 1 ? "" : "s",
                             some_lines(skipped.lines), escape_terminal(skipped.reason));
-    }
     return text;
 }
 

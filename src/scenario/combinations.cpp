@@ -168,11 +168,10 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
         if (name.ends_with("_p99")) name.resize(name.size() - 4);
         const auto limit = limits.find(name);
         const auto seconds = parse_duration(std::string_view(word).substr(equals + 1));  // npos + 1: the whole word
-        if (limit == limits.end() || !seconds) {
+        if (limit == limits.end() || !seconds)
             throw_error(ErrorCode::usage,
                         "--slo {}: give ttft, tpot or latency a time with its unit, as in ttft=500ms or latency=2s",
                         escape_terminal(excerpt(word)));
-        }
         *limit->second = *seconds;
     }
     return level;

@@ -55,10 +55,9 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     constexpr std::int64_t most_cards = 64;
     ImportOptions options = import_options(model);
     const std::int64_t all = std::min(cards, most_cards + 1) * options.data_parallel;
-    if (all > most_cards) {
+    if (all > most_cards)
         throw_error(ErrorCode::usage, "--tp {} times --dp {} is more than {} cards", cards, options.data_parallel,
                     most_cards);
-    }
     options.tensor_parallel = static_cast<int>(cards);
     Graph graph = load_graph(model, options);
     constexpr std::int64_t cards_of_machine = 8;
@@ -78,11 +77,10 @@ void require_shards(const FrameworkProfile& framework, const DeviceSpec& device,
                     "of every layer; there is no prediction for that",
                     cards, framework.framework);
     }
-    if (!device.peer_bandwidth_bytes_per_s) {
+    if (!device.peer_bandwidth_bytes_per_s)
         throw_error(ErrorCode::usage,
                     "--tp {}: the datasheet of {} has no bandwidth between cards (peer_bandwidth_bytes_per_s)", cards,
                     device.name);
-    }
 }
 
 namespace {
@@ -166,9 +164,7 @@ std::vector<report::GenerationRow> rows_of(Generator& generator, const Generatio
         const Generation& g = row.generation = generator.generate(request);
         row.crossover = generator.crossover(request, rows.empty() ? nullptr : &rows.front().crossover);
         if (arguments.largest_batch) row.largest_batch = g.at_once;
-        if (row.cards > 1) {
-            row.exchange_share = exchange_share(generator.decoder(), generator.middle_step(request));
-        }
+        if (row.cards > 1) row.exchange_share = exchange_share(generator.decoder(), generator.middle_step(request));
         row.batch = batch;
         row.fits = g.fits;
         row.memory_bytes = g.memory.total_bytes();

@@ -166,10 +166,9 @@ class Collector {
     void same_device(const std::string& gpu) {
         if (gpu == gpu_) return;
         DeviceSpec device = device_spec(gpu);
-        if (device_ && device_->slug != device.slug) {
+        if (device_ && device_->slug != device.slug)
             throw_error(ErrorCode::profile, "rows of {} and of {}: fit each machine separately", device_->slug,
                         device.slug);
-        }
         gpu_ = gpu;
         device_ = std::move(device);
     }

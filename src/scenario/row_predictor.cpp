@@ -335,11 +335,10 @@ void anchor_on(Scenario& scenario, std::span<const Measurement> rows, const std:
         throw_error(ErrorCode::usage, "no anchor row could be predicted{}",
                     warnings.empty() ? "" : "; " + warnings.front());
     device.factors = known->device;
-    if (!known->hosts.contains(host_name(framework.framework, ""))) {
+    if (!known->hosts.contains(host_name(framework.framework, "")))
         warnings.push_back(fmt::format(
             "no anchor row was measured with {} on {}: the anchors calibrate the GPU{}", framework.framework, slug,
             known->cpus.empty() ? ", not its host" : " and the CPU, but not the framework's costs on it"));
-    }
     framework = anchored_as(framework, *known, framework.framework, "");
     for (std::string& warning : warnings) {  // the host's own warnings omit its name
         const bool reported =

@@ -115,11 +115,10 @@ double sampling_s(const Graph& graph, const DeviceSpec& device, const LibraryBeh
 void check_context(const Graph& graph, const std::vector<ServingRequest>& requests) {
     for (const SymbolRange& range : graph.ranges) {
         if (range.symbol != "past+seq") continue;
-        for (const ServingRequest& request : requests) {
+        for (const ServingRequest& request : requests)
             require(request.prompt + request.output <= range.greatest,
                     fmt::format("a request of {} + {} tokens is longer than the context of {}, {} tokens",
                                 request.prompt, request.output, graph.name, range.greatest));
-        }
     }
 }
 

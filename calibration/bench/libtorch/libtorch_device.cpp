@@ -48,10 +48,9 @@ c10::Device open(const std::string& name) {
     const bool loaded = ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr;
     const std::string why_not = loaded ? "it registers none" : ::dlerror();
     const bool registered = c10::impl::hasDeviceGuardImpl(c10::kCUDA);
-    if (!registered || c10::impl::VirtualGuardImpl(c10::kCUDA).deviceCount() == 0) {
+    if (!registered || c10::impl::VirtualGuardImpl(c10::kCUDA).deviceCount() == 0)
         throw Error(ErrorCode::refused, registered ? "LibTorch sees no GPU: no device, or a driver too old for it"
                                                    : "this LibTorch has no CUDA: " + why_not);
-    }
     return c10::Device(c10::kCUDA, 0);
 }
 

@@ -21,9 +21,8 @@ std::string type_name(const c10::NamedType& type) {
     std::string name = type.name() ? type.name()->qualifiedName() : std::string{};
     constexpr std::string_view prefix = "__torch__.", mangled = "___torch_mangle_";
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
-    for (auto at = name.find(mangled); at != std::string::npos; at = name.find(mangled)) {
+    for (auto at = name.find(mangled); at != std::string::npos; at = name.find(mangled))
         name.erase(at, name.find('.', at) - at + 1);
-    }
     return name;
 }
 
@@ -61,9 +60,8 @@ class Translator {
         const std::uint32_t index = known->second;
         const c10::ClassTypePtr type = object->type();
         program_.objects.push_back({type_name(*type), paths_[object.get()], {}, {}});
-        for (jit::Function* method : type->methods()) {
+        for (jit::Function* method : type->methods())
             program_.objects[index].methods.emplace(method->name(), add_function(*method));
-        }
         for (std::size_t i = 0; i < type->numAttributes(); ++i) {
             Value value = translate_value(object->getSlot(i));
             program_.objects[index].attributes.emplace(type->getAttributeName(i), std::move(value));

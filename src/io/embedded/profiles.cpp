@@ -228,9 +228,7 @@ const DeviceSpec* fitted_twin(const DeviceProfileFile& file, const DeviceSpec& s
 DeviceProfile device_profile(std::string_view device, const std::string& profile_path) {
     const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
     DeviceProfileFile own;
-    if (!profile_path.empty()) {
-        own = parse_device_profile(read_file(profile_path), escape_terminal(profile_path));
-    }
+    if (!profile_path.empty()) own = parse_device_profile(read_file(profile_path), escape_terminal(profile_path));
     const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
     const DeviceSpec* twin = fitted_twin(file, spec);
     DeviceProfile profile = compose(file, twin == nullptr ? spec : *twin);
@@ -279,10 +277,9 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
                                                    escape_terminal(profile.framework), framework));
             profile.framework = framework;
         }
-        if (!host.empty() && normalized_name(host) != normalized_name(profile.host)) {
+        if (!host.empty() && normalized_name(host) != normalized_name(profile.host))
             profile.warnings.push_back(fmt::format("{}: host costs of {}, used for {}", escape_terminal(profile_path),
                                                    escape_terminal(profile.host), escape_terminal(host)));
-        }
         return profile;
     }
     const std::string wanted = normalized_name(framework);
