@@ -6,6 +6,7 @@
 #
 #   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
 #   uncertainty  data/profiles/uncertainty.json: how far cards are off per class of kernels
+#   evidence     data/profiles/evidence.csv: which kernels, versions and cards were measured under each framework
 #   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
 #   operators    the ledger of single operators
 #   layers       the ledger of kernels of language models' layers
@@ -24,7 +25,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices uncertainty frameworks operators layers quantized serving device timm tensorrt nas kernelbench edge served
+[ $# -gt 0 ] || set -- devices uncertainty evidence frameworks operators layers quantized serving device timm tensorrt nas kernelbench edge served
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -36,6 +37,8 @@ scores=calibration/crossvalidation
 ledger() { name=$1; shift; python3 $scores/ledger.py "$name" data "$@"; }
 folds() { name=$1; shift; ledger "$name" "$build/ftax_folds" "$@"; }
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
+
+evidence_rows="framework_tax framework_tax_more timm_infer neusight_models models_2x edge_models kernelbench optimum_encoder"
 
 fit_devices() {
     "$build/ftax" fit "$measurements/neusight_ops.csv" "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" \
@@ -62,6 +65,12 @@ for part in "$@"; do
         devices) fit_devices ;;
         uncertainty) "$build/ftax_folds" uncertainty "$measurements/framework_tax.csv" "$work/operators.json" \
             data/profiles/uncertainty.json ;;
+        evidence)
+            mkdir -p "$work/networks"
+            ln -sf "$models"/*.pt2 "$work/networks"
+            for archive in kernelbench_models exported_models; do tar -xf "$measurements/$archive.tar.xz" -C "$work/networks"; done
+            "$build/ftax_folds" evidence "$work/networks" $(for rows in $evidence_rows; do echo "$measurements/$rows.csv"; done) \
+                data/profiles/evidence.csv ;;
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
             "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data "$work/frameworks.csv"

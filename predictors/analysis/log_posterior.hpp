@@ -4,9 +4,10 @@
 #include <array>
 #include <functional>
 #include <span>
-#include <string_view>
+#include <vector>
 
 #include "ftax/factors.hpp"
+#include "ftax/predict.hpp"
 #include "predictors/host/host_costs.hpp"
 
 /// Estimator of model factors from a handful of measured rows: hosts and devices (anchors), and campaigns of
@@ -48,16 +49,17 @@ struct LogNormal {
 /// function of the standard normal distribution.
 [[nodiscard]] double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate);
 
-/// One independent contribution to an interval.
-struct Component {
-    std::string_view name;  ///< for messages; static storage
-    double log_stddev = 0;  ///< its contribution to the logarithm of the latency
+/// Where the uncertainty of a latency comes from.
+struct IntervalSources {
+    const HostCosts& costs;
+    double host_share = 0;  ///< sensitivity to the host, 0 to 1
+    double call_share = 0;  ///< share of host time in calls (the second scalar)
+    const DeviceFactors& factors;
+    const std::array<double, factor_count>& class_s;  ///< device time by kernel class
+    double extrapolation_stddev = 0, evidence_stddev = 0;
 };
 
-/// Finds the widest component of a latency with sensitivity `host_share` (0 to 1) to the host, share `call_share` of
-/// host time in calls (the second scalar) and device time `class_s` by kernel class.
-[[nodiscard]] Component widest_component(const HostCosts& costs, double host_share, double call_share,
-                                         const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
-                                         double extrapolation_stddev);
+/// Returns the widest component of a latency, and stores all, widest first, in `all` if there is one.
+Component widest_component(const IntervalSources& sources, std::vector<Component>* all = nullptr);
 
 }  // namespace ftax

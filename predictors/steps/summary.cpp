@@ -12,6 +12,7 @@
 #include "predictors/analysis/log_posterior.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/math_path.hpp"
+#include "predictors/steps/evidence.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
 
@@ -149,7 +150,8 @@ void warn_of_host(const PreparedModel& prepared, Prediction& result) {
 }  // namespace
 
 Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
-                     const KernelPlans& plans, const LaunchTimes& times, std::vector<Span>& spans) {
+                     const KernelPlans& plans, const LaunchTimes& times, std::vector<Span>& spans,
+                     Explanation* explanation) {
     const HostCosts& costs = prepared.costs;
     const DeviceSpec& device = prepared.device.device;
     Prediction result;
@@ -184,7 +186,19 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     const DeviceFactors& factors = prepared.device.factors;
     const double call_share = result.host_s > 0 ? calls_s / result.host_s : 0;
     result.host_relative_stddev = costs.host_relative_stddev(call_share);
-    result.device_relative_stddev = std::hypot(costs.device_relative_stddev, factors.log_stddev(class_s));
+    Distance distance;
+    if (prepared.framework.evidence != nullptr && !prepared.model.traits.serves_sequences && !is_cpu(device)) {
+        const MeasuredSet run{"", deciding_version(prepared.model, prepared.options.libraries),
+                              prepared.options.precision, device.architecture};
+        distance = distance_from(*prepared.framework.evidence, run, class_s);
+        bool same_card = true;
+        for (std::size_t f = 0; f < factor_count; ++f) same_card &= class_s[f] == 0 || prepared.device.measured[f];
+        result.evidence = grade(distance, same_card);
+        result.evidence_relative_stddev = distance.log_stddev;
+        if (explanation != nullptr) explanation->evidence = describe(distance, run, prepared.framework.framework);
+    }
+    result.device_relative_stddev =
+        std::hypot(costs.device_relative_stddev, factors.log_stddev(class_s), distance.log_stddev);
     const double extrapolation = set_extrapolation(result);
     set_interval(result);
     if (prepared.options.copies) {
@@ -193,8 +207,9 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
         result.low_s += result.copies_s / pageable_ratio;
         result.high_s += result.copies_s * pageable_ratio;
     }
-    const Component widest = widest_component(costs, equations::decisive_share(result.host_s, result.device_s),
-                                              call_share, factors, class_s, extrapolation);
+    const Component widest = widest_component({costs, equations::decisive_share(result.host_s, result.device_s),
+                                               call_share, factors, class_s, extrapolation, distance.log_stddev},
+                                              explanation == nullptr ? nullptr : &explanation->interval);
     result.widest_component = widest.name;
     result.widest_component_stddev = widest.log_stddev;
     result.bound = result.host_s >= result.device_s + gaps_s       ? Bound::host

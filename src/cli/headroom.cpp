@@ -61,7 +61,7 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
     for (const report::ComparisonRow& row : compare(graph, compared).rows) {
         if (row.runs())
             result.push_back({row.framework, row.version, *row.latency_s, row.prediction->bound,
-                              !host_names(row.framework).empty(), row.unmeasured});
+                              !host_names(row.framework).empty(), row.prediction->evidence});
     }
     return result;
 }

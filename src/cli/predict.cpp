@@ -27,7 +27,7 @@ struct PredictArguments {
     RunArguments run;
     std::string batches;
     std::string measured;
-    bool suggest_anchors = false;
+    bool suggest_anchors = false, explain_interval = false;
     OutputArguments output;
 };
 
@@ -92,6 +92,8 @@ int run_predict(const PredictArguments& arguments) {
         report.rows.back().branches = branches.widen(report.rows.back().prediction, with_batch(dims, batch));
     }
     if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
+    const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
+    if (arguments.explain_interval) report.explained = explain_last();
     if (const auto measured_s = parse_duration(arguments.measured)) {
         if (batches.size() > 1) throw Error(ErrorCode::usage, "--measured TIME needs a single --batch");
         report.measured = explain_measured(graph, arguments.model, arguments.run, batches.front(),
@@ -103,7 +105,6 @@ int run_predict(const PredictArguments& arguments) {
         add_measured(report, arguments.run, arguments.measured);
     }
     add_warnings(report);
-    const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     Forms forms = forms_of(report);
     forms.trace = [&] { return timeline_trace(report, predictor.graph(), explain_last()); };
     forms.html = [&] { return prediction_page(report, predictor.graph(), explain_last()); };
@@ -124,6 +125,8 @@ void setup_predict(CLI::App& app, Action& action) {
                "measured latency to explain, such as 12ms, or measured rows to compare with the predictions (CSV)");
     verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
                   "list the runs whose measurement would narrow the intervals most");
+    verb.add_flag("--explain-interval", arguments.explain_interval,
+                  "list the parts of the last batch's interval, and the measured rows nearest to it");
     add_option(verb, "--trace", "FILE", arguments.output.trace,
                "write the timeline of the last batch for ui.perfetto.dev");
     add_option(verb, "--svg", "FILE", arguments.output.svg, "write the chart of latency against batch");

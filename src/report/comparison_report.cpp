@@ -28,8 +28,8 @@ void rank(ComparisonReport& report) {
 std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
     std::vector<std::string> lines;
     for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction || row.unmeasured.empty()) continue;
-        std::string line = fmt::format("{}: not validated on {}s", row.framework, row.unmeasured);
+        if (!row.prediction || row.prediction->evidence < Evidence::far) continue;
+        std::string line = fmt::format("{}: far from what was measured under it", row.framework);
         if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
     }
     return lines;
@@ -46,8 +46,6 @@ Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
     return Columns<Row>{{"model", "model", Unit::text, [&](const Row&) { return report.model; }},
                         {"device_profile", "profile", Unit::text, &Row::device_profile},
                         {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
-                        {"unmeasured", "", Unit::text,
-                         [](const Row& row) { return row.unmeasured.empty() ? Value() : row.unmeasured; }},
                         {"ratio_to_best", "to best", Unit::plain,
                          [](const Row& row) {
                              if (!row.prediction) return Value();
@@ -103,7 +101,7 @@ std::string to_json(const ComparisonReport& report) {
              {"rows", comparison_columns(report)
                           .select(report.rows,
                                   "device device_profile framework framework_version host precision cards batch "
-                                  "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s device_s "
+                                  "evidence skipped latency_s low_s high_s host_s device_s "
                                   "bound host_share framework_overhead sm_active power_w energy_j items_per_s "
                                   "dollars_per_million keeps_level ratio_to_best coverage_time warnings memory fits")
                           .json()},
@@ -115,7 +113,7 @@ std::string to_csv(const ComparisonReport& report) {
         .select(report.rows,
                 "model device framework framework_version host precision cards batch latency_s low_s high_s host_s "
                 "device_s bound host_share framework_overhead power_w energy_j items_per_s dollars_per_million "
-                "keeps_level ratio_to_best memory_bytes=total_bytes fits skipped warnings=all_warnings")
+                "keeps_level ratio_to_best evidence memory_bytes=total_bytes fits skipped warnings=all_warnings")
         .csv();
 }
 

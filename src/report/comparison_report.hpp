@@ -13,7 +13,6 @@ namespace ftax::report {
 /// One combination at one batch.
 struct ComparisonRow : Choice {
     std::string device_profile;            ///< version
-    std::string unmeasured;                ///< model family, if the framework was not validated on it
     std::optional<Prediction> prediction;  ///< nullopt if the combination cannot run the model
     double ratio_to_best = 0;              ///< latency relative to the fastest at the same batch
     std::optional<MemoryUse> memory{};

@@ -51,6 +51,7 @@ struct PredictionReport {
     std::vector<PredictionRow> rows;
     std::optional<CrossoverReport> crossover;  ///< nullopt if the batch is fixed
     std::optional<AnchorPlan> anchors;         ///< suggested measurements, if requested
+    std::optional<Explanation> explained{};    ///< of the last row, for --explain-interval
     std::string measured{};                    ///< first line, if a measured latency was given
     std::vector<std::string> warnings{};  ///< warnings of the file, profiles and anchors; predictions have their own
 };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <list>
+#include <map>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -16,12 +17,15 @@
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/csv.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
+#include "src/io/number.hpp"
 #include "src/io/profile_file.hpp"
 
 namespace ftax {
@@ -132,6 +136,39 @@ const VarianceComponents& variance_components() {
         return parse_variance_components(file.text, file.path);
     }();
     return components;
+}
+
+/// Reads data/profiles/evidence.csv, whose rows `ftax_folds evidence` writes.
+std::map<std::string, std::vector<MeasuredSet>, std::less<>> read_evidence() {
+    const DataFile file = data_file("profiles/evidence.csv");
+    const CsvTable table(file.text, file.path);
+    table.require({"framework", "rows", "version", "precision", "architecture", "kernels"});
+    std::map<std::string, std::vector<MeasuredSet>, std::less<>> sets;
+    for (std::size_t i = 0; i < table.rows(); ++i) {
+        const auto version = parse_integer(table.cell(i, "version"));
+        const auto precision = precision_from_name(table.cell(i, "precision"));
+        const auto architecture = architecture_from_name(table.cell(i, "architecture"));
+        FactorSet kernels{};
+        bool known = version && precision && architecture;
+        for (const std::string_view name : words_of(table.cell(i, "kernels"))) {
+            const auto factor = factor_from_name(name);
+            known &= factor.has_value();
+            if (factor) kernels[static_cast<std::size_t>(*factor)] = true;
+        }
+        if (!known)
+            throw_error(ErrorCode::profile, "{}:{}: unknown version, precision, architecture or kernels", file.path,
+                        table.line(i));
+        sets[std::string(table.cell(i, "framework"))].push_back(
+            {std::string(table.cell(i, "rows")), static_cast<int>(*version), *precision, *architecture, kernels});
+    }
+    return sets;
+}
+
+const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
+    static const auto sets = read_evidence();
+    static const std::vector<MeasuredSet> none;
+    const auto found = sets.find(framework);
+    return found == sets.end() ? none : found->second;
 }
 
 const std::vector<Stack>& stacks() {
@@ -264,7 +301,9 @@ std::vector<std::string> host_names(std::string_view framework) {
     return hosts;
 }
 
-FrameworkProfile framework_profile(std::string_view framework, std::string_view host, const std::string& profile_path) {
+namespace {
+
+FrameworkProfile host_costs_of(std::string_view framework, std::string_view host, const std::string& profile_path) {
     if (!profile_path.empty()) {
         FrameworkProfile profile = parse_framework_profile(read_file(profile_path), escape_terminal(profile_path));
         if (profile.framework != framework) {
@@ -295,6 +334,14 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
         .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
     const std::optional<int> newest = newest_version(framework);
     return newest ? at_version(std::move(fresh), *newest) : fresh;
+}
+
+}  // namespace
+
+FrameworkProfile framework_profile(std::string_view framework, std::string_view host, const std::string& profile_path) {
+    FrameworkProfile profile = host_costs_of(framework, host, profile_path);
+    profile.evidence = &evidence_of(profile.framework);
+    return profile;
 }
 
 FrameworkProfile at_version(FrameworkProfile profile, int version) {
