@@ -224,33 +224,20 @@ const DeviceProfileFile& embedded_device_profile() {
 
 namespace {
 
-/// The cards that rows of a profile were measured on; ftax may have no datasheet of others.
-std::vector<const DeviceSpec*> measured_cards(const DeviceProfileFile& file) {
-    std::vector<std::string> slugs = file.fitted_on;
-    for (const PartlyFittedDevice& device : file.partly_fitted_on) slugs.push_back(device.slug);
-    std::vector<const DeviceSpec*> cards;
-    for (const std::string& slug : slugs) {
-        if (!embedded_text(fmt::format("data/devices/{}.json", slug)).empty()) cards.push_back(&device_spec(slug));
-    }
-    return cards;
-}
-
 /// The card that a profile was fitted on instead of this one: of the same datasheet but for the amount of memory (and
 /// the base clock, which no model reads). What its rows say of clock and bandwidth holds for both.
 const DeviceSpec* fitted_twin(const DeviceProfileFile& file, const DeviceSpec& spec) {
-    const auto is_fitted = [&](const DeviceSpec& card) {
-        return std::ranges::find(file.fitted_on, card.slug) != file.fitted_on.end();
-    };
-    if (is_cpu(spec) || is_fitted(spec)) return nullptr;
-    const std::vector<const DeviceSpec*> cards = measured_cards(file);
+    if (is_cpu(spec) || std::ranges::count(file.fitted_on, spec.slug) > 0) return nullptr;
     const auto rates = [](const DeviceSpec& card) {
         return std::tie(card.architecture, card.compute_capability_major, card.compute_capability_minor, card.sms,
                         card.boost_clock_hz, card.memory_bandwidth_bytes_per_s, card.inline_ecc_share, card.l2_bytes,
                         card.l2_bytes_per_clock, card.power_limit_w, card.peak_flops_per_s);
     };
-    const auto twin = std::ranges::find_if(
-        cards, [&](const DeviceSpec* known) { return is_fitted(*known) && rates(*known) == rates(spec); });
-    return twin == cards.end() ? nullptr : *twin;
+    for (const std::string& slug : file.fitted_on) {
+        if (embedded_text(fmt::format("data/devices/{}.json", slug)).empty()) continue;  // no datasheet
+        if (const DeviceSpec& card = device_spec(slug); rates(card) == rates(spec)) return &card;
+    }
+    return nullptr;
 }
 
 }  // namespace
@@ -272,14 +259,7 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
             fmt::format("{}: measured as {}, the same board with another amount of memory", spec.slug, twin->slug));
     }
     if (is_cpu(spec)) return profile;
-    FactorSet kin_measured{};
-    const bool is_measured = std::ranges::all_of(profile.measured, std::identity());  // nothing rests on its kin
-    for (const DeviceSpec* known : is_measured ? std::vector<const DeviceSpec*>() : measured_cards(file)) {
-        if (known->architecture != spec.architecture) continue;
-        const FactorSet of_kin = fitted_kernels(file, *known);
-        std::ranges::transform(kin_measured, of_kin, kin_measured.begin(), std::logical_or<>());
-    }
-    profile.factors = prior_factors(variance_components(), profile.measured, kin_measured);
+    profile.factors = prior_factors(variance_components());
     if (spec.least_power_w) {
         // A module runs in any of its power modes: the middle of their limits, and 90 % inside of them. Source:
         // edge_models.csv, where Orin and Xavier take two to three times as long by default as at the highest.
