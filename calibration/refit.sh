@@ -6,7 +6,7 @@
 #
 #   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
 #   uncertainty  data/profiles/uncertainty.json: how far cards are off per class of kernels
-#   evidence     data/profiles/evidence.csv: which kernels, versions and cards were measured under each framework
+#   evidence     data/profiles/evidence.csv, what was measured under each framework, and the ledger of intervals
 #   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
 #   operators    the ledger of single operators
 #   layers       the ledger of kernels of language models' layers
@@ -38,7 +38,8 @@ ledger() { name=$1; shift; python3 $scores/ledger.py "$name" data "$@"; }
 folds() { name=$1; shift; ledger "$name" "$build/ftax_folds" "$@"; }
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
 
-evidence_rows="framework_tax framework_tax_more timm_infer neusight_models models_2x edge_models kernelbench optimum_encoder"
+evidence_rows="framework_tax framework_tax_more timm_infer neusight_models models_2x edge_models kernelbench \
+    optimum_encoder printed_tables diffusion_eager mlperf_v41_v51 pytorch_gpu_benchmark"
 
 fit_devices() {
     "$build/ftax" fit "$measurements/neusight_ops.csv" "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" \
@@ -67,10 +68,16 @@ for part in "$@"; do
             data/profiles/uncertainty.json ;;
         evidence)
             mkdir -p "$work/networks"
+            for archive in kernelbench_models exported_models; do
+                tar -xf "$measurements/$archive.tar.xz" -C "$work/networks" --transform 's,.*/,,'
+            done
             ln -sf "$models"/*.pt2 "$work/networks"
-            for archive in kernelbench_models exported_models; do tar -xf "$measurements/$archive.tar.xz" -C "$work/networks"; done
-            "$build/ftax_folds" evidence "$work/networks" $(for rows in $evidence_rows; do echo "$measurements/$rows.csv"; done) \
-                data/profiles/evidence.csv ;;
+            ln -sf sd15_unet_512.pt2 "$work/networks/sd15_unet.pt2"
+            # Models of PaddleClas under the names of timm, whose files may have their size in the name.
+            awk -F, -v OFS=, -v path="$work/networks/" 'NR > 1 && $10 {
+                if (system("test -e " path $10 ".pt2")) sub(/_[0-9]+$/, "", $10)
+                $6 = $10 } 1' "$measurements/paddleclas.csv" > "$work/paddleclas.csv"
+            folds coverage evidence "$work/networks" data "$work/paddleclas.csv" $(printf "$measurements/%s.csv " $evidence_rows) ;;
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
             "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data "$work/frameworks.csv"

@@ -40,7 +40,7 @@ constexpr Command commands[] = {
     {"serving", "llm_static.csv [DATA_FOLDER]", 1, 2, serving},
     {"layers", "tensor_ops.csv layer_ops.csv", 2, 2, layers},
     {"quantized", "tensor_ops.csv", 1, 1, quantized},
-    {"evidence", "MODELS ROWS.csv...", 2, 32, evidence},
+    {"evidence", "MODELS DATA_FOLDER ROWS.csv...", 3, 32, evidence},
     {"nas", "MEASUREMENTS_FOLDER DATA_FOLDER", 2, 2, nas},
 };
 

@@ -108,12 +108,12 @@ double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviat
     return std::exp((low + high) / 2);
 }
 
-Component widest_component(const IntervalSources& sources, std::vector<Component>* all) {
-    const auto& [costs, host_share, call_share, factors, class_s, extrapolation_stddev, evidence_stddev] = sources;
-    Component widest;
+std::vector<Component> components(const HostCosts& costs, double host_share, double call_share,
+                                  const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
+                                  double extrapolation_stddev, double evidence_stddev) {
+    std::vector<Component> all;
     const auto add = [&](std::string_view name, double log_stddev) {
-        if (log_stddev > widest.log_stddev) widest = {name, log_stddev};
-        if (all != nullptr && log_stddev > 0) all->push_back({name, log_stddev});
+        if (log_stddev > 0) all.push_back({name, log_stddev});
     };
     const double device_share = 1 - host_share;
     add("the speed of the host's CPU", host_share * (1 - call_share) * costs.scale_relative_stddev);
@@ -129,8 +129,8 @@ Component widest_component(const IntervalSources& sources, std::vector<Component
         add(description_of(static_cast<Factor>(f)),
             device_share * class_s[f] / device_s * std::sqrt(factors.covariance[f][f]));
     }
-    if (all != nullptr) std::ranges::sort(*all, std::greater<>(), &Component::log_stddev);
-    return widest;
+    std::ranges::stable_sort(all, std::greater<>(), &Component::log_stddev);
+    return all;
 }
 
 }  // namespace ftax

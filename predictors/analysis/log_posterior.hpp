@@ -49,17 +49,11 @@ struct LogNormal {
 /// function of the standard normal distribution.
 [[nodiscard]] double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate);
 
-/// Where the uncertainty of a latency comes from.
-struct IntervalSources {
-    const HostCosts& costs;
-    double host_share = 0;  ///< sensitivity to the host, 0 to 1
-    double call_share = 0;  ///< share of host time in calls (the second scalar)
-    const DeviceFactors& factors;
-    const std::array<double, factor_count>& class_s;  ///< device time by kernel class
-    double extrapolation_stddev = 0, evidence_stddev = 0;
-};
-
-/// Returns the widest component of a latency, and stores all, widest first, in `all` if there is one.
-Component widest_component(const IntervalSources& sources, std::vector<Component>* all = nullptr);
+/// Returns the components of a latency, widest first, with sensitivity `host_share` (0 to 1) to the host, share
+/// `call_share` of host time in calls (the second scalar) and device time `class_s` by kernel class.
+[[nodiscard]] std::vector<Component> components(const HostCosts& costs, double host_share, double call_share,
+                                                const DeviceFactors& factors,
+                                                const std::array<double, factor_count>& class_s,
+                                                double extrapolation_stddev, double evidence_stddev);
 
 }  // namespace ftax

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 namespace ftax {
 
@@ -12,30 +13,35 @@ std::string_view name_of(Evidence evidence) noexcept {
     return names[static_cast<std::size_t>(evidence)];
 }
 
+double Distance::log_stddev(const EvidenceSpread& spread) const {
+    return set == nullptr ? spread.framework : std::hypot(card * spread.card, kernels_share * spread.kernels);
+}
+
 Distance distance_from(std::span<const MeasuredSet> sets, const MeasuredSet& run,
                        const std::array<double, factor_count>& class_s) {
-    constexpr EvidenceSpread spread;
     const double device_s = std::accumulate(class_s.begin(), class_s.end(), 0.0);
-    Distance nearest{.log_stddev = spread.framework};
+    const auto order = [](const Distance& d) {
+        return std::tuple(d.log_stddev(), d.version + d.precision + d.architecture, d.kernels_share);
+    };
+    Distance nearest;
     for (const MeasuredSet& set : sets) {
-        Distance d{&set, set.version != run.version, set.precision != run.precision,
+        Distance d{&set, set.version != run.version, set.precision != run.precision, set.card != run.card,
                    set.architecture != run.architecture};
         for (std::size_t f = 0; f < factor_count; ++f) {
             d.kernels[f] = class_s[f] > 0 && !set.kernels[f];
             if (d.kernels[f]) d.kernels_share += class_s[f] / device_s;
         }
-        d.log_stddev = std::hypot(std::hypot(d.version * spread.version, d.precision * spread.precision),
-                                  d.architecture * spread.architecture, d.kernels_share * spread.kernels);
-        if (nearest.set == nullptr || d.log_stddev < nearest.log_stddev) nearest = d;
+        if (nearest.set == nullptr || order(d) < order(nearest)) nearest = d;
     }
     return nearest;
 }
 
-Evidence grade(const Distance& distance, bool same_card) {
-    constexpr double minor_share = 0.1;
+Evidence grade(const Distance& distance, double host_log_stddev) {
+    constexpr double minor_share = 0.1, known_host = 0.2;
     if (distance.set == nullptr) return Evidence::guess;
-    if (distance.precision || distance.kernels_share > minor_share) return Evidence::far;
-    return distance.version || distance.architecture || !same_card ? Evidence::near : Evidence::measured;
+    if (distance.kernels_share > minor_share) return Evidence::far;
+    const bool same = !distance.version && !distance.precision && !distance.card;
+    return same && host_log_stddev < known_host ? Evidence::measured : Evidence::near;
 }
 
 std::string describe(const Distance& distance, const MeasuredSet& run, std::string_view framework) {
@@ -48,7 +54,7 @@ std::string describe(const Distance& distance, const MeasuredSet& run, std::stri
         if (distance.kernels[f]) lack(description_of(static_cast<Factor>(f)));
     if (distance.version) lack(fmt::format("version {}.{}", run.version / 100, run.version % 100));
     if (distance.precision) lack(name_of(run.precision));
-    if (distance.architecture) lack(fmt::format("{} cards", name_of(run.architecture)));
+    if (distance.card) lack(distance.architecture ? fmt::format("{} cards", name_of(run.architecture)) : run.card);
     return fmt::format("rows of {} in {}{}", framework, distance.set->rows, lacking);
 }
 

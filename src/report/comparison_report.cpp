@@ -25,16 +25,6 @@ void rank(ComparisonReport& report) {
     rank_rows(report.rows, report.ranking);
 }
 
-std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
-    std::vector<std::string> lines;
-    for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction || row.prediction->evidence < Evidence::far) continue;
-        std::string line = fmt::format("{}: far from what was measured under it", row.framework);
-        if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
-    }
-    return lines;
-}
-
 Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
     using Row = ComparisonRow;
     // The pairs of one batch share one scale for their bars.
@@ -81,11 +71,10 @@ std::string to_table(const ComparisonReport& report, Style style) {
                            .select(rows_that_run(report.rows),
                                    Differences(choices).keys() +
                                        "batch latency_s interval items_per_s ?dollars_per_million ?keeps_level "
-                                       "ratio_to_best bound framework_overhead total_and_fits bars")
+                                       "ratio_to_best evidence bound framework_overhead total_and_fits bars")
                            .print(style) +
                        "\n";
     for (const std::string& line : reasons_of(choices)) text += "not compared: " + escape_terminal(line) + "\n";
-    for (const std::string& line : rules_without_rows(report)) text += escape_terminal(line) + "\n";
     return text +
            "to best: latency against the fastest at the same batch; overhead: share of the latency that the device "
            "waits\n";

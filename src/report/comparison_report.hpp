@@ -32,9 +32,6 @@ struct ComparisonReport {
 /// Fills in ratio_to_best from the rows' predictions and sorts the rows.
 void rank(ComparisonReport& report);
 
-/// Adds one warning for each framework that was not validated on the model family.
-[[nodiscard]] std::vector<std::string> rules_without_rows(const ComparisonReport& report);
-
 [[nodiscard]] std::string title_of(const ComparisonReport& report);
 
 /// Refer to the report.

@@ -142,24 +142,24 @@ const VarianceComponents& variance_components() {
 std::map<std::string, std::vector<MeasuredSet>, std::less<>> read_evidence() {
     const DataFile file = data_file("profiles/evidence.csv");
     const CsvTable table(file.text, file.path);
-    table.require({"framework", "rows", "version", "precision", "architecture", "kernels"});
+    table.require({"framework", "rows", "version", "precision", "card", "kernels"});
     std::map<std::string, std::vector<MeasuredSet>, std::less<>> sets;
     for (std::size_t i = 0; i < table.rows(); ++i) {
         const auto version = parse_integer(table.cell(i, "version"));
         const auto precision = precision_from_name(table.cell(i, "precision"));
-        const auto architecture = architecture_from_name(table.cell(i, "architecture"));
         FactorSet kernels{};
-        bool known = version && precision && architecture;
+        bool known = version && precision;
         for (const std::string_view name : words_of(table.cell(i, "kernels"))) {
             const auto factor = factor_from_name(name);
             known &= factor.has_value();
             if (factor) kernels[static_cast<std::size_t>(*factor)] = true;
         }
         if (!known)
-            throw_error(ErrorCode::profile, "{}:{}: unknown version, precision, architecture or kernels", file.path,
-                        table.line(i));
-        sets[std::string(table.cell(i, "framework"))].push_back(
-            {std::string(table.cell(i, "rows")), static_cast<int>(*version), *precision, *architecture, kernels});
+            throw_error(ErrorCode::profile, "{}:{}: unknown version, precision or kernels", file.path, table.line(i));
+        const DeviceSpec& card = device_spec(table.cell(i, "card"));
+        sets[std::string(table.cell(i, "framework"))].push_back({std::string(table.cell(i, "rows")),
+                                                                 static_cast<int>(*version), *precision, card.slug,
+                                                                 card.architecture, kernels});
     }
     return sets;
 }
@@ -167,7 +167,7 @@ std::map<std::string, std::vector<MeasuredSet>, std::less<>> read_evidence() {
 const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
     static const auto sets = read_evidence();
     static const std::vector<MeasuredSet> none;
-    const auto found = sets.find(framework);
+    const auto found = sets.find(framework.substr(0, framework.find("-cuda-graph")));  // the same kernels
     return found == sets.end() ? none : found->second;
 }
 
