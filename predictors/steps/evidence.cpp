@@ -19,6 +19,7 @@ double Distance::log_stddev(const EvidenceSpread& spread) const {
 
 Distance distance_from(std::span<const MeasuredSet> sets, const MeasuredSet& run,
                        const std::array<double, factor_count>& class_s) {
+    constexpr double least_named_share = 0.05;  // as in the sets
     const double device_s = std::accumulate(class_s.begin(), class_s.end(), 0.0);
     const auto order = [](const Distance& d) {
         return std::tuple(d.log_stddev(), d.version + d.precision + d.architecture, d.kernels_share);
@@ -28,8 +29,9 @@ Distance distance_from(std::span<const MeasuredSet> sets, const MeasuredSet& run
         Distance d{&set, set.version != run.version, set.precision != run.precision, set.card != run.card,
                    set.architecture != run.architecture};
         for (std::size_t f = 0; f < factor_count; ++f) {
-            d.kernels[f] = class_s[f] > 0 && !set.kernels[f];
-            if (d.kernels[f]) d.kernels_share += class_s[f] / device_s;
+            if (class_s[f] == 0 || set.kernels[f]) continue;
+            d.kernels_share += class_s[f] / device_s;
+            d.kernels[f] = class_s[f] >= least_named_share * device_s;
         }
         if (nearest.set == nullptr || order(d) < order(nearest)) nearest = d;
     }

@@ -19,8 +19,8 @@ struct EvidenceSpread {
 struct Distance {
     const MeasuredSet* set = nullptr;  ///< null without rows of the framework
     bool version = false, precision = false, card = false, architecture = false;
-    FactorSet kernels{};       ///< classes with device time that the set lacks
-    double kernels_share = 0;  ///< of the device time, in these classes
+    FactorSet kernels{};       ///< classes with at least 5 % of the device time that the set lacks
+    double kernels_share = 0;  ///< of the device time, in all classes that it lacks
 
     [[nodiscard]] double log_stddev(const EvidenceSpread& spread = {}) const;  ///< that it adds to the device time's
 };

@@ -54,7 +54,10 @@ TEST_CASE("the nearest measured rows are those whose differences add least to th
     CHECK(attends.log_stddev() == approx(spread.kernels / 4));
     CHECK(grade(attends, known_host) == Evidence::far);
     CHECK(describe(attends, run, "net") == "rows of net in b.csv, without attention");
-    CHECK(grade(distance_from(sets, run, seconds(19, 1)), known_host) == Evidence::measured);
+    const Distance little = distance_from(sets, run, seconds(39, 1));
+    CHECK(grade(little, known_host) == Evidence::measured);
+    CHECK(little.log_stddev() == approx(spread.kernels / 40));
+    CHECK(describe(little, run, "net") == "rows of net in b.csv");  // too little to be named
 
     // Versions and precisions add nothing, but among equals the set with fewer differences is the nearest.
     run = set("", 200, Precision::fp32, "h100-sxm5-80gb");
