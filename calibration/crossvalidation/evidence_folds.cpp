@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "calibration/crossvalidation/folds.hpp"
