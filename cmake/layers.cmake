@@ -88,7 +88,7 @@ ftax_sources(graphs_sources
         host_operators.cpp import_torchscript.cpp interpreter.cpp load_program.cpp)
 ftax_layer(ftax_graphs SOURCES ${graphs_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
-if(NOT SKBUILD AND NOT CMAKE_CROSSCOMPILING) # a wheel brings the libraries that are linked; WASI loads none
+if(NOT FTAX_LINK_LIBZIP AND NOT CMAKE_CROSSCOMPILING) # WASI loads no library
     file(REAL_PATH ${pkgcfg_lib_libzip_zip} libzip_file)
     string(REGEX MATCH "libzip\\.so\\.[0-9]+" libzip_name ${libzip_file})
 endif()

@@ -30,7 +30,7 @@ progress() {
     echo
 }
 python -m build --no-isolation --outdir "$built" --config-setting=build-dir="$folder/build-$tag" \
-       --config-setting=cmake.define.FTAX_BUILD_FIT=ON "$source" >"$folder/build.log" 2>&1 &
+       --config-setting=cmake.define.FTAX_BUILD_FIT=ON --config-setting=cmake.define.FTAX_LINK_LIBZIP=ON "$source" >"$folder/build.log" 2>&1 &
 progress "compiling ($folder/build.log):" $!
 wait $! || { cat "$folder/build.log" >&2; exit 1; }
 echo "bundling libraries, then testing the wheel in a bare system"

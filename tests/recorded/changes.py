@@ -32,7 +32,7 @@ def rows_of(text):
 def number_of(cell):
     """The number that a cell starts with, in front of the slash of 0.0063/524d; None for texts and hashes."""
     number = re.match(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?(?=/|$)", cell)
-    return float(number[0]) if number and not re.fullmatch("[0-9a-f]{10}", cell) else None
+    return float(number[0]) if number and not re.fullmatch("[0-9a-f]{10}|[0-9]+e[0-9]+", cell) else None
 
 
 def moved(before, after):
