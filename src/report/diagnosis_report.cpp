@@ -17,7 +17,7 @@ Grid diagnosis_grid(const PredictionReport& report, std::string_view keys, doubl
     };
     return Columns<Row>{{"name", "", Unit::text, &Row::name},
                         {"sentence", "what may explain it", Unit::text, &Row::sentence},
-                        {"latency_s", "predicted then", Unit::plain, predicted},
+                        {"latency_s", "predicted then", Unit::text, predicted},
                         {"share", "probability", Unit::share, &Row::share}}
         .select(likely, keys);
 }

@@ -314,7 +314,7 @@ def wrong_texts(folder):
                                  (1.01 * one["high_s"] / one["latency_s"], False, False), (1e3, False, True), (1e-3, False, True),
                                  (400.0, False, False), (2600.0, False, False), (10.0, False, False)):
         text = report(f"{NET} --measured {factor * one['latency_s'] * 1e6:.4f}us")["measured"]
-        if (", inside the" in text) != inside or ("is the unit right" in text) != unit:
+        if (", inside the" in text) != inside or ("the unit is wrong" in text) != unit:
             yield f"a measurement of {factor} times the prediction: {text}"
     rows = Path(folder) / "measured.csv"
     rows.write_text("gpu,framework,precision,model,batch,input,latency_ms,kernel_ms\n"
