@@ -349,8 +349,9 @@ std::vector<double> log_ticks(double low, double high, std::size_t most) {
             if (digit == 1) powers.push_back(value);
         }
     }
-    // The range is too small for a logarithm to matter.
-    if (all.size() < 2 && digits.size() < 2 && high > low) return equal_ticks(low, high);
+    // The range is too small for a logarithm to matter, or it has no digit of the next power.
+    if (all.size() < 2 && high > low && (digits.size() < 2 || high > 1.5 * digits.back()))
+        return equal_ticks(low, high);
     if (all.size() < 2) return digits;
     return all.size() > most && powers.size() >= 2 ? powers : all;
 }

@@ -234,6 +234,9 @@ std::string to_csv(const ServingReport& report) {
 
 std::string serving_page(const ServingReport& report) {
     const Row& best = report.rows.front();
+    std::string commands;
+    for (const std::string& command : best.commands)
+        commands += fmt::format("<p><code>{}</code></p>\n", escape_markup(command));
     std::vector<std::string> warnings = report.warnings;
     for (const Row& row : report.rows) warnings = joined(std::move(warnings), row.warnings);
     const std::string html =
@@ -248,7 +251,8 @@ std::string serving_page(const ServingReport& report) {
                                     "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
                         .page_table("combinations") +
                     fmt::format("<p class=\"facts\">{}{}</p>\n", order_text(report.ranking), order_note)) +
-        rates_figure(report) + section("The best over time", timeline_figure(best.serving)) + warning_list(warnings);
+        (commands.empty() ? "" : section("Start the best, then measure it", commands)) + rates_figure(report) +
+        section("The best over time", timeline_figure(best.serving)) + warning_list(warnings);
     return page(fmt::format("{}: {}", report.model, report.workload), html);
 }
 

@@ -246,6 +246,7 @@ TEST_CASE("a search of layouts finds the cheapest that keeps the SLO, and says h
     CHECK(rows[0]["keeps_level"] == true);
     CHECK(json["verdict"].get<std::string>().find(" than tp 4") != std::string::npos);
     CHECK(rows[0]["commands"][0].get<std::string>().starts_with("vllm serve llama-3-8b"));
+    CHECK(read_text(page).find("<code>vllm serve llama-3-8b") != std::string::npos);
     CHECK(rows[0]["commands"].back() ==
           "vllm bench serve --ignore-eos --percentile-metrics ttft,tpot,itl,e2el --model llama-3-8b --dataset-name "
           "random "

@@ -41,6 +41,7 @@ PredictionReport example(const std::string& model) {
 TEST_CASE("ticks of a logarithmic axis lie inside it and thin out to powers of ten") {
     CHECK(log_ticks(0.9, 11) == std::vector<double>{1, 2, 5, 10});
     CHECK(log_ticks(2.9, 5.4) == std::vector<double>{3, 4, 5});  // where one of 1, 2 and 5 would stand alone
+    CHECK(log_ticks(580, 1900).back() > 1700);                   // not 600 to 1000 alone
     const std::vector<double> equal = log_ticks(0.0236, 0.0316);
     REQUIRE(equal.size() == 8);
     CHECK(equal.front() == approx(0.024));
