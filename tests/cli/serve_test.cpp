@@ -241,8 +241,8 @@ TEST_CASE("a search of layouts finds the cheapest that keeps the SLO, and says h
                               "--slo", "ttft_p99=2s,tpot_p99=20ms", "--html", page});
     const auto& rows = json["rows"];
     const auto schema = nlohmann::json::parse(run_ftax({"schema", "serve"}).output);
-    for (const auto& [key, value] : rows[0].items())
-        CHECK_MESSAGE(schema["properties"]["rows"]["items"]["properties"].contains(key), key);
+    for (const auto& cell : rows[0].items())
+        CHECK_MESSAGE(schema["properties"]["rows"]["items"]["properties"].contains(cell.key()), cell.key());
     CHECK(rows[0]["keeps_level"] == true);
     CHECK(json["verdict"].get<std::string>().find(" than tp 4") != std::string::npos);
     CHECK(rows[0]["commands"][0].get<std::string>().starts_with("vllm serve llama-3-8b"));
