@@ -51,7 +51,8 @@ AnchorPlan plan_anchors(Predictor& predictor, const ShapeBindings& dims,
 bool add_times(report::PredictionReport& report, const std::string& text) {
     const std::vector<std::string> words = split_list(text);
     for (std::size_t i = 0; i < words.size(); ++i) {
-        if (parse_number(words[i])) throw_error(ErrorCode::usage, "--measured has no unit: give {}ms or s", words[i]);
+        if (parse_number(words[i]))
+            throw_error(ErrorCode::usage, "--measured has no unit: give {0}ms or {0}s", words[i]);
         const auto measured_s = parse_duration(words[i]);
         if (!measured_s) return false;
         if (words.size() != report.rows.size())
@@ -76,7 +77,7 @@ void add_measured(report::PredictionReport& report, const RunArguments& run, con
         if (!file.problems[i].empty() || row.model != report.model ||
             framework_name(row.framework) != report.framework.framework || row.precision != report.precision ||
             device_spec(row.gpu).slug != report.device.device.slug ||
-            (row.input && seq != report.dims.end() && *row.input != seq->second)) {
+            (seq != report.dims.end() && row.seq.value_or(row.input.value_or(seq->second)) != seq->second)) {
             continue;
         }
         if (const auto named = version_number(row.version); version && named && *named != *version) {
@@ -90,6 +91,8 @@ void add_measured(report::PredictionReport& report, const RunArguments& run, con
             if (device_ms) predicted.measured->device_s = *device_ms * 1e-3;
         }
     }
+    if (std::ranges::none_of(report.rows, [](const auto& predicted) { return predicted.measured.has_value(); }))
+        print_warnings({fmt::format("{} has no usable row of this run", path)});
     if (other_versions > 0)
         print_warnings({fmt::format("{}: {} rows of other versions of {} are not compared", path, other_versions,
                                     report.framework.framework)});

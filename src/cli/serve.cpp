@@ -60,9 +60,10 @@ void setup_serve(CLI::App& verb, Action& action) {
                  "expert parallelism: parts into which the experts are split over all these cards", parts);
     with_default("--pp", a.layout.stages, "pipeline stages, each with --tp times --dp cards", parts);
     with_default("--replicas", a.layout.servers, "identical servers that share the load", parts);
-    option("--cards", a.cards,
-           "try every layout on up to N cards in place of --tp, --dp, --ep, --pp, --replicas and --prefill",
-           within(1, 64, "a number of cards from 1 to 64"));
+    option(
+        "--cards", a.cards,
+        "try every layout on N cards and their divisors in place of --tp, --dp, --ep, --pp, --replicas and --prefill",
+        within(1, 64, "a number of cards from 1 to 64"));
     add_option(verb, "--prefill", "LAYOUT", a.prefill,
                "prefill servers, which send keys and values to the others: servers=2,tp=4,dp=1,ep=1");
     option("--transfer-bandwidth", a.transfer_bytes_per_s,

@@ -70,10 +70,10 @@ Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
 }
 
 std::string title_of(const ComparisonReport& report) {
-    std::string title =
-        fmt::format("{}: {}", report.model, Differences(choices_of(report.rows)).common(report.rows.front()));
-    for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
-    return title;
+    std::string common = Differences(choices_of(report.rows)).common(report.rows.front());
+    for (const auto& [symbol, value] : report.dims)
+        common += fmt::format("{}{} {}", common.empty() ? "" : ", ", symbol, value);
+    return fmt::format("{}: {}", report.model, common);
 }
 
 std::string to_table(const ComparisonReport& report, Style style) {

@@ -32,7 +32,7 @@ Grid advice_grid(const PredictionReport& report, std::string_view keys) {
                         {"low_s", "from", Unit::milliseconds, &Row::low_s},
                         {"high_s", "to", Unit::milliseconds, &Row::high_s},
                         {"interval", "90 % interval", Unit::plain, interval},
-                        {"speed", "items/s", Unit::plain, speed},
+                        {"speed", "speed", Unit::plain, speed},
                         {"bound", "bound", Unit::text, &Row::bound}}
         .select(report.advice, keys);
 }

@@ -102,7 +102,7 @@ std::string search_text(const ServingReport& report) {
         if (!serving.contains(row.device) && others.insert(row.device).second && first.empty())
             first = row.device + ": " + row.skipped;
     if (!first.empty())
-        text += fmt::format("not served by {} cards, the first {}\n", others.size(), escape_terminal(first));
+        text += fmt::format("cards that cannot serve: {}, the first {}\n", others.size(), escape_terminal(first));
     return text + fmt::format("{} layouts, above those on the front of cost against latency\n", report.searches);
 }
 

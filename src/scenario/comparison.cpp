@@ -16,11 +16,14 @@
 namespace ftax::scenario {
 namespace {
 
-/// Makes the row that of as many equal servers as the rate takes.
-void serve_rate(double rate, report::ComparisonRow& row) {
-    constexpr double most = 1e6;
-    const double servers = std::ceil(rate / *row.items_per_s);
+/// Makes the row that of as many equal servers as the rate takes. Its latency is that of the first item of a batch: it
+/// waits for the others and, on average, for the batches ahead. Source: M/D/1, constant service times.
+void serve_rate(double rate, double items, report::ComparisonRow& row) {
+    constexpr double most = 1e6, largest_load = 0.98;
+    const double servers = std::ceil(rate / (largest_load * *row.items_per_s));
     if (servers > most) throw_error(ErrorCode::usage, "--rate {} takes more than {} servers", rate, most);
+    const double load = rate / (servers * *row.items_per_s);
+    *row.latency_s += (items - 1) * servers / rate + load / (2 * (1 - load)) * *row.latency_s;
     row.cards *= static_cast<int>(servers);
     if (row.dollars_per_hour) *row.dollars_per_hour *= servers;
     row.items_per_s = rate;
@@ -63,7 +66,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
         const auto items = static_cast<double>(batch ? *batch : fixed_batch(graph).value_or(1));
         row.items_per_s = items / p.latency_s;
         row.energy_per_item_j = p.power_w * p.latency_s / items;
-        if (arguments.rate > 0) serve_rate(arguments.rate, row);
+        if (arguments.rate > 0) serve_rate(arguments.rate, items, row);
         hold_to(level, row);
         p.warnings =
             report::joined(report::joined(predictor->device().warnings, predictor->framework().warnings), p.warnings);

@@ -28,8 +28,9 @@ Cpu cpu_named(const std::string& name) {
     if (const auto found = find_cpu(name)) return *found;
     std::vector<std::string> names;
     for (std::size_t row = 0; row < cpu_table().rows(); ++row) names.emplace_back(cpu_table().cell(row, "name"));
-    throw_error(ErrorCode::usage, "'{}' names none of the {} CPUs of data/cpus.csv, or several; near: {}",
-                escape_terminal(name), names.size(), fmt::join(near_names(name, names, 6), ", "));
+    const auto near = near_names(name, names, 6);
+    throw_error(ErrorCode::usage, "'{}' names none of the {} CPUs of data/cpus.csv, or several{}{}",
+                escape_terminal(name), names.size(), near.empty() ? "" : "; near: ", fmt::join(near, ", "));
 }
 
 }  // namespace

@@ -57,12 +57,13 @@ std::string first_line(const report::PredictionReport& report, const std::vector
     const Prediction& p = row.prediction;
     const double measured_s = row.measured->latency_s;
     return fmt::format(
-        "measured {}{} is {} times the predicted {}, {} the 90 % interval of {} to {}; most likely "
+        "measured {}{} is {} times the predicted {}, {} the 90 % interval of {} to {}; {} "
         "({:.0f} %): {}",
         duration(measured_s), rows.size() > 1 ? fmt::format(" at batch {}", *row.batch) : "",
         report::significant(ratio(&row)), duration(p.latency_s),
         measured_s >= p.low_s && measured_s <= p.high_s ? "inside" : "outside", duration(p.low_s), duration(p.high_s),
-        100 * report.diagnosis.front().share, report.diagnosis.front().sentence);
+        report.diagnosis.front().share < 0.5 ? "possibly" : "most likely", 100 * report.diagnosis.front().share,
+        report.diagnosis.front().sentence);
 }
 
 }  // namespace
@@ -79,7 +80,6 @@ std::optional<double> parse_duration(std::string_view text) {
 
 void diagnose(const Graph& graph, const ModelArguments& model, const RunArguments& run,
               report::PredictionReport& report) {
-    constexpr double least_change = 0.01;
     std::vector<const report::PredictionRow*> rows;
     for (const report::PredictionRow& row : report.rows)
         if (row.measured) rows.push_back(&row);
@@ -96,7 +96,7 @@ void diagnose(const Graph& graph, const ModelArguments& model, const RunArgument
         report::Hypothesis hypothesis{cause.name, cause.sentence};
         std::vector<double> residuals;
         std::vector<std::vector<double>> shared(3);
-        double change = 0;
+        double change = 0, gain = 0;  // of the sum of squared errors
         for (const report::PredictionRow* row : rows) {
             const Prediction predicted = changed->predictor.predict(with_batch(report.dims, row->batch));
             const double latency_s = predicted.latency_s * cause.effect("reading", 1) /
@@ -108,10 +108,13 @@ void diagnose(const Graph& graph, const ModelArguments& model, const RunArgument
             shared[0].push_back(host * row->prediction.host_relative_stddev);
             shared[1].push_back((1 - host) * row->prediction.device_relative_stddev);
             shared[2].push_back(spread);
-            change = std::max(change, std::abs(std::log(latency_s / row->prediction.latency_s)));
+            const double own = std::log(row->measured->latency_s / row->prediction.latency_s);
+            change = std::max(change, std::abs(own - residuals.back()));
+            gain += own * own - residuals.back() * residuals.back();
         }
-        const bool is_own = cause.name == "right" || spread > 0;
-        if (!is_own && change < least_change) continue;
+        // A cause moves the prediction towards the measurement, by more than its noise.
+        const bool is_own = cause.name == "right" || cause.name == "unknown";
+        if (!is_own && (change < row_log_stddev || gain <= 0)) continue;
         weights.push_back(std::log(cause.prior) + log_density(residuals, shared));
         report.diagnosis.push_back(std::move(hypothesis));
     }

@@ -24,6 +24,7 @@
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/quantities.hpp"
+#include "src/report/units.hpp"
 #include "src/scenario/generation.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -511,9 +512,9 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     if (row.is_saturated) {
         row.largest_rate = holds;
         row.warnings.push_back(
-            fmt::format("{} is saturated: {:.3g} requests/s arrive and {:.3g}/s is what it serves; the queue grows "
-                        "as long as they come",
-                        report::with_cards(row), own_rate, holds));
+            fmt::format("{} is saturated: {} requests/s arrive and {}/s is what it serves; the queue grows as long "
+                        "as they come",
+                        report::with_cards(row), report::significant(own_rate), report::significant(holds)));
     } else {
         // All that arrives is served, whichever arrivals were drawn.
         double tokens = static_cast<double>(arguments.new_tokens);

@@ -223,6 +223,14 @@ TEST_CASE("predict --measured ranks what may explain a latency") {
     CHECK(first("64", 1000) == "s-as-ms");
     CHECK(first("64", 1 / 64.0) == "per-item");
     CHECK(first("64", 30) == "unknown");
+    // No cause predicts what is farther from the measurement than the prediction: first calls make no run faster.
+    for (const double ratio : {0.4, 2.5}) {
+        const auto report = at("64", ratio);
+        const double predicted_s = report["predictions"][0]["latency_s"];
+        for (const auto& one : report["diagnosis"])
+            CHECK(std::abs(std::log(one["latency_s"][0].get<double>() / (ratio * predicted_s))) <=
+                  std::abs(std::log(ratio)) * (1 + 1e-6));
+    }
     const auto json = at("64", 1.5);
     double sum = 0, last = 1;
     for (const auto& one : json["diagnosis"]) {

@@ -350,10 +350,10 @@ TEST_CASE("a search skips parts that the model cannot be cut into, and counts ca
               .output.find("5 layouts, above") != std::string::npos);
     const ProgramRun run = serve({"--device", "all", "--cards", "1", "--rate", "1", "--count", "20"});
     CHECK(run.exit_code == 0);
-    const std::size_t first = run.output.find("not served by ");
+    const std::size_t first = run.output.find("cards that cannot serve: ");
     CHECK(first != std::string::npos);
-    CHECK(run.output.find(" cards, the first ") != std::string::npos);
-    CHECK(run.output.find("not served", first + 1) == std::string::npos);
+    CHECK(run.output.find(", the first ", first) != std::string::npos);
+    CHECK(run.output.find("cannot serve", first + 20) == std::string::npos);
     for (const std::vector<std::string>& more :
          {std::vector<std::string>{"--tp", "2"}, {"--replicas", "2"}, {"--prefill", "tp=1"}, {"--draft-tokens", "2"}}) {
         std::vector<std::string> words = on_h100({"--cards", "2", "--rate", "1"});
