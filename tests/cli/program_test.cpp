@@ -129,7 +129,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
          2,
          "no zoo model 'missing.onnx' (`ftax models` lists all)\n"},
         {{"predict", model, "--device", "t4"}, 2, "--dim seq=N"},
-        {with({"--measured", "40"}), 2, "--measured has no unit: give 40ms or s"},
+        {with({"--measured", "40"}), 2, "--measured has no unit: give 40ms or 40s"},
         {{"predict", model, "--device", "t4", "--batch", "1-8", "--dim", "seq=8"},
          2,
          "'1-8' is neither a number nor FIRST:LAST:xFACTOR"},
