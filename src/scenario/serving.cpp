@@ -416,6 +416,8 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     if (row.dollars_per_hour) *row.dollars_per_hour *= static_cast<double>(cards) / static_cast<double>(one.cards);
     if (arguments.cards > 0 || !is_plain(arguments)) row.layout = layout.text();
     if (arguments.engine.draft_tokens > 0) row.layout += fmt::format(", {} drafts", arguments.engine.draft_tokens);
+    if (readers.servers > 0) row.layout = fmt::format("prefill {}, decode {}", readers.text(), row.layout);
+    require(!row.is_saturated, "more of these servers do not keep up with the requests");
     CacheRoom room;
     const auto anchored = [&](ServerPool pool, const PoolServer& run_with) -> Server {
         correct(pool, run_with, arguments, one.run, anchors, requests, shared, row);
@@ -425,7 +427,6 @@ Server language_server(const ServingArguments& arguments, Combination& one,
         return anchored(shared_pool(arguments, one.run, layout, anchors, requests, shared, row, room),
                         [](const auto& some, const ServerPool& pool) { return ftax::serve(some, pool); });
     }
-    row.layout = fmt::format("prefill {}, decode {}", readers.text(), row.layout);
     ServingArguments reading = arguments;
     reading.engine.draft_tokens = 0;
     const ServerPool prefill = shared_pool(reading, one.run, readers, anchors, requests, shared, row, room);
@@ -716,7 +717,6 @@ report::ServingReport serve(const ServingArguments& arguments) {
                         "models");
                 row.is_saturated = i > 0 && trials[i - 1].group == group && report.rows[i - 1].is_saturated &&
                                    trials[i - 1].arguments.readers == own.readers;
-                require(!row.is_saturated, "more of these servers do not keep up with the requests");
                 const Server server = report.generates ? language_server(own, one, anchors, some, shared, row)
                                                        : batch_server(own, one.run, graph, row);
                 serve_row(own, server, some, report, row);

@@ -255,6 +255,8 @@ TEST_CASE("a search of layouts finds the cheapest that keeps the SLO, and says h
     for (const auto& row : rows) {
         if (row.contains("skipped")) {  // fewer of servers that do not keep up
             CHECK(row["skipped"].get<std::string>().starts_with("more of these servers"));
+            CHECK(4 % row.at("cards").get<int>() == 0);
+            CHECK(row.at("layout").get<std::string>().find("tp") != std::string::npos);
             continue;
         }
         CHECK(4 % row["cards"].get<int>() == 0);
@@ -281,7 +283,7 @@ TEST_CASE("a search of layouts finds the cheapest that keeps the SLO, and says h
     const auto alone = served(on_h100({"--tp", "2", "--replicas", "2", "--rate", "30", "--price", "3"}))["rows"][0];
     bool found = false;
     for (const auto& row : rows) {
-        if (row["layout"] != alone["layout"] || row["device"] != alone["device"]) continue;
+        if (row.at("layout") != alone.at("layout") || row.at("device") != alone.at("device")) continue;
         found = true;
         for (const char* figure : {"latency_p99_s", "power_w", "dollars_per_million", "cache_tokens"})
             CHECK(row[figure].get<double>() == approx(alone[figure].get<double>()));
