@@ -80,7 +80,7 @@ std::string source_of(std::size_t rows, const char* what, const FitReport& repor
 GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                const FitOptions& options) {
     const std::vector<DeviceRow> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
-    const LogFit::Block unknowns = device_unknowns(device, start);
+    LogFit::Block unknowns = device_unknowns(device, start);
     ScopedFit engine = machine_fit("device", options);
     engine.device = [&](const DeviceSpec&) { return unknowns; };
     const auto folds = folds_of(used, &DeviceRow::group);

@@ -20,7 +20,7 @@ using Row = ServingRow;
 
 /// Adds a figure of each time: "ttft_p50_s", "first token p50".
 void add_times(Columns<Row>& columns, std::string_view figure,
-               std::function<double(const Percentiles&, const Row&)> of) {
+               const std::function<double(const Percentiles&, const Row&)>& of) {
     constexpr std::tuple<const char*, const char*, Percentiles Serving::*> times[] = {
         {"ttft", "first token", &Serving::ttft_s},
         {"tpot", "per token", &Serving::tpot_s},
