@@ -51,14 +51,14 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
     const double limit_s = base.latency_s * (1 + budget);
 
     std::vector<Headroom> result;
-    const auto add = [&](std::string property, std::int64_t from, std::int64_t most, std::int64_t unit,
+    const auto add = [&](const std::string& property, std::int64_t from, std::int64_t most, std::int64_t unit,
                          const auto& predict) {
         constexpr double level = 1.005;  // a plateau of latencies
         const auto in_units = [&](std::int64_t value) {
             return static_cast<double>(value) / static_cast<double>(unit);
         };
-        const Reached reached = largest_within(from, most, limit_s, predict);
-        Headroom& growth = result.emplace_back(Headroom{.property = std::move(property),
+        Reached reached = largest_within(from, most, limit_s, predict);
+        Headroom& growth = result.emplace_back(Headroom{.property = property,
                                                         .from = in_units(from),
                                                         .to = in_units(reached.value),
                                                         .latency_s = reached.prediction.latency_s,
