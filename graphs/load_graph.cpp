@@ -5,7 +5,6 @@
 #include <array>
 #include <filesystem>
 #include <map>
-#include <sstream>
 
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
@@ -15,6 +14,7 @@
 #include "graphs/onnx/import_onnx.hpp"
 #include "graphs/pt2/import_pt2.hpp"
 #include "graphs/torchscript/import_torchscript.hpp"
+#include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/size_checks.hpp"
@@ -41,19 +41,6 @@ std::string_view stem_of(std::string_view path, std::string_view folder, std::st
 std::string_view name_of_file(std::string_view path) {
     const std::string_view config = stem_of(path, config_folder, config_suffix);
     return config.empty() ? stem_of(path, zoo_folder, zoo_suffix) : config;
-}
-
-/// The lines of an embedded table below its heading, cut at tabs.
-std::vector<std::vector<std::string>> rows_of(std::string_view path) {
-    std::vector<std::vector<std::string>> rows;
-    std::istringstream lines{std::string(embedded_text(path))};
-    for (std::string line; std::getline(lines, line);) {
-        if (line.starts_with('#')) continue;
-        std::istringstream cells(line);
-        std::vector<std::string>& row = rows.emplace_back();
-        for (std::string cell; std::getline(cells, cell, '\t');) row.push_back(cell);
-    }
-    return rows;
 }
 
 Graph load_config(std::string_view text, const std::string& path, const ImportOptions& options) {
@@ -177,15 +164,15 @@ std::vector<ZooModel> zoo_models() {
         models[name].name = name;
         if (file.path.ends_with(config_suffix)) models[name].source = hub_name(file.content, std::string(file.path));
     }
-    for (const auto& row : rows_of("graphs/zoo/models.tsv")) {
-        if (const auto model = models.find(row.at(0)); model != models.end()) model->second.source = row.at(1);
-    }
-    for (const auto& row : rows_of("graphs/zoo/names.tsv")) {
-        ZooModel& model = models.at(row.at(0));
-        model.note = row.at(1);
-        std::istringstream aliases(row.size() > 2 ? row[2] : "");
-        for (std::string alias; std::getline(aliases, alias, ',');) model.aliases.push_back(alias);
-    }
+    for_each_data_row("graphs/zoo/models.tsv", [&](DataRow row) {
+        if (const auto model = models.find(std::string(row.text())); model != models.end())
+            model->second.source = row.text();
+    });
+    for_each_data_row("graphs/zoo/names.tsv", [&](DataRow row) {
+        ZooModel& model = models.at(std::string(row.text()));
+        model.note = row.text();
+        for (DataRow aliases(row.text()); !aliases.ends();) model.aliases.emplace_back(aliases.text(','));
+    });
     std::vector<ZooModel> list;
     for (auto& [name, model] : models) list.push_back(std::move(model));
     return list;
