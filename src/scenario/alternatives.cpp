@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "ftax/precision.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/parameters.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
@@ -79,21 +78,16 @@ void change_scenario(Scenario& scenario, FrameworkModel& model, const Change& ch
         library = kernels::ConvLibrary::cudnn_timed;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-    std::istringstream stream(text);
-    return {std::istream_iterator<std::string>(stream), {}};
-}
-
 /// The largest of the doubled batches whose latency is within 5 % of the run's.
-std::optional<report::Advice> larger_batch(Predictor& predictor, const ShapeBindings& dims, std::int64_t batch) {
+std::optional<report::Advice> larger_batch(Predictor& predictor, const ShapeBindings& dims, std::int64_t batch,
+                                           double latency_s) {
     constexpr double allowed = 1.05;
     constexpr std::int64_t largest = 4096;
-    const double limit_s = allowed * predictor.predict(with_batch(dims, batch)).latency_s;
     std::optional<report::Advice> best;
     for (std::int64_t larger = 2 * batch; larger <= largest; larger *= 2) {
         const Prediction p = predictor.predict(with_batch(dims, larger));
-        if (p.latency_s > limit_s || !predictor.memory(with_batch(dims, larger)).fits()) break;
-        const double speed = static_cast<double>(larger / batch) * limit_s / allowed / p.latency_s;
+        if (p.latency_s > allowed * latency_s || !predictor.memory(with_batch(dims, larger)).fits()) break;
+        const double speed = static_cast<double>(larger / batch) * latency_s / p.latency_s;
         best = {"batch", fmt::format("batches of {}", larger), p.latency_s, p.low_s, p.high_s, speed, p.bound};
     }
     return best;
@@ -111,14 +105,14 @@ std::vector<Change> changes_of(std::string_view framework) {
     const std::string program = program_of(unversioned(framework));
     std::vector<Change> changes;
     for (std::size_t row = 0; row < table.rows(); ++row) {
-        const auto cell = [&](std::string_view column) { return std::string(table.cell(row, column)); };
+        const auto cell = [&](std::string_view column) { return table.cell(row, column); };
         if (!cell("program").empty() && cell("program") != program) continue;
-        Change& change = changes.emplace_back(Change{.name = cell("name"),
-                                                     .sentence = cell("sentence"),
-                                                     .code = cell("code"),
+        Change& change = changes.emplace_back(Change{.name = std::string(cell("name")),
+                                                     .sentence = std::string(cell("sentence")),
+                                                     .code = std::string(cell("code")),
                                                      .prior = parse_number(cell("prior")).value(),
                                                      .from = words_of(cell("from"))});
-        for (const std::string& word : words_of(cell("change")))
+        for (const std::string_view word : words_of(cell("change")))
             change.effects.emplace(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
     }
     return changes;
@@ -154,7 +148,8 @@ std::vector<report::Advice> advise(const Graph& graph, const ModelArguments& mod
     Predictor& own = unchanged.predictor;
     const double latency_s = own.predict(bindings).latency_s;
     std::vector<report::Advice> advice;
-    if (const auto larger = batch ? larger_batch(own, dims, *batch) : std::nullopt) advice.push_back(*larger);
+    if (const auto larger = batch ? larger_batch(own, dims, *batch, latency_s) : std::nullopt)
+        advice.push_back(*larger);
     for (const Change& change : changes_of(run.framework)) {
         if (change.code.empty()) continue;
         std::optional<Alternative> changed = alternative(graph, model, run, change);

@@ -18,7 +18,7 @@ namespace ftax::scenario {
 struct Change {
     std::string name, sentence, code;  ///< "tf32-off"; as a cause of a latency; what makes the change, empty: no advice
     double prior = 0;                  ///< as a cause, relative to that of the others; 0: none
-    std::vector<std::string> from;     ///< precisions that it changes; empty: any
+    std::vector<std::string_view> from;                       ///< precisions that it changes; empty: any
     std::map<std::string, std::string, std::less<>> effects;  ///< {"precision", "fp32"}
 
     [[nodiscard]] double effect(std::string_view name, double otherwise) const;
