@@ -214,7 +214,7 @@ ftax_sources(scenario_sources
         alternatives.cpp arguments.cpp branches.cpp combinations.cpp comparison.cpp cpu.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp model_rows.cpp row_predictor.cpp
         scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
-           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt $<BUILD_INTERFACE:Eigen3::Eigen>
            ALONE ${PROJECT_SOURCE_DIR}/src/scenario/machine_rows.cpp ${PROJECT_SOURCE_DIR}/src/scenario/model_rows.cpp)
 
 ftax_sources(cli_sources

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -18,25 +19,14 @@ namespace {
 /// Noise of a measured row. Source: framework_tax.csv, spread around the mean of a model on one host.
 constexpr double row_log_stddev = 0.05;
 
-/// Log density of residuals that share normally distributed errors: `shared` has, for each error, its part in each row.
-double log_density(const std::vector<double>& residuals, const std::vector<std::vector<double>>& shared) {
-    const std::size_t n = residuals.size();
-    std::vector<std::vector<double>> root(n, std::vector<double>(n));  // Cholesky's, of the covariance
-    std::vector<double> white(n);
-    double result = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        white[i] = residuals[i];
-        for (std::size_t j = 0; j <= i; ++j) {
-            double rest = i == j ? row_log_stddev * row_log_stddev : 0;
-            for (const std::vector<double>& parts : shared) rest += parts[i] * parts[j];
-            for (std::size_t k = 0; k < j; ++k) rest -= root[i][k] * root[j][k];
-            root[i][j] = i == j ? std::sqrt(rest) : rest / root[j][j];
-            if (j < i) white[i] -= root[i][j] * white[j];
-        }
-        white[i] /= root[i][i];
-        result -= white[i] * white[i] / 2 + std::log(root[i][i]);
-    }
-    return result;
+/// Log density of residuals that share normally distributed errors: a column of `shared` has an error's part in each
+/// row.
+double log_density(const Eigen::VectorXd& residuals, const Eigen::MatrixXd& shared) {
+    Eigen::MatrixXd covariance = shared * shared.transpose();
+    covariance.diagonal().array() += row_log_stddev * row_log_stddev;
+    const Eigen::LLT<Eigen::MatrixXd> root(covariance);
+    const Eigen::MatrixXd factor = root.matrixL();
+    return -residuals.dot(root.solve(residuals)) / 2 - factor.diagonal().array().log().sum();
 }
 
 /// How much of the host's error a latency has: the probability that the host takes longer than the device.
@@ -94,23 +84,23 @@ void diagnose(const Graph& graph, const ModelArguments& model, const RunArgument
         if (!changed) continue;
         const double spread = cause.effect("spread", 0);
         report::Hypothesis hypothesis{cause.name, cause.sentence};
-        std::vector<double> residuals;
-        std::vector<std::vector<double>> shared(3);
+        Eigen::VectorXd residuals(rows.size());
+        Eigen::MatrixXd shared(rows.size(), 3);
         double change = 0, gain = 0;  // of the sum of squared errors
-        for (const report::PredictionRow* row : rows) {
+        for (Eigen::Index i = 0; i < residuals.size(); ++i) {
+            const report::PredictionRow* const row = rows[static_cast<std::size_t>(i)];
             const Prediction predicted = changed->predictor.predict(with_batch(report.dims, row->batch));
             const double latency_s = predicted.latency_s * cause.effect("reading", 1) /
                                      (cause.effects.contains("per-item") ? items_of(row->batch) : 1);
             const double host = host_share(predicted);
             hypothesis.latency_s.push_back(latency_s);
-            residuals.push_back(std::log(row->measured->latency_s / latency_s));
+            residuals[i] = std::log(row->measured->latency_s / latency_s);
             // One host and one card, whatever the cause: its errors are those of the run.
-            shared[0].push_back(host * row->prediction.host_relative_stddev);
-            shared[1].push_back((1 - host) * row->prediction.device_relative_stddev);
-            shared[2].push_back(spread);
+            shared.row(i) << host * row->prediction.host_relative_stddev,
+                (1 - host) * row->prediction.device_relative_stddev, spread;
             const double own = std::log(row->measured->latency_s / row->prediction.latency_s);
-            change = std::max(change, std::abs(own - residuals.back()));
-            gain += own * own - residuals.back() * residuals.back();
+            change = std::max(change, std::abs(own - residuals[i]));
+            gain += own * own - residuals[i] * residuals[i];
         }
         // A cause moves the prediction towards the measurement, by more than its noise.
         const bool is_own = cause.name == "right" || cause.name == "unknown";
