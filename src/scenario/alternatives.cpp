@@ -45,8 +45,8 @@ bool change_arguments(RunArguments& run, Precision own, const Change& change) {
         } else if (effect == "precision") {
             run.precision = value;
         } else if (effect == "version") {
-            const std::string versioned = framework + "@" + value;
-            if (std::exchange(run.framework, versioned) == versioned) return false;
+            const std::string wanted = versioned(framework, value);
+            if (std::exchange(run.framework, wanted) == wanted) return false;
         } else if (effect == "framework") {
             if (framework == value) return false;
             run.framework = value;
@@ -87,7 +87,7 @@ std::optional<report::Advice> larger_batch(Predictor& predictor, const ShapeBind
     for (std::int64_t larger = 2 * batch; larger <= largest; larger *= 2) {
         const Prediction p = predictor.predict(with_batch(dims, larger));
         if (p.latency_s > allowed * latency_s || !predictor.memory(with_batch(dims, larger)).fits()) break;
-        const double speed = static_cast<double>(larger / batch) * latency_s / p.latency_s;
+        const double speed = static_cast<double>(larger) / static_cast<double>(batch) * latency_s / p.latency_s;
         best = {"batch", fmt::format("batches of {}", larger), p.latency_s, p.low_s, p.high_s, speed, p.bound};
     }
     return best;
