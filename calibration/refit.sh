@@ -6,6 +6,7 @@
 #
 #   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
 #   uncertainty  data/profiles/uncertainty.json: how far cards are off per class of kernels
+#   evidence     data/profiles/evidence.csv, what was measured under each framework, and the ledger of intervals
 #   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
 #   operators    the ledger of single operators
 #   layers       the ledger of kernels of language models' layers
@@ -24,7 +25,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices uncertainty frameworks operators layers quantized serving device timm tensorrt nas kernelbench edge served
+[ $# -gt 0 ] || set -- devices uncertainty evidence frameworks operators layers quantized serving device timm tensorrt nas kernelbench edge served
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -36,6 +37,9 @@ scores=calibration/crossvalidation
 ledger() { name=$1; shift; python3 $scores/ledger.py "$name" data "$@"; }
 folds() { name=$1; shift; ledger "$name" "$build/ftax_folds" "$@"; }
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
+
+evidence_rows="framework_tax framework_tax_more timm_infer neusight_models models_2x edge_models kernelbench \
+    optimum_encoder printed_tables diffusion_eager mlperf_v41_v51 pytorch_gpu_benchmark"
 
 fit_devices() {
     "$build/ftax" fit "$measurements/neusight_ops.csv" "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" \
@@ -62,6 +66,18 @@ for part in "$@"; do
         devices) fit_devices ;;
         uncertainty) "$build/ftax_folds" uncertainty "$measurements/framework_tax.csv" "$work/operators.json" \
             data/profiles/uncertainty.json ;;
+        evidence)
+            mkdir -p "$work/networks"
+            for archive in kernelbench_models exported_models; do
+                tar -xf "$measurements/$archive.tar.xz" -C "$work/networks" --transform 's,.*/,,'
+            done
+            ln -sf "$models"/*.pt2 "$work/networks"
+            ln -sf sd15_unet_512.pt2 "$work/networks/sd15_unet.pt2"
+            # Models of PaddleClas under the names of timm, whose files may have their size in the name.
+            awk -F, -v OFS=, -v path="$work/networks/" 'NR > 1 && $10 {
+                if (system("test -e " path $10 ".pt2")) sub(/_[0-9]+$/, "", $10)
+                $6 = $10 } 1' "$measurements/paddleclas.csv" > "$work/paddleclas.csv"
+            folds coverage evidence "$work/networks" data "$work/paddleclas.csv" $(printf "$measurements/%s.csv " $evidence_rows) ;;
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
             "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data "$work/frameworks.csv"

@@ -3,7 +3,8 @@
 
 file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
      ${PROJECT_SOURCE_DIR}/data/architectures/*.json ${PROJECT_SOURCE_DIR}/data/devices/*.json
-     ${PROJECT_SOURCE_DIR}/data/*.csv ${PROJECT_SOURCE_DIR}/data/*.tsv ${PROJECT_SOURCE_DIR}/data/profiles/*.json ${PROJECT_SOURCE_DIR}/data/stacks/*.json
+     ${PROJECT_SOURCE_DIR}/data/*.csv ${PROJECT_SOURCE_DIR}/data/*.tsv ${PROJECT_SOURCE_DIR}/data/profiles/evidence.csv
+     ${PROJECT_SOURCE_DIR}/data/profiles/*.json ${PROJECT_SOURCE_DIR}/data/stacks/*.json
      ${PROJECT_SOURCE_DIR}/graphs/config/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/models.tsv
      ${PROJECT_SOURCE_DIR}/graphs/zoo/names.tsv ${PROJECT_SOURCE_DIR}/graphs/zoo/configs/*.json
      ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py ${PROJECT_SOURCE_DIR}/calibration/bench/operators.txt

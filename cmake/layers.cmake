@@ -108,7 +108,7 @@ ftax_sources(predictors_sources
     predictors/
         memory.cpp operator_model.cpp predictor.cpp
     predictors/steps/
-        kernel_plans.cpp launch_times.cpp prepared_model.cpp summary.cpp
+        evidence.cpp kernel_plans.cpp launch_times.cpp prepared_model.cpp summary.cpp
     predictors/lowering/
         autocast.cpp equal_kernels.cpp kernel_shapes.cpp launch_rules.cpp lowering.cpp math_path.cpp
         rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp
@@ -144,7 +144,7 @@ ftax_sources(fit_sources
         machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_rows.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
-        device_folds.cpp framework_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
+        device_folds.cpp evidence_folds.cpp framework_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
         nas_study.cpp)

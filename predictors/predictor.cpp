@@ -7,15 +7,16 @@ namespace ftax {
 /// A prediction has four steps. The constructor lowers the graph for its device and framework; then, for each binding
 /// of its symbols, kernels are planned, launches are timed and the result is summarised.
 struct Predictor::State {
-    Prediction predict(const ShapeBindings& bindings) {
+    Prediction predict(const ShapeBindings& bindings, Explanation* explanation = nullptr) {
         prepared.bind(bindings, bound);
         plan_kernels(prepared, bound, plans);
         time_launches(prepared, bound, bindings, plans, times);
-        return summarise(prepared, bound, bindings, plans, times, spans);
+        return summarise(prepared, bound, bindings, plans, times, spans, explanation);
     }
 
     Explanation explain(const ShapeBindings& bindings) {
-        Explanation result{.prediction = predict(bindings)};
+        Explanation result;
+        result.prediction = predict(bindings, &result);
         result.launches.assign(times.costs.begin(), times.costs.end());
         simulate(times.on_clocks, prepared.timeline_options(), result.timeline);
         result.kernels.resize(1);  // the forward call has none

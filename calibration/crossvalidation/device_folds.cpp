@@ -116,9 +116,6 @@ void for_each_fold(std::span<const ModelRow> rows, const DeviceProfileFile& star
 std::string device_of(const ModelRow& row) {
     return row.device->slug;
 }
-std::string generation_of(const ModelRow& row) {
-    return std::string(name_of(row.device->architecture));
-}
 
 /// A device left out is predicted from its datasheet, then with its clocks fitted to the longest resnet50 row of each
 /// precision, which is not scored.
@@ -161,13 +158,12 @@ void add_residual(const ModelRow& row, const DeviceProfile& profile, ResidualsOf
 }
 
 /// Standard deviations of the log-factors of the classes between cards: log_error = Σ share · factor(card) + noise,
-/// where a refit has not seen the rows of a group. Source: empirical Bayes by expectation maximisation; Dempster, Laird
+/// where a refit has not seen the rows of a model. Source: empirical Bayes by expectation maximisation; Dempster, Laird
 /// and Rubin, J. Royal Stat. Soc. B 39 (1977), section 4.5. Classes that few cards tell about stay near the prior guess
 /// of 0.15.
-VectorXd class_spreads(std::span<const ModelRow> rows, const DeviceProfileFile& start,
-                       const std::function<std::string(const ModelRow&)>& group_of) {
+VectorXd class_spreads(std::span<const ModelRow> rows, const DeviceProfileFile& start) {
     ResidualsOfCards residuals;
-    for_each_fold(rows, start, group_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
+    for_each_fold(rows, start, &ModelRow::model, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
         for (const ModelRow& row : own) add_residual(row, compose(fitted, *row.device), residuals);
     });
     const std::vector<Card> cards = cards_of(residuals);
@@ -220,19 +216,10 @@ std::string devices(Arguments a) {
 std::string uncertainty(Arguments a) {
     const std::vector<ModelRow> rows = device_rows(a[0]);
     const DeviceProfileFile start = parse_device_profile(read_file(a[1]), a[1]);
-    const auto measured = class_spreads(rows, start, &ModelRow::model);
-    const auto card = class_spreads(rows, start, device_of);
-    const auto generation = class_spreads(rows, start, generation_of);
     VarianceComponents components;
-    for (Index f = 0; f < measured.size(); ++f) {
-        // A card left out is less certain than one in the fit, one of a generation left out no more certain than that.
-        const double of_card = std::max(card[f], measured[f]);
-        const double more = generation[f] * generation[f] - of_card * of_card;
-        components.of[static_cast<std::size_t>(f)] = {measured[f], of_card, std::sqrt(std::max(more, 0.0))};
-    }
+    std::ranges::copy(class_spreads(rows, start), components.of.begin());
     components.source = fmt::format(
-        "framework_tax.csv, {} forward passes that the device decides, kernel models refitted without the model, the "
-        "card or the generation",
+        "framework_tax.csv, {} forward passes that the device decides, kernel models refitted without the model",
         rows.size());
     return to_text(components);
 }

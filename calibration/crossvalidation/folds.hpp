@@ -39,6 +39,9 @@ using Arguments = std::span<const std::string>;
 [[nodiscard]] std::string devices(Arguments);
 /// The spread of the device factors between cards, as a file of uncertainty.
 [[nodiscard]] std::string uncertainty(Arguments);
+/// What was measured under each framework, as a file of evidence. Rows of whole networks that took part in no fit of a
+/// kernel, each predicted as if only the other files were known.
+[[nodiscard]] std::string evidence(Arguments);
 
 /// Log errors of rows that are summed up together, in the order of the ledger: by fold, class of operators or precision
 /// of whole models, dimension and the end of the range that it lies in, and GPU or another group of rows.

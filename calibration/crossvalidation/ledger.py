@@ -50,6 +50,8 @@ class Errors:
             "rows": len(rows), "mape": statistics.fmean(self.absolute), "median": quantile(self.absolute, 0.5),
             "p90": quantile(self.absolute, 0.9), "bias": quantile([math.log(ratio) for ratio in self.ratios], 0.5),
             "half_width": math.expm1(statistics.fmean(math.log(r["high"] / r["low"]) / 2 for r in rows)),
+            "width": round(math.sqrt(statistics.median(r["high"] / r["low"] for r in rows)), 2),
+            "needed_width": round(quantile([max(ratio, 1 / ratio) for ratio in self.ratios], 0.9), 2),
             "inside_90": inside, "inside_percent": round(100 * inside), "models": len({r["model"] for r in rows}),
             "mape_percent": round(100 * statistics.fmean(self.absolute), 1),
             "median_percent": round(100 * statistics.median(self.absolute), 1),
@@ -280,6 +282,7 @@ LEDGERS = {"operators": fits(means, regions), "layer_kernels": fits(means), "qua
            "device_bound": fits(lambda rows: "", **{"class": "precision", "region": "", "gpu": "group"}),
            "nas": fits(lambda rows: ""), "framework_tax": framework_tax, "timm": timm, "tensorrt": tensorrt, "serving": serving,
            "kernelbench": groups([*PERCENT, "inside_percent"], "framework", "level"),
+           "coverage": groups(["rows", "inside_percent", "width", "needed_width"], "evidence", "framework"),
            "edge": groups([*PERCENT, "inside_percent"], "known", "gpu"),
            "served": groups(PERCENT, "framework", "gpu", "model")}
 

@@ -8,6 +8,7 @@
 
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/nas/nas_study.hpp"
+#include "ftax/error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/number.hpp"
@@ -40,6 +41,7 @@ constexpr Command commands[] = {
     {"serving", "llm_static.csv [DATA_FOLDER]", 1, 2, serving},
     {"layers", "tensor_ops.csv layer_ops.csv", 2, 2, layers},
     {"quantized", "tensor_ops.csv", 1, 1, quantized},
+    {"evidence", "MODELS DATA_FOLDER ROWS.csv...", 3, 32, evidence},
     {"nas", "MEASUREMENTS_FOLDER DATA_FOLDER", 2, 2, nas},
 };
 
@@ -75,6 +77,11 @@ int main(int argc, char** argv) {
         return 2;
     }
     try {
+        // OUT was forgotten, and a file of rows stands in its place.
+        constexpr auto writable = std::filesystem::perms::owner_write;
+        if (std::filesystem::exists(given.back()) &&
+            (std::filesystem::status(given.back()).permissions() & writable) != writable)
+            throw ftax::Error(ftax::ErrorCode::usage, given.back() + " is read-only");
         ftax::write_file(given.back(), command->run(std::span(given).subspan(1, given.size() - 2)));
         return 0;
     } catch (const std::exception& error) {

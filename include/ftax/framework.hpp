@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/evidence.hpp"
 #include "ftax/parameter.hpp"
 
 namespace ftax {
@@ -59,6 +60,7 @@ struct FrameworkProfile {
     /// A user-defined framework, which must outlive every predictor that uses the profile; nullptr: the built-in one
     /// named by `framework`.
     const FrameworkModel* model = nullptr;
+    const std::vector<MeasuredSet>* evidence = nullptr;  ///< rows behind its rules, in static storage; nullptr: unrated
 };
 
 /// Returns the names of all frameworks, in display order.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ftax/device.hpp"
+#include "ftax/evidence.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/memory.hpp"
@@ -91,10 +92,12 @@ struct Prediction {
     double device_s = 0;           ///< total kernel time
     double copies_s = 0;           ///< copies of inputs and outputs; see PredictOptions::copies
     double host_relative_stddev = 0,
-           device_relative_stddev = 0;   ///< standard deviations of log(host_s) and log(device_s)
-    std::string_view widest_component;   ///< largest contributor to the interval; display text
-    double widest_component_stddev = 0;  ///< its contribution to the stddev of log(latency_s)
-    double closed_form_s = 0;            ///< max(host_s, device_s), see equations.hpp
+           device_relative_stddev = 0;      ///< standard deviations of log(host_s) and log(device_s)
+    std::string_view widest_component;      ///< largest contributor to the interval; display text
+    double widest_component_stddev = 0;     ///< its contribution to the stddev of log(latency_s)
+    Evidence evidence = Evidence::unrated;  ///< distance from the measured rows behind the framework's rules
+    double evidence_relative_stddev = 0;    ///< the part of device_relative_stddev that this distance adds
+    double closed_form_s = 0;               ///< max(host_s, device_s), see equations.hpp
     Bound bound = Bound::host;
     std::int64_t kernels = 0;
     double sm_active = 0;       ///< estimated share of the latency during which an SM holds work, averaged over the SMs
@@ -105,12 +108,20 @@ struct Prediction {
     std::vector<std::string> warnings;  ///< extrapolation, operators without a rule, values outside an export's ranges
 };
 
+/// One independent contribution to an interval.
+struct Component {
+    std::string_view name;  ///< for messages; static storage
+    double log_stddev = 0;  ///< its contribution to the standard deviation of log(latency)
+};
+
 /// A prediction with its launches. Each list has one entry per launch, in order; the first is the forward call itself.
 struct Explanation {
     Prediction prediction;
     std::vector<OpPrediction> launches;
     std::vector<Span> timeline;
     std::vector<std::vector<KernelDetail>> kernels;  ///< kernels of each launch
+    std::vector<Component> interval;                 ///< contributions to the interval, widest first
+    std::string evidence;                            ///< nearest measured rows and what they lack
 };
 
 struct LaunchCosts;  // predictors/timeline/launch_costs.hpp

@@ -3,6 +3,7 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <numeric>
 
@@ -107,11 +108,12 @@ double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviat
     return std::exp((low + high) / 2);
 }
 
-Component widest_component(const HostCosts& costs, double host_share, double call_share, const DeviceFactors& factors,
-                           const std::array<double, factor_count>& class_s, double extrapolation_stddev) {
-    Component widest;
+std::vector<Component> components(const HostCosts& costs, double host_share, double call_share,
+                                  const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
+                                  double extrapolation_stddev, double evidence_stddev) {
+    std::vector<Component> all;
     const auto add = [&](std::string_view name, double log_stddev) {
-        if (log_stddev > widest.log_stddev) widest = {name, log_stddev};
+        if (log_stddev > 0) all.push_back({name, log_stddev});
     };
     const double device_share = 1 - host_share;
     add("the speed of the host's CPU", host_share * (1 - call_share) * costs.scale_relative_stddev);
@@ -119,6 +121,7 @@ Component widest_component(const HostCosts& costs, double host_share, double cal
     add("the model's host time", host_share * costs.model_relative_stddev);
     add("the model's device time", device_share * costs.device_relative_stddev);
     add("runs longer than any measured", device_share * extrapolation_stddev);
+    add("the distance from measured rows", device_share * evidence_stddev);
     add("the card as a whole", device_share * std::sqrt(factors.covariance[0][0]));
     const double device_s = std::accumulate(class_s.begin(), class_s.end(), 0.0);
     for (std::size_t f = 1; f < factor_count; ++f) {
@@ -126,7 +129,8 @@ Component widest_component(const HostCosts& costs, double host_share, double cal
         add(description_of(static_cast<Factor>(f)),
             device_share * class_s[f] / device_s * std::sqrt(factors.covariance[f][f]));
     }
-    return widest;
+    std::ranges::stable_sort(all, std::greater<>(), &Component::log_stddev);
+    return all;
 }
 
 }  // namespace ftax

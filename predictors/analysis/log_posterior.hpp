@@ -4,9 +4,10 @@
 #include <array>
 #include <functional>
 #include <span>
-#include <string_view>
+#include <vector>
 
 #include "ftax/factors.hpp"
+#include "ftax/predict.hpp"
 #include "predictors/host/host_costs.hpp"
 
 /// Estimator of model factors from a handful of measured rows: hosts and devices (anchors), and campaigns of
@@ -48,16 +49,11 @@ struct LogNormal {
 /// function of the standard normal distribution.
 [[nodiscard]] double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate);
 
-/// One independent contribution to an interval.
-struct Component {
-    std::string_view name;  ///< for messages; static storage
-    double log_stddev = 0;  ///< its contribution to the logarithm of the latency
-};
-
-/// Finds the widest component of a latency with sensitivity `host_share` (0 to 1) to the host, share `call_share` of
-/// host time in calls (the second scalar) and device time `class_s` by kernel class.
-[[nodiscard]] Component widest_component(const HostCosts& costs, double host_share, double call_share,
-                                         const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
-                                         double extrapolation_stddev);
+/// Returns the components of a latency, widest first, with sensitivity `host_share` (0 to 1) to the host, share
+/// `call_share` of host time in calls (the second scalar) and device time `class_s` by kernel class.
+[[nodiscard]] std::vector<Component> components(const HostCosts& costs, double host_share, double call_share,
+                                                const DeviceFactors& factors,
+                                                const std::array<double, factor_count>& class_s,
+                                                double extrapolation_stddev, double evidence_stddev);
 
 }  // namespace ftax

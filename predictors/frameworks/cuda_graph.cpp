@@ -10,7 +10,6 @@ const FrameworkModel torch_cuda_graph{
     .description = "eager PyTorch's kernels in a CUDA graph captured by hand (torch.cuda.graph)",
     .traits = {.views_cost_host = false, .module_calls = false, .host_kind = HostKind::graph_node},
     .rewrites = {},
-    .measured = {.convolutional = true, .transformers = true},
 };
 
 // torch.compile's backend copies inputs and weights into the graph. Models that update their buffers are not captured:
@@ -28,7 +27,6 @@ const FrameworkModel cuda_graph{
                .copies_weights = true,
                .host_kind = HostKind::graph_node},
     .rewrites = passes,
-    .measured = {.transformers = true},
 };
 
 }  // namespace ftax

@@ -82,13 +82,6 @@ std::vector<std::string> framework_names() {
     return names;
 }
 
-std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph) {
-    const auto attends = [](const Op& op) { return op.is(OpKind::attention, OpKind::softmax); };
-    const bool convolves = std::ranges::count(graph.ops, OpKind::conv, &Op::kind) > 1;
-    if (std::ranges::any_of(graph.ops, attends)) return model.measured.transformers ? "" : "transformer";
-    return convolves && !model.measured.convolutional ? "convolutional network" : "";
-}
-
 std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
                                      const PredictOptions& options) {
     const bool rewrites =

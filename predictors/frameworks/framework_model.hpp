@@ -57,11 +57,6 @@ struct FrameworkModel {
     /// Device memory before a model is loaded: CUDA context and loaded kernels. Order of magnitude; depends on the
     /// driver and on the kernels that a run loads.
     double context_bytes = 500e6;
-    /// Model families with measured rows that validate the rules (data/ledger); others are predicted with a warning.
-    struct Families {
-        bool convolutional = false, transformers = false;
-    };
-    Families measured{};
 };
 
 /// Throws Error{usage} listing the frameworks if there is none of that name.
@@ -76,13 +71,16 @@ struct FrameworkModel {
 [[nodiscard]] FrameworkProfile framework_profile(const FrameworkModel& model);
 FrameworkProfile framework_profile(const FrameworkModel&& temporary) = delete;
 
-/// Returns the model's family ("transformer", "convolutional network") if no measured row of it validates the
-/// framework's rules; empty otherwise.
-[[nodiscard]] std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph);
-
 /// Returns what the libraries of a run do under a framework.
 [[nodiscard]] inline LibraryBehaviour behaviour_of(const FrameworkModel& model, const LibraryVersions& libraries) {
     return behaviour_of(libraries, model.traits.library);
+}
+
+/// Returns the version of the library that decides a framework's rules, 0 if it is not specified.
+[[nodiscard]] inline int deciding_version(const FrameworkModel& model, const LibraryVersions& versions) {
+    return model.traits.library != Library::none ? versions.engine
+           : model.traits.engine                 ? versions.tensorrt
+                                                 : versions.torch;
 }
 
 /// Returns true if each run waits for the previous one, because of the options or the framework. An engine that

@@ -46,7 +46,6 @@ const FrameworkModel onnxruntime_cuda{
     .traits = nodes,
     .rewrites = passes,
     .priors = priors,
-    .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel onnxruntime_cuda_graph{
     .name = "onnxruntime-cuda-graph",

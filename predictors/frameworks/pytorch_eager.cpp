@@ -9,7 +9,6 @@ const FrameworkModel pytorch_eager{
         "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 for its version, from 1.12 on",
     .traits = {},
     .rewrites = {},
-    .measured = {.convolutional = true, .transformers = true},
 };
 
 }  // namespace ftax

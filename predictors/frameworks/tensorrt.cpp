@@ -78,7 +78,6 @@ const FrameworkModel tensorrt{
     .traits = engine,
     .rewrites = passes,
     .priors = priors,
-    .measured = {.transformers = true},
 };
 const FrameworkModel tensorrt_cuda_graph{
     .name = "tensorrt-cuda-graph",
@@ -86,7 +85,6 @@ const FrameworkModel tensorrt_cuda_graph{
     .traits = captured,
     .rewrites = passes,
     .priors = captured_priors,
-    .measured = {.transformers = true},
 };
 const FrameworkModel tensorrt_onnx{
     .name = "tensorrt-onnx",
@@ -94,7 +92,6 @@ const FrameworkModel tensorrt_onnx{
     .traits = parsed,
     .rewrites = parsed_passes,
     .priors = parsed_priors,
-    .measured = {.transformers = true},
 };
 const FrameworkModel onnxruntime_tensorrt{
     .name = "onnxruntime-tensorrt",

@@ -25,7 +25,6 @@ const FrameworkModel torch_compile{
     .description = "torch.compile, default mode: Inductor's fused kernels",
     .traits = compiled,
     .rewrites = passes,
-    .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel torch_compile_max_autotune_no_cudagraphs{
     .name = "torch-compile-max-autotune-no-cudagraphs",
@@ -38,7 +37,6 @@ const FrameworkModel torch_compile_cuda_graph{
     .description = "torch.compile, mode reduce-overhead: Inductor's kernels in a CUDA graph",
     .traits = captured,
     .rewrites = passes,
-    .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel torch_compile_max_autotune{
     .name = "torch-compile-max-autotune",

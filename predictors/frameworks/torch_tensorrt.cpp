@@ -18,7 +18,6 @@ const FrameworkModel torch_tensorrt{
     .traits = segmented,
     .rewrites = builder_passes,
     .priors = priors,
-    .measured = {.convolutional = true},
 };
 
 }  // namespace ftax

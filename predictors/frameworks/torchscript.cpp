@@ -14,7 +14,6 @@ const FrameworkModel torchscript{
     .rewrites = passes,
     .rewrites_from_compute_capability_major = 7,  // NVFuser; on Pascal, TorchScript takes as long as eager at batch 64
     .priors = cpp_dispatch_costs,
-    .measured = {.convolutional = true, .transformers = true},
 };
 
 }  // namespace ftax

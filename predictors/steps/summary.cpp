@@ -12,6 +12,7 @@
 #include "predictors/analysis/log_posterior.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/math_path.hpp"
+#include "predictors/steps/evidence.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
 
@@ -59,14 +60,19 @@ double copies_s(const PreparedModel& prepared, const BoundShapes& bound) {
     return seconds;
 }
 
-/// Sets the 5 % and 95 % quantiles of the maximum of host and device time, both with log-normal errors.
+}  // namespace
+
 void set_interval(Prediction& result) {
     const LogNormal host_time{result.host_s, result.host_relative_stddev};
     const LogNormal device_time{result.device_s, result.device_relative_stddev};
-    const double scale = result.latency_s / result.closed_form_s;
-    result.low_s = scale * quantile_of_maximum(host_time, device_time, -equations::normal_90);
-    result.high_s = scale * quantile_of_maximum(host_time, device_time, equations::normal_90);
+    const double scale = (result.latency_s - result.copies_s) / result.closed_form_s;
+    result.low_s =
+        scale * quantile_of_maximum(host_time, device_time, -equations::normal_90) + result.copies_s / pageable_ratio;
+    result.high_s =
+        scale * quantile_of_maximum(host_time, device_time, equations::normal_90) + result.copies_s * pageable_ratio;
 }
+
+namespace {
 
 void set_coverage(const PreparedModel& prepared, const BoundShapes& bound, const LaunchTimes& times,
                   Prediction& result) {
@@ -149,7 +155,8 @@ void warn_of_host(const PreparedModel& prepared, Prediction& result) {
 }  // namespace
 
 Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
-                     const KernelPlans& plans, const LaunchTimes& times, std::vector<Span>& spans) {
+                     const KernelPlans& plans, const LaunchTimes& times, std::vector<Span>& spans,
+                     Explanation* explanation) {
     const HostCosts& costs = prepared.costs;
     const DeviceSpec& device = prepared.device.device;
     Prediction result;
@@ -184,19 +191,27 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     const DeviceFactors& factors = prepared.device.factors;
     const double call_share = result.host_s > 0 ? calls_s / result.host_s : 0;
     result.host_relative_stddev = costs.host_relative_stddev(call_share);
-    result.device_relative_stddev = std::hypot(costs.device_relative_stddev, factors.log_stddev(class_s));
-    const double extrapolation = set_extrapolation(result);
-    set_interval(result);
-    if (prepared.options.copies) {
-        result.copies_s = copies_s(prepared, bound);
-        result.latency_s += result.copies_s;
-        result.low_s += result.copies_s / pageable_ratio;
-        result.high_s += result.copies_s * pageable_ratio;
+    const double host_share = equations::decisive_share(result.host_s, result.device_s);
+    if (prepared.framework.evidence != nullptr && !prepared.model.traits.serves_sequences && !is_cpu(device)) {
+        const MeasuredSet run{"", deciding_version(prepared.model, prepared.options.libraries),
+                              prepared.options.precision, device.slug, device.architecture};
+        const Distance distance = distance_from(*prepared.framework.evidence, run, class_s);
+        result.evidence = grade(distance, host_share * result.host_relative_stddev);
+        result.evidence_relative_stddev = distance.log_stddev();
+        if (explanation != nullptr) explanation->evidence = describe(distance, run, prepared.framework.framework);
     }
-    const Component widest = widest_component(costs, equations::decisive_share(result.host_s, result.device_s),
-                                              call_share, factors, class_s, extrapolation);
-    result.widest_component = widest.name;
-    result.widest_component_stddev = widest.log_stddev;
+    result.device_relative_stddev =
+        std::hypot(costs.device_relative_stddev, factors.log_stddev(class_s), result.evidence_relative_stddev);
+    const double extrapolation = set_extrapolation(result);
+    if (prepared.options.copies) result.latency_s += result.copies_s = copies_s(prepared, bound);
+    set_interval(result);
+    std::vector<Component> parts =
+        components(costs, host_share, call_share, factors, class_s, extrapolation, result.evidence_relative_stddev);
+    if (!parts.empty()) {
+        result.widest_component = parts.front().name;
+        result.widest_component_stddev = parts.front().log_stddev;
+    }
+    if (explanation != nullptr) explanation->interval = std::move(parts);
     result.bound = result.host_s >= result.device_s + gaps_s       ? Bound::host
                    : compute_s >= memory_s && compute_s >= floor_s ? Bound::compute
                    : memory_s >= floor_s                           ? Bound::memory

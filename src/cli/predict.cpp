@@ -29,7 +29,7 @@ struct PredictArguments {
     RunArguments run;
     std::string batches;
     std::string measured;
-    bool suggest_anchors = false, advises = false;
+    bool suggest_anchors = false, explain_interval = false, advises = false;
     OutputArguments output;
 };
 
@@ -112,13 +112,14 @@ int run_predict(const PredictArguments& arguments) {
         report.rows.back().branches = branches.widen(report.rows.back().prediction, with_batch(dims, batch));
     }
     if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
+    const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
+    if (arguments.explain_interval) report.explained = explain_last();
     if (!arguments.measured.empty()) {
         add_measured(report, arguments.run, arguments.measured);
         diagnose(graph, arguments.model, arguments.run, report);
     }
     if (arguments.advises) report.advice = advise(graph, arguments.model, arguments.run, batches.front());
     add_warnings(report);
-    const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     Forms forms = forms_of(report);
     forms.trace = [&] { return timeline_trace(report, predictor.graph(), explain_last()); };
     forms.html = [&] { return prediction_page(report, predictor.graph(), explain_last()); };
@@ -138,6 +139,8 @@ void setup_predict(CLI::App& verb, Action& action) {
     add_advice_option(verb, arguments.advises);
     verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
                   "list the runs whose measurement would narrow the intervals most");
+    verb.add_flag("--explain-interval", arguments.explain_interval,
+                  "list the parts of the last batch's interval, and the measured rows nearest to it");
     add_option(verb, "--trace", "FILE", arguments.output.trace,
                "write the timeline of the last batch for ui.perfetto.dev");
     add_option(verb, "--svg", "FILE", arguments.output.svg, "write the chart of latency against batch");

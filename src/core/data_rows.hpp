@@ -4,8 +4,6 @@
 #include <charconv>
 #include <string_view>
 
-#include "src/core/embedded.hpp"
-
 namespace ftax {
 
 /// The cells of a row of data, read from the left.
@@ -30,10 +28,10 @@ class DataRow {
     std::string_view rest_;
 };
 
-/// Calls `visit` with each row below the header of a built-in file of cells between tabs.
+/// Calls `visit` with each row below the header of a file.
 template <class Visit>
-void for_each_data_row(std::string_view path, const Visit& visit) {
-    DataRow lines(embedded_text(path));
+void for_each_data_row(std::string_view text, const Visit& visit) {
+    DataRow lines(text);
     static_cast<void>(lines.text('\n'));
     while (!lines.ends()) visit(DataRow(lines.text('\n')));
 }

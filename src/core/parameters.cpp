@@ -4,6 +4,7 @@
 #include <map>
 
 #include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
 
 namespace ftax {
 
@@ -11,7 +12,7 @@ const ParameterSpec* declared_parameter(std::string_view name) {
     static const std::map<std::string_view, ParameterSpec> specs = [] {
         constexpr std::array<std::string_view, 3> scopes{"shared", "architecture", "device"};
         std::map<std::string_view, ParameterSpec> all;
-        for_each_data_row("data/parameters.tsv", [&](DataRow row) {
+        for_each_data_row(embedded_text("data/parameters.tsv"), [&](DataRow row) {
             const auto scope = [&] { return std::ranges::find(scopes, row.text()) - scopes.begin(); };
             ParameterSpec& spec = all[row.text()];
             const double initial = row.number();

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 
 namespace ftax {
@@ -15,7 +16,7 @@ const std::vector<PrecisionSpec>& all_specs() {
     static const std::vector<PrecisionSpec> specs = [] {
         constexpr std::array<std::string_view, 4> kernels{"fp8", "fp8_block", "nvfp4", "none"};
         std::vector<PrecisionSpec> rows;
-        for_each_data_row("data/precisions.tsv", [&](DataRow row) {
+        for_each_data_row(embedded_text("data/precisions.tsv"), [&](DataRow row) {
             const auto type = [&] { return dtype_from_name(row.text()).value(); };
             const auto units = [&] {
                 const std::string_view name = row.text();

@@ -270,11 +270,10 @@ VarianceComponents parse_variance_components(std::string_view text, const std::s
     VarianceComponents components{.of = {}, .source = root["source"].text()};
     std::array<bool, factor_count> seen{};
     for (const JsonField& field : root["factors"].elements()) {
-        field.allow({"factor", "measured", "card", "generation"});
+        field.allow({"factor", "stddev"});
         const auto factor = static_cast<std::size_t>(factor_named(field["factor"]));
         if (std::exchange(seen[factor], true)) field["factor"].fail("occurs twice");
-        components.of[factor] = {field["measured"].not_negative(), field["card"].not_negative(),
-                                 field["generation"].not_negative()};
+        components.of[factor] = field["stddev"].not_negative();
     }
     const auto missing = std::ranges::find(seen, false);
     if (missing != seen.end())
@@ -289,25 +288,16 @@ std::string to_text(const VarianceComponents& components) {
     for (std::size_t f = 0; f < factor_count; ++f) {
         ordered_json one = ordered_json::object();
         one["factor"] = name_of(static_cast<Factor>(f));
-        one["measured"] = components.of[f].measured;
-        one["card"] = components.of[f].card;
-        one["generation"] = components.of[f].generation;
+        one["stddev"] = components.of[f];
         list.push_back(std::move(one));
     }
     json["factors"] = std::move(list);
     return to_text(json);
 }
 
-DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
-                            const FactorSet& kin_measured) {
+DeviceFactors prior_factors(const VarianceComponents& components) {
     DeviceFactors factors;
-    for (std::size_t f = 0; f < factor_count; ++f) {
-        const VarianceComponents::Of& of = components.of[f];
-        const double stddev = measured[f]       ? of.measured
-                              : kin_measured[f] ? of.card
-                                                : std::hypot(of.card, of.generation);
-        factors.covariance[f][f] = stddev * stddev;
-    }
+    for (std::size_t f = 0; f < factor_count; ++f) factors.covariance[f][f] = components.of[f] * components.of[f];
     return factors;
 }
 

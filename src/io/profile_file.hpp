@@ -73,15 +73,10 @@ struct HostProfileFile {
 /// Selects the parameters for the machine of a card: for each, the machine's value, else the shared one.
 [[nodiscard]] FrameworkProfile compose(const HostProfileFile& profile, std::string_view device_slug);
 
-/// Errors of the kernel models per kernel class, as standard deviations of a log-factor, by the data behind their
-/// parameters (data/profiles/uncertainty.json; estimated by `ftax_folds uncertainty` from left-out rows).
+/// Errors of the kernel models per kernel class, as standard deviations of a log-factor
+/// (data/profiles/uncertainty.json; estimated by `ftax_folds uncertainty` from left-out rows).
 struct VarianceComponents {
-    struct Of {
-        double measured = 0;    ///< card with rows in the fit
-        double card = 0;        ///< left-out card of a measured generation
-        double generation = 0;  ///< added to `card` for unmeasured generations
-    };
-    std::array<Of, factor_count> of{};
+    std::array<double, factor_count> of{};
     std::string source;
 };
 
@@ -90,8 +85,7 @@ struct VarianceComponents {
 [[nodiscard]] std::string to_text(const VarianceComponents& components);
 
 /// Returns the prior of a card's factors: zero mean, i.e. the parameters are unbiased.
-[[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
-                                          const FactorSet& kin_measured);
+[[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components);
 
 /// Reads the embedded file data/architectures/NAME.json. A file `inherits` missing fields from another one, and its
 /// `chips` override the generation for one compute capability (both by RFC 7386 JSON merge). A CPU has an empty

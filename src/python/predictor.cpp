@@ -20,7 +20,8 @@ using Batches = std::vector<std::optional<std::int64_t>>;  ///< nullopt: the mod
 std::string to_text(const Prediction& p, const MemoryUse& memory) {
     report::Json json = report::prediction_columns().json(
         p,
-        "latency_s low_s high_s host_s device_s closed_form_s widest_component bound kernels sm_active warp_occupancy "
+        "latency_s low_s high_s host_s device_s closed_form_s widest_component evidence bound kernels sm_active "
+        "warp_occupancy "
         "power_w coverage.nodes=coverage_nodes coverage.flops=coverage_flops coverage.time=coverage_time warnings");
     json["memory_bytes"] = memory.total_bytes();
     json["fits"] = memory.fits();

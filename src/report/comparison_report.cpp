@@ -25,16 +25,6 @@ void rank(ComparisonReport& report) {
     rank_rows(report.rows, report.ranking);
 }
 
-std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
-    std::vector<std::string> lines;
-    for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction || row.unmeasured.empty()) continue;
-        std::string line = fmt::format("{}: not validated on {}s", row.framework, row.unmeasured);
-        if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
-    }
-    return lines;
-}
-
 Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
     using Row = ComparisonRow;
     // The pairs of one batch share one scale for their bars.
@@ -46,8 +36,6 @@ Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
     return Columns<Row>{{"model", "model", Unit::text, [&](const Row&) { return report.model; }},
                         {"device_profile", "profile", Unit::text, &Row::device_profile},
                         {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
-                        {"unmeasured", "", Unit::text,
-                         [](const Row& row) { return row.unmeasured.empty() ? Value() : row.unmeasured; }},
                         {"ratio_to_best", "to best", Unit::plain,
                          [](const Row& row) {
                              if (!row.prediction) return Value();
@@ -83,11 +71,10 @@ std::string to_table(const ComparisonReport& report, Style style) {
                            .select(rows_that_run(report.rows),
                                    Differences(choices).keys() +
                                        "batch latency_s interval items_per_s ?dollars_per_million ?keeps_level "
-                                       "ratio_to_best bound framework_overhead total_and_fits bars")
+                                       "ratio_to_best evidence bound framework_overhead total_and_fits bars")
                            .print(style) +
                        "\n";
     for (const std::string& line : reasons_of(choices)) text += "not compared: " + escape_terminal(line) + "\n";
-    for (const std::string& line : rules_without_rows(report)) text += escape_terminal(line) + "\n";
     return text +
            "to best: latency against the fastest at the same batch; overhead: share of the latency that the device "
            "waits\n";
@@ -103,7 +90,7 @@ std::string to_json(const ComparisonReport& report) {
              {"rows", comparison_columns(report)
                           .select(report.rows,
                                   "device device_profile framework framework_version host precision cards batch "
-                                  "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s device_s "
+                                  "evidence skipped latency_s low_s high_s host_s device_s "
                                   "bound host_share framework_overhead sm_active power_w energy_j items_per_s "
                                   "dollars_per_million keeps_level ratio_to_best coverage_time warnings memory fits")
                           .json()},
@@ -115,7 +102,7 @@ std::string to_csv(const ComparisonReport& report) {
         .select(report.rows,
                 "model device framework framework_version host precision cards batch latency_s low_s high_s host_s "
                 "device_s bound host_share framework_overhead power_w energy_j items_per_s dollars_per_million "
-                "keeps_level ratio_to_best memory_bytes=total_bytes fits skipped warnings=all_warnings")
+                "keeps_level ratio_to_best evidence memory_bytes=total_bytes fits skipped warnings=all_warnings")
         .csv();
 }
 

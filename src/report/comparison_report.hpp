@@ -13,7 +13,6 @@ namespace ftax::report {
 /// One combination at one batch.
 struct ComparisonRow : Choice {
     std::string device_profile;            ///< version
-    std::string unmeasured;                ///< model family, if the framework was not validated on it
     std::optional<Prediction> prediction;  ///< nullopt if the combination cannot run the model
     double ratio_to_best = 0;              ///< latency relative to the fastest at the same batch
     std::optional<MemoryUse> memory{};
@@ -32,9 +31,6 @@ struct ComparisonReport {
 
 /// Fills in ratio_to_best from the rows' predictions and sorts the rows.
 void rank(ComparisonReport& report);
-
-/// Adds one warning for each framework that was not validated on the model family.
-[[nodiscard]] std::vector<std::string> rules_without_rows(const ComparisonReport& report);
 
 [[nodiscard]] std::string title_of(const ComparisonReport& report);
 

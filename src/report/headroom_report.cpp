@@ -25,7 +25,7 @@ std::string value_text(const Headroom& growth, double value) {
 /// What qualifies the time under another framework; empty without.
 std::string note_on(const FrameworkSwitch& row) {
     if (!row.is_calibrated) return "start values, nothing measured";
-    return row.unmeasured.empty() ? "" : fmt::format("not validated on {}s", row.unmeasured);
+    return row.evidence >= Evidence::far ? "far from what was measured under it" : "";
 }
 
 /// What more latency than the budget allows, if it is much: "7.1 % more: 640".
@@ -81,8 +81,7 @@ Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
              }},
             {"bound", "bound", Unit::text, &Row::bound},
             {"calibrated", "", Unit::text, &Row::is_calibrated},
-            {"unmeasured", "", Unit::text,
-             [](const Row& row) { return row.unmeasured.empty() ? Value() : Value(row.unmeasured); }},
+            {"evidence", "", Unit::text, &Row::evidence},
             {"note", "note", Unit::text, note_on}};
 }
 
@@ -135,7 +134,7 @@ std::string to_json(const HeadroomReport& report) {
         {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
         {"headroom", growth_columns().select(report.growths, growth_keys).json()},
         {"frameworks", switch_columns(report)
-                           .select(report.switches, "framework framework_version latency_s bound calibrated unmeasured")
+                           .select(report.switches, "framework framework_version latency_s bound calibrated evidence")
                            .json()},
         {"warnings", joined(report.run.warnings, base(report).warnings)}});
 }

@@ -14,7 +14,7 @@ struct FrameworkSwitch {
     double latency_s = 0;
     Bound bound = Bound::host;
     bool is_calibrated = true;  ///< false: its host costs are initial values
-    std::string unmeasured;     ///< model family, if the framework was not validated on it
+    Evidence evidence = Evidence::unrated;
 };
 
 /// Headroom of a model's run, and its latency under other frameworks.

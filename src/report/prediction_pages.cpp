@@ -333,15 +333,16 @@ std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
 }
 
 std::string comparison_page(const ComparisonReport& report) {
-    std::vector<std::string> warnings = joined(report.warnings, rules_without_rows(report));
+    std::vector<std::string> warnings = report.warnings;
     for (const ComparisonRow& row : report.rows) {
         if (row.prediction) warnings = joined(std::move(warnings), row.prediction->warnings);
     }
     const std::vector<const Choice*> choices = choices_of(report.rows);
     const Grid table = comparison_columns(report).select(
-        rows_that_run(report.rows), Differences(choices).keys(true) +
-                                        "batch latency_s low_s high_s items_per_s ?dollars_per_million ?keeps_level "
-                                        "bound ratio_to_best host_s device_s =bars framework_overhead =total_and_fits");
+        rows_that_run(report.rows),
+        Differences(choices).keys(true) +
+            "batch latency_s low_s high_s items_per_s ?dollars_per_million ?keeps_level "
+            "bound evidence ratio_to_best host_s device_s =bars framework_overhead =total_and_fits");
     const std::string predictions = table.page_table("comparison") +
                                     fmt::format(
                                         "<p class=\"facts\">To best: latency against the fastest at the same batch. "

@@ -89,6 +89,15 @@ std::string print_widest_components(const PredictionReport& report) {
     return text.empty() ? "" : "interval: mostly " + text + "\n";
 }
 
+/// "± 39 % the model's device time, ± 12 % the card as a whole; rests on rows of …"
+std::string print_explained(const std::optional<Explanation>& explained) {
+    if (!explained) return "";
+    std::vector<std::string> parts;
+    for (const auto& [name, stddev] : explained->interval)
+        parts.push_back(fmt::format("± {:.0f} % {}", 100 * std::expm1(equations::normal_90 * stddev), name));
+    return fmt::format("at the last batch: {}; rests on: {}\n", fmt::join(parts, ", "), explained->evidence);
+}
+
 }  // namespace
 
 Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
@@ -220,7 +229,7 @@ std::string to_table(const PredictionReport& report, Style style) {
     text += print_header(report, style) +
             prediction_row_columns(report)
                 .select(report.rows,
-                        "batch latency_s interval host_s device_s closed_form_s bound framework_overhead "
+                        "batch latency_s interval evidence host_s device_s closed_form_s bound framework_overhead "
                         "sm_active items_per_s ?total_and_fits ?branches ?measured_latency_s ?error "
                         "?measured_device_s ?device_error bars")
                 .print(style) +
@@ -228,7 +237,7 @@ std::string to_table(const PredictionReport& report, Style style) {
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
-    text += print_widest_components(report);
+    text += print_widest_components(report) + print_explained(report.explained);
     if (report.crossover) text += print_crossover(*report.crossover, style);
     if (!report.diagnosis.empty()) text += "\n" + diagnosis_grid(report, "share latency_s sentence").print(style);
     if (report.anchors) text += print_anchors(*report.anchors);
@@ -250,7 +259,7 @@ std::string to_csv(const PredictionReport& report) {
         .select(report.rows,
                 "model device device_profile framework framework_version host precision dims batch latency_s low_s "
                 "high_s host_s device_s closed_form_s bound kernels coverage_nodes coverage_flops coverage_time "
-                "framework_overhead sm_active warp_occupancy power_w energy_j memory_bytes=total_bytes fits "
+                "framework_overhead sm_active warp_occupancy power_w energy_j evidence memory_bytes=total_bytes fits "
                 "warnings=all_warnings")
         .csv();
 }
@@ -261,11 +270,12 @@ std::string to_json(const PredictionReport& report) {
     json["verdict"] = verdict_of(report);
     json["predictions"] =
         prediction_row_columns(report)
-            .select(report.rows,
-                    "batch latency_s low_s high_s host_s device_s closed_form_s widest_component.name=widest_component "
-                    "widest_component.stddev=widest_component_stddev bound kernels framework_overhead sm_active "
-                    "warp_occupancy power_w energy_j coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
-                    "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s")
+            .select(
+                report.rows,
+                "batch latency_s low_s high_s host_s device_s closed_form_s widest_component.name=widest_component "
+                "widest_component.stddev=widest_component_stddev evidence bound kernels framework_overhead sm_active "
+                "warp_occupancy power_w energy_j coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
+                "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s")
             .json();
     if (report.crossover) json["crossover"] = crossovers_json(*report.crossover);
     if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
@@ -273,6 +283,11 @@ std::string to_json(const PredictionReport& report) {
     if (!report.diagnosis.empty()) json["diagnosis"] = diagnosis_grid(report, "", 0).json();
     if (!report.advice.empty())
         json["advice"] = advice_grid(report, "name code latency_s low_s high_s speed bound").json();
+    if (report.explained) {
+        for (const auto& [name, stddev] : report.explained->interval)
+            json["interval"].push_back({{"name", name}, {"stddev", stddev}});
+        json["nearest_rows"] = report.explained->evidence;
+    }
     json["warnings"] = report.warnings;
     return to_text(json);
 }

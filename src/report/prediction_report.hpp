@@ -66,6 +66,7 @@ struct PredictionReport {
     std::vector<PredictionRow> rows;
     std::optional<CrossoverReport> crossover;  ///< nullopt if the batch is fixed
     std::optional<AnchorPlan> anchors;         ///< suggested measurements, if requested
+    std::optional<Explanation> explained{};    ///< of the last row, for --explain-interval
     std::string measured{};                    ///< first line, if latencies were measured
     std::vector<Hypothesis> diagnosis{};       ///< of the measured latencies, the most likely first
     std::vector<Advice> advice{};              ///< the best changes of the first row, if requested

@@ -35,6 +35,8 @@ const Columns<Prediction>& prediction_columns() {
         {"coverage_nodes", "operators", Unit::share, [](const P& p) { return p.coverage.nodes; }},
         {"coverage_flops", "FLOPs", Unit::share, [](const P& p) { return p.coverage.flops; }},
         {"coverage_time", "modelled", Unit::share, [](const P& p) { return p.coverage.time; }},
+        {"evidence", "rests on", Unit::text,
+         [](const P& p) { return Value(p.evidence, p.evidence >= Evidence::far ? Tone::warning : Tone::plain); }},
         {"widest_component", "interval", Unit::text, &P::widest_component},
         {"widest_component_stddev", "", Unit::share, &P::widest_component_stddev},
         {"warnings", "warnings", Unit::text, &P::warnings}};

@@ -196,12 +196,17 @@ std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow>
         cells.insert(cells.end(), added.begin(), added.end());
         append_csv_row(text, cells);
     };
-    append(table.header(), {"predicted_ms", "low_ms", "high_ms", "bound", "coverage", "skipped"});
+    append(table.header(), {"predicted_ms", "low_ms", "high_ms", "bound", "coverage", "evidence", "skipped"});
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        std::vector<std::string> added{"", "", "", "", "", rows[i].skipped};
+        std::vector<std::string> added{"", "", "", "", "", "", rows[i].skipped};
         if (const auto& p = rows[i].prediction)
-            added = {format_number(p->latency_s * 1e3), format_number(p->low_s * 1e3), format_number(p->high_s * 1e3),
-                     std::string(name_of(p->bound)),    format_number(p->coverage),    ""};
+            added = {format_number(p->latency_s * 1e3),
+                     format_number(p->low_s * 1e3),
+                     format_number(p->high_s * 1e3),
+                     std::string(name_of(p->bound)),
+                     format_number(p->coverage),
+                     std::string(name_of(p->evidence)),
+                     ""};
         append(table.row(i), added);
     }
     return text;

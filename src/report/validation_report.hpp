@@ -22,6 +22,7 @@ struct RowPrediction {
     double low_s = 0, high_s = 0;  ///< 90 % interval
     Bound bound = Bound::host;
     double coverage = 1;  ///< share of the time that is modelled
+    Evidence evidence = Evidence::unrated;
 };
 
 /// A row of a measurement file with its prediction.
@@ -99,8 +100,8 @@ struct ValidationReport {
 [[nodiscard]] std::string verdict_of(const ValidationReport& report);
 [[nodiscard]] std::string to_table(const ValidationReport& report, Style style);
 [[nodiscard]] std::string to_json(const ValidationReport& report);
-/// The table's own columns, then predicted_ms, low_ms, high_ms, bound, coverage, skipped; one output row per input row,
-/// in order.
+/// The table's own columns, then predicted_ms, low_ms, high_ms, bound, coverage, evidence, skipped; one output row per
+/// input row, in order.
 [[nodiscard]] std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow> rows);
 
 }  // namespace ftax::report

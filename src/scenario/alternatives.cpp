@@ -178,8 +178,7 @@ std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const 
         const Prediction p = changed->predictor.predict(bindings);
         found.emplace_back(!changed->predictor.memory(bindings).fits(), p.latency_s,
                            report::FrameworkSwitch{std::string(other->name), changed->predictor.framework().version,
-                                                   p.latency_s, p.bound, !host_names(other->name).empty(),
-                                                   std::string(unmeasured_family(*other, graph))});
+                                                   p.latency_s, p.bound, !host_names(other->name).empty(), p.evidence});
     }
     std::ranges::stable_sort(found, {}, [](const auto& row) { return std::pair(std::get<0>(row), std::get<1>(row)); });
     std::vector<report::FrameworkSwitch> switches;

@@ -37,7 +37,6 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
     const FrameworkModel& model = framework_model(take_version(one.run.framework, libraries).name);
     report::ComparisonRow row{one.choice()};
     if (one.run.framework.find('@') == std::string::npos) row.framework = model.name;
-    row.unmeasured = unmeasured_family(model, graph);
     std::optional<Predictor> predictor;
     try {
         row.precision = one.run.precision = name_of(precision_of(graph, one.run));

@@ -370,6 +370,10 @@ Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArgum
     if (model.strict) {
         refuse(scenario.device.warnings);
         refuse(scenario.framework.warnings);
+        const auto* evidence = scenario.framework.evidence;
+        if (evidence != nullptr && evidence->empty() &&
+            !framework_model(scenario.framework.framework).traits.serves_sequences)
+            refuse({fmt::format("no measured rows of {}", scenario.framework.framework)});
     }
     std::vector<Measurement> rows;
     if (!run.anchor.empty()) rows = usable_rows(read_model_measurements(read_csv(run.anchor)), print_warnings);

@@ -125,7 +125,8 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
     }
     auto rows = predict_rows(file, !arguments.anchor.empty(), watch, [&](const Measurement& row) {
         const Prediction p = predictor.predict(row);
-        return std::optional(report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time});
+        return std::optional(
+            report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time, p.evidence});
     });
     profiles = predictor.profiles();
     return rows;
@@ -180,6 +181,11 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
 void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
     for (const std::string& name : by) {
         auto values = report::column_values(table, name);
+        if (name == "evidence" && !values) {
+            values.emplace();
+            for (const report::ValidatedRow& row : rows)
+                values->emplace_back(row.prediction ? name_of(row.prediction->evidence) : "");
+        }
         if (!values) throw_error(ErrorCode::usage, "--by {}: {} has no such column", name, table.origin());
         for (std::size_t i = 0; i < rows.size(); ++i) rows[i].group.push_back(std::move((*values)[i]));
     }

@@ -16,13 +16,17 @@
 #include "ftax/equations.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
+#include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/io/csv.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
+#include "src/io/number.hpp"
 #include "src/io/profile_file.hpp"
 
 namespace ftax {
@@ -150,6 +154,40 @@ const std::vector<Stack>& stacks_of(std::string_view framework) {
     return read.emplace(framework, std::move(stacks)).first->second;
 }
 
+using EvidenceByFramework = std::map<std::string_view, std::vector<MeasuredSet>>;
+
+/// Reads data/profiles/evidence.csv, whose rows `ftax_folds evidence` writes.
+EvidenceByFramework read_evidence(const DataFile& file) {
+    EvidenceByFramework sets;
+    for_each_data_row(file.text, [&](DataRow row) {
+        std::vector<MeasuredSet>& of_framework = sets[row.text(',')];
+        const std::string_view rows = row.text(',');
+        const auto version = parse_integer(row.text(','));
+        const auto precision = precision_from_name(row.text(','));
+        const std::string_view card = row.text(',');
+        const auto architecture = architecture_from_name(row.text(','));
+        FactorSet kernels{};
+        bool known = version && precision && architecture;
+        for (const std::string_view name : words_of(row.text(','))) {
+            const auto factor = factor_from_name(name);
+            known &= factor.has_value();
+            if (factor) kernels[static_cast<std::size_t>(*factor)] = true;
+        }
+        if (!known) throw_error(ErrorCode::profile, "{}: unknown name in a row of {}, {}", file.path, rows, card);
+        of_framework.push_back(
+            {std::string(rows), static_cast<int>(*version), *precision, std::string(card), *architecture, kernels});
+    });
+    return sets;
+}
+
+const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
+    static const DataFile file = data_file("profiles/evidence.csv");
+    static const EvidenceByFramework sets = read_evidence(file);
+    static const std::vector<MeasuredSet> none;
+    const auto found = sets.find(framework.substr(0, framework.find("-cuda-graph")));  // the same kernels
+    return found == sets.end() ? none : found->second;
+}
+
 /// The stack nearest to a version, the newer of two; null where a profile's own version is nearer or none was measured.
 const Stack* nearest_stack(std::string_view framework, int version, std::optional<int> own) {
     const Stack* nearest = nullptr;
@@ -194,33 +232,20 @@ const DeviceProfileFile& embedded_device_profile() {
 
 namespace {
 
-/// The cards that rows of a profile were measured on; ftax may have no datasheet of others.
-std::vector<const DeviceSpec*> measured_cards(const DeviceProfileFile& file) {
-    std::vector<std::string> slugs = file.fitted_on;
-    for (const PartlyFittedDevice& device : file.partly_fitted_on) slugs.push_back(device.slug);
-    std::vector<const DeviceSpec*> cards;
-    for (const std::string& slug : slugs) {
-        if (!embedded_text(fmt::format("data/devices/{}.json", slug)).empty()) cards.push_back(&device_spec(slug));
-    }
-    return cards;
-}
-
 /// The card that a profile was fitted on instead of this one: of the same datasheet but for the amount of memory (and
 /// the base clock, which no model reads). What its rows say of clock and bandwidth holds for both.
 const DeviceSpec* fitted_twin(const DeviceProfileFile& file, const DeviceSpec& spec) {
-    const auto is_fitted = [&](const DeviceSpec& card) {
-        return std::ranges::find(file.fitted_on, card.slug) != file.fitted_on.end();
-    };
-    if (is_cpu(spec) || is_fitted(spec)) return nullptr;
-    const std::vector<const DeviceSpec*> cards = measured_cards(file);
+    if (is_cpu(spec) || std::ranges::count(file.fitted_on, spec.slug) > 0) return nullptr;
     const auto rates = [](const DeviceSpec& card) {
         return std::tie(card.architecture, card.compute_capability_major, card.compute_capability_minor, card.sms,
                         card.boost_clock_hz, card.memory_bandwidth_bytes_per_s, card.inline_ecc_share, card.l2_bytes,
                         card.l2_bytes_per_clock, card.power_limit_w, card.peak_flops_per_s);
     };
-    const auto twin = std::ranges::find_if(
-        cards, [&](const DeviceSpec* known) { return is_fitted(*known) && rates(*known) == rates(spec); });
-    return twin == cards.end() ? nullptr : *twin;
+    for (const std::string& slug : file.fitted_on) {
+        if (embedded_text(fmt::format("data/devices/{}.json", slug)).empty()) continue;  // no datasheet
+        if (const DeviceSpec& card = device_spec(slug); rates(card) == rates(spec)) return &card;
+    }
+    return nullptr;
 }
 
 }  // namespace
@@ -240,14 +265,7 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
             fmt::format("{}: measured as {}, the same board with another amount of memory", spec.slug, twin->slug));
     }
     if (is_cpu(spec)) return profile;
-    FactorSet kin_measured{};
-    const bool is_measured = std::ranges::all_of(profile.measured, std::identity());  // nothing rests on its kin
-    for (const DeviceSpec* known : is_measured ? std::vector<const DeviceSpec*>() : measured_cards(file)) {
-        if (known->architecture != spec.architecture) continue;
-        const FactorSet of_kin = fitted_kernels(file, *known);
-        std::ranges::transform(kin_measured, of_kin, kin_measured.begin(), std::logical_or<>());
-    }
-    profile.factors = prior_factors(variance_components(), profile.measured, kin_measured);
+    profile.factors = prior_factors(variance_components());
     if (spec.least_power_w) {
         // A module runs in any of its power modes: the middle of their limits, and 90 % inside of them. Source:
         // edge_models.csv, where Orin and Xavier take two to three times as long by default as at the highest.
@@ -269,7 +287,9 @@ std::vector<std::string> host_names(std::string_view framework) {
     return hosts;
 }
 
-FrameworkProfile framework_profile(std::string_view framework, std::string_view host, const std::string& profile_path) {
+namespace {
+
+FrameworkProfile host_costs_of(std::string_view framework, std::string_view host, const std::string& profile_path) {
     if (!profile_path.empty()) {
         FrameworkProfile profile = parse_framework_profile(read_file(profile_path), escape_terminal(profile_path));
         if (profile.framework != framework) {
@@ -299,6 +319,14 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
         .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
     const std::optional<int> newest = newest_version(framework);
     return newest ? at_version(std::move(fresh), *newest) : fresh;
+}
+
+}  // namespace
+
+FrameworkProfile framework_profile(std::string_view framework, std::string_view host, const std::string& profile_path) {
+    FrameworkProfile profile = host_costs_of(framework, host, profile_path);
+    profile.evidence = &evidence_of(profile.framework);
+    return profile;
 }
 
 FrameworkProfile at_version(FrameworkProfile profile, int version) {

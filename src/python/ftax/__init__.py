@@ -123,6 +123,7 @@ class Prediction:
     device_s: float  #: sum of the kernels' times
     closed_form_s: float  #: the larger of the two sums
     widest_component: str  #: largest contributor to the interval
+    evidence: str  #: measured, near, far or guess: the distance from measured rows; unrated for serving engines
     bound: str  #: host, compute, memory or floor
     kernels: int
     sm_active: float  #: share of the latency in which an SM holds work, averaged over the SMs: an estimate

@@ -179,14 +179,6 @@ TEST_CASE("ONNX Runtime convolves large halves on tensor cores from 1.14 on, whe
     CHECK(device_s("onnxruntime-cuda@1.12") > 1.5 * device_s("onnxruntime-cuda@1.14"));
 }
 
-TEST_CASE("a framework says which family of models none of its rows is of") {
-    const Graph bert = load_graph("zoo:bert"), resnet = load_graph("zoo:resnet18");
-    CHECK(unmeasured_family(framework_model("torch-tensorrt"), bert) == "transformer");
-    CHECK(unmeasured_family(framework_model("torch-tensorrt"), resnet).empty());
-    CHECK(unmeasured_family(framework_model("tensorrt"), resnet) == "convolutional network");
-    CHECK(unmeasured_family(framework_model("tensorrt"), bert).empty());
-}
-
 TEST_CASE("Torch-TensorRT leaves CNNs as they were and transformers no engine between heads") {
     const Graph vit = load_graph("zoo:vit32");
     Predictor predictor(vit, device_profile("t4"), framework_profile("torch-tensorrt"), {.precision = Precision::fp16});
