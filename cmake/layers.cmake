@@ -75,7 +75,7 @@ ftax_sources(graphs_sources
         aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp aten_table.cpp
     graphs/config/
-        attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
+        attention.cpp families.cpp feed_forward.cpp gguf.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
         state_mixers.cpp transformer.cpp
     graphs/onnx/
         control_flow.cpp evaluate.cpp external_data.cpp import_onnx.cpp importer.cpp module_paths.cpp node.cpp

@@ -9,6 +9,7 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/config/gguf.hpp"
 #include "graphs/config/import_config.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/onnx/import_onnx.hpp"
@@ -56,8 +57,9 @@ std::string models_in(const std::string& folder) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
         const std::string suffix = entry.path().extension().string();
-        if (suffix == ".onnx" || suffix == ".pt2") return fmt::format("; give the file {}", entry.path().string());
-        weights = weights || suffix == ".safetensors" || suffix == ".bin" || suffix == ".gguf";
+        if (suffix == ".onnx" || suffix == ".pt2" || suffix == ".gguf")
+            return fmt::format("; give the file {}", entry.path().string());
+        weights = weights || suffix == ".safetensors" || suffix == ".bin";
     }
     return weights ? "; it holds weights alone: add the config.json of the model" : "";
 }
@@ -109,10 +111,13 @@ bool holds_torchscript(const std::string& path, const ImportOptions& options) {
 /// `keep_batch`: see import_onnx().
 Graph load_file(const std::string& path, const ImportOptions& options, bool keep_batch) {
     const MappedFile file(path);
+    const FileFormat format = format_of(file.bytes());
+    if (format == FileFormat::gguf) return load_config(config_of_gguf(file.bytes(), path), path, options);
+    const std::string config = (std::filesystem::path(path).parent_path() / "config.json").string();
+    if (format == FileFormat::weights && std::filesystem::exists(config)) return load_file(config, options, keep_batch);
     if (file.bytes().size() > options.max_bytes)
         throw_error(ErrorCode::limit, "{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(),
                     options.max_bytes);
-    const FileFormat format = format_of(file.bytes());
     if (format == FileFormat::zip)
         return holds_torchscript(path, options) ? import_torchscript(path, options) : import_pt2(path, options);
     if (format == FileFormat::onnx)

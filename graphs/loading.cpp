@@ -141,7 +141,7 @@ std::string_view description_of(FileFormat format) noexcept {
         "JSON",
         "an ONNX model",
         "HDF5 (Keras weights); export the model to ONNX",
-        "GGUF, weights without a graph; give the model's config.json, --framework llama.cpp and a --precision",
+        "GGUF",
         "safetensors, weights without a graph; give the config.json beside it",
         "a TensorRT engine, compiled for one card; give the ONNX file it was built from and --framework tensorrt",
         "UTF-16; save it as UTF-8",

@@ -141,6 +141,7 @@ std::optional<Precision> read_quantization(const JsonField& quantization) {
     if (method == "awq" || method == "gptq") return packed_integers(quantization);
     if (method == "fp8") return quantization.find("weight_block_size") ? Precision::fp8_block : Precision::fp8;
     if (method == "fbgemm_fp8") return Precision::fp8;
+    if (method == "gguf") return precision_from_name(text_of(quantization, "type"));
     if (method == "compressed-tensors") return compressed_tensors(quantization);
     // Blocks of 32 values with a scale of 8 bits: 4.25 bits a value, where groups of 128 with one of 16 have 4.125.
     if (method == "mxfp4") return Precision::nvfp4;  // a card without units for it runs w4a16
