@@ -13,7 +13,8 @@ constexpr Pass autotuned_passes[] = {old_maxima, rewrites::fuse_activation, rewr
 constexpr LoweringTraits compiled{.views_cost_host = false,
                                   .module_calls = false,
                                   .gemm = {.cublas_lt_limit = kernels::no_cublas_lt_limit},
-                                  .lays_out_convolutions = true};
+                                  .lays_out_convolutions = true,
+                                  .from_capability_major = 7};  // Triton
 constexpr LoweringTraits captured = changed(compiled, [](auto& traits) {
     traits.host_kind = HostKind::graph_node;
     traits.copies_inputs = true;

@@ -47,6 +47,7 @@ struct LoweringTraits {
     bool serves_sequences = false;       ///< each forward call schedules sequences and samples tokens
     bool synchronizes_runs = false;      ///< every run ends with a device synchronisation
     bool lays_out_convolutions = false;  ///< the compiler picks NHWC convolutions if faster
+    int from_capability_major = 0;       ///< lower compute capabilities are refused (Triton: 7)
     bool engine = false;                 ///< all kernels are the engine's own; weights are reused once per pass
     bool captures_no_updates = false;    ///< models that mutate buffers run without CUDA graphs
     bool copies_inputs = false;          ///< each run copies its inputs into buffers of the graph

@@ -31,8 +31,12 @@ bool has_token_cache(const Graph& graph) {
            });
 }
 
-const Graph& checked(const Graph& graph, const FrameworkModel& model, Precision precision) {
+const Graph& checked(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device, Precision precision) {
     check_operands(graph);
+    if (!is_cpu(device) && device.compute_capability_major < model.traits.from_capability_major)
+        throw_error(ErrorCode::usage, "{} needs compute capability {}.0: {} has {}.{}", model.name,
+                    model.traits.from_capability_major, device.name, device.compute_capability_major,
+                    device.compute_capability_minor);
     const bool floats = name_of(precision).starts_with("fp8") || precision == Precision::nvfp4;
     if (model.traits.gemm.dot_products ? floats : precision_spec(precision).is_of_gguf())
         throw_error(ErrorCode::usage, "{} has no {}: quantised weights of llama.cpp are those of GGUF, such as q4_k_m",
@@ -70,7 +74,7 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       options(executed(asked, device.device, model_of(framework))),
       model(model_of(framework)),
       libraries(behaviour_of(model, options.libraries)),
-      own_graph(optimised_graph(checked(source, model, asked.precision), model, device.device, options)),
+      own_graph(optimised_graph(checked(source, model, device.device, asked.precision), model, device.device, options)),
       graph(own_graph ? *own_graph : source),
       guessed(guessed_operators(graph)),
       guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),

@@ -1,5 +1,7 @@
 #include "src/report/diagnosis_report.hpp"
 
+#include <fmt/format.h>
+
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
@@ -25,15 +27,17 @@ Grid diagnosis_grid(const PredictionReport& report, std::string_view keys, doubl
 Grid advice_grid(const PredictionReport& report, std::string_view keys) {
     using Row = Advice;
     const auto interval = [](const Row& row) { return range_value(row.low_s, row.high_s, milliseconds); };
+    const auto batch = report.rows.front().batch;
     const auto speed = [](const Row& row) { return Value(row.speed, significant(row.speed) + "x", Tone::strong); };
-    return Columns<Row>{{"name", "what next", Unit::text, &Row::name},
-                        {"code", "how", Unit::text, &Row::code},
-                        {"latency_s", "latency", Unit::milliseconds, &Row::latency_s},
-                        {"low_s", "from", Unit::milliseconds, &Row::low_s},
-                        {"high_s", "to", Unit::milliseconds, &Row::high_s},
-                        {"interval", "90 % interval", Unit::plain, interval},
-                        {"speed", "speed", Unit::plain, speed},
-                        {"bound", "bound", Unit::text, &Row::bound}}
+    return Columns<Row>{
+        {"name", batch ? fmt::format("what next at batch {}", *batch) : "what next", Unit::text, &Row::name},
+        {"code", "how", Unit::text, &Row::code},
+        {"latency_s", "latency", Unit::milliseconds, &Row::latency_s},
+        {"low_s", "from", Unit::milliseconds, &Row::low_s},
+        {"high_s", "to", Unit::milliseconds, &Row::high_s},
+        {"interval", "90 % interval", Unit::plain, interval},
+        {"speed", "speed", Unit::plain, speed},
+        {"bound", "bound", Unit::text, &Row::bound}}
         .select(report.advice, keys);
 }
 
