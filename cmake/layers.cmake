@@ -47,7 +47,7 @@ ftax_sources(core_sources
 ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK ftax_embedded fmt::fmt)
 ftax_sources(io_sources
     src/io/
-        architecture_file.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
+        architecture_file.cpp child_process.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
         kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp
         stack_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json

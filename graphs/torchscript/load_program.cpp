@@ -4,15 +4,10 @@
 #ifdef FTAX_TORCHSCRIPT_MODULE
 
 #include <dlfcn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
+
+#include "src/io/child_process.hpp"
 
 namespace ftax::script {
 namespace {
@@ -36,35 +31,18 @@ void load_in_child(Load load, const std::string& path) {
     const std::uint64_t file_bytes = std::filesystem::file_size(path);
     const std::uint64_t seconds = free_seconds + file_bytes / bytes_per_second;
     const std::uint64_t bytes = free_bytes + 4 * file_bytes;
-    std::uint64_t mapped_pages = 0;
-    std::ifstream("/proc/self/statm") >> mapped_pages;
-    const ::pid_t child = ::fork();
-    if (child < 0) throw_error(ErrorCode::limit, "no process for LibTorch: {}", std::strerror(errno));
-    if (child == 0) {
-        const std::uint64_t in_all = mapped_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
-        const ::rlimit memory{in_all, in_all}, no_core{0, 0};
-        ::setrlimit(RLIMIT_AS, &memory);
-        ::setrlimit(RLIMIT_CORE, &no_core);
-        std::signal(SIGALRM, SIG_DFL);
-        ::alarm(static_cast<unsigned>(seconds));
-        ErrorCode code{};
+    const ChildResult result = run_in_child({bytes, static_cast<unsigned>(seconds)}, [&]() -> std::string {
         try {
             Program unused;
             load(path, unused);
         } catch (const Error& error) {
-            code = error.code();
-        } catch (...) {  // nothing of this process may go on as the other
-            code = ErrorCode::limit;
+            if (error.code() == ErrorCode::limit) throw;
         }
-        ::_exit(code == ErrorCode::limit ? static_cast<int>(code) : 0);
-    }
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (status == 0) return;
-    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM)
-        throw_error(ErrorCode::model, "LibTorch crashes on the program ({})", ::strsignal(WTERMSIG(status)));
-    throw_error(ErrorCode::limit, "LibTorch needs more than {} s or {} MB for the program", seconds, bytes >> 20);
+        return {};
+    });
+    if (!result.signal.empty()) throw_error(ErrorCode::model, "LibTorch crashes on the program ({})", result.signal);
+    if (result.beyond)
+        throw_error(ErrorCode::limit, "LibTorch needs more than {} s or {} MB for the program", seconds, bytes >> 20);
 }
 
 }  // namespace

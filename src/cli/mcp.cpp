@@ -1,13 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
-#include <iostream>
 #include <string>
 
 #include "ftax/error.hpp"
 #include "src/cli/in_process.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/io/child_process.hpp"
+#include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
 
 namespace ftax::cli {
@@ -35,22 +37,42 @@ json tools() {
     return {{"tools", list}};
 }
 
-/// A failed tool call is a result, so that the caller can correct its arguments.
-json call(const json& parameters) {
+struct McpArguments {
+    std::string root;
+    unsigned seconds = 120;
+    std::uint64_t megabytes = 4096;
+};
+
+/// A failed tool call is a result, so that the caller can correct its arguments. It runs in a process of its own, which
+/// may die.
+json call(const json& parameters, const McpArguments& limits) {
     const std::string name = parameters.value("name", "");
     const std::vector<std::string> known = commands_in_process();
     if (std::ranges::find(known, name) == known.end())
         throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
-    json answer;
-    try {
-        const Result result =
-            run_in_process(words_of(name, parameters.value("arguments", json::object())), nullptr, false);
-        answer = {{"content", {{{"type", "text"}, {"text", result.table}}}}, {"isError", false}};
-        if (!result.json.empty()) answer["structuredContent"] = json::parse(result.json);
-    } catch (const Error& error) {
-        answer = {{"content", {{{"type", "text"}, {"text", error.what()}}}}, {"isError", true}};
-    }
-    return answer;
+    const auto answer = [](const std::string& text, bool is_error) {
+        return json{{"content", {{{"type", "text"}, {"text", text}}}}, {"isError", is_error}};
+    };
+    const ChildResult child = run_in_child({limits.megabytes << 20, limits.seconds}, [&] {
+        json result;
+        try {
+            const Result forms =
+                run_in_process(words_of(name, parameters.value("arguments", json::object())), nullptr, false);
+            result = answer(forms.table, false);
+            if (!forms.json.empty()) result["structuredContent"] = json::parse(forms.json);
+        } catch (const Error& error) {
+            result = answer(error.what(), true);
+        } catch (const json::exception& error) {
+            result = answer(error.what(), true);
+        }
+        return result.dump(-1, ' ', false, json::error_handler_t::replace);
+    });
+    if (!child.died()) return json::parse(child.output);
+    return answer(!child.signal.empty()
+                      ? fmt::format("{} crashed ({})", name, child.signal)
+                      : fmt::format("{} needs more than {} s or {} MB (ftax mcp --timeout, --max-memory)", name,
+                                    limits.seconds, limits.megabytes),
+                  true);
 }
 
 json initialize(const json& parameters) {
@@ -64,19 +86,19 @@ json initialize(const json& parameters) {
              "framework and precision, compare, generate and serve take lists; models and devices list the names."}};
 }
 
-json answer_to(const json& request) {
+json answer_to(const json& request, const McpArguments& limits) {
     const std::string method = request.at("method");
     const json parameters = request.value("params", json::object());
     if (!parameters.is_object()) throw Refusal{bad_parameters, "params must be an object"};
     if (method == "initialize") return initialize(parameters);
     if (method == "ping") return json::object();
     if (method == "tools/list") return tools();
-    if (method == "tools/call") return call(parameters);
+    if (method == "tools/call") return call(parameters, limits);
     throw Refusal{no_method, fmt::format("unknown method '{}'", excerpt(method))};
 }
 
 /// Answers one line of JSON with one line of JSON; returns nothing for a notification.
-std::string reply_to(const std::string& line) {
+std::string reply_to(const std::string& line, const McpArguments& limits) {
     json reply{{"jsonrpc", "2.0"}, {"id", nullptr}};
     try {
         if (line.size() > longest_line) throw Refusal{no_request, fmt::format("longer than {} bytes", longest_line)};
@@ -90,7 +112,7 @@ std::string reply_to(const std::string& line) {
             throw Refusal{no_request, "a request is an object with a method"};
         if (!request.contains("id")) return "";
         reply["id"] = request["id"];
-        reply["result"] = answer_to(request);
+        reply["result"] = answer_to(request, limits);
     } catch (const Refusal& refusal) {
         reply["error"] = {{"code", refusal.code}, {"message", refusal.message}};
     } catch (const json::exception& error) {  // a field has the wrong type
@@ -99,10 +121,21 @@ std::string reply_to(const std::string& line) {
     return reply.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-int run_mcp() {
-    for (std::string line; std::getline(std::cin, line);) {
+/// Reads a line; of one that is too long, only so much that it is seen to be.
+bool read_line(std::string& line) {
+    line.clear();
+    int c = std::getchar();
+    for (; c != EOF && c != '\n'; c = std::getchar()) {
+        if (line.size() <= longest_line) line += static_cast<char>(c);
+    }
+    return c != EOF || !line.empty();
+}
+
+int run_mcp(const McpArguments& arguments) {
+    if (!arguments.root.empty()) confine_files(arguments.root);
+    for (std::string line; read_line(line);) {
         if (line.find_first_not_of(" \t\r") == line.npos) continue;
-        write_standard_output(reply_to(line));
+        write_standard_output(reply_to(line, arguments));
         std::fflush(stdout);
     }
     return 0;
@@ -111,7 +144,17 @@ int run_mcp() {
 }  // namespace
 
 void setup_mcp(CLI::App& verb, Action& action) {
-    verb.callback([&action] { action = run_mcp; });
+    McpArguments& arguments = run_with(verb, action, run_mcp);
+    verb.add_option("--root", arguments.root, "read files below this folder only, which becomes the working folder")
+        ->type_name("FOLDER");
+    verb.add_option("--timeout", arguments.seconds, "seconds after which a call is ended")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(1, 86'400))
+        ->capture_default_str();
+    verb.add_option("--max-memory", arguments.megabytes, "address space of a call in MB")
+        ->type_name("MB")
+        ->check(CLI::Range(64, 1 << 24))
+        ->capture_default_str();
 }
 
 }  // namespace ftax::cli

@@ -275,12 +275,11 @@ class Parser {
         } else if (keyword == "warning") {
             graph_.warnings.emplace_back(quoted_text());
         } else {
-            // Python and notes are text as well.
-            fail_at(place,
-                    fmt::format("unknown statement {}{}", excerpt(keyword),
-                                line_ > 1 ? ""
-                                          : "; text is read as a graph of ftax (docs/formats.md), and a model in "
-                                            "Python is exported first (docs/exporting.md)"));
+            // Python and notes are text as well; what is no graph may be a secret.
+            fail_at(place, graph_.tensors.empty() && graph_.name == origin_
+                               ? "not a text graph of ftax (docs/formats.md); a model in Python is "
+                                 "exported first (docs/exporting.md)"
+                               : "unknown statement " + excerpt(keyword));
         }
     }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -34,6 +35,20 @@ int write_all(const Descriptor& file, std::string_view content) {
     return 0;
 }
 
+fs::path& confinement() {
+    static fs::path folder;
+    return folder;
+}
+
+/// Throws Error{refused} for an open file outside of the folder, whichever links lead to it.
+void check_confined(int descriptor, const std::string& path) {
+    if (confinement().empty()) return;
+    const fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", descriptor));
+    const auto part = std::mismatch(confinement().begin(), confinement().end(), real.begin(), real.end());
+    if (part.first != confinement().end())
+        throw_error(ErrorCode::refused, "{} is outside of the folder --root", escape_terminal(path));
+}
+
 std::string temporary_name(const std::string& path) {
     static std::atomic<unsigned> counter{0};
     return fmt::format("{}.{}-{}.tmp", path, ::getpid(), counter++);
@@ -54,6 +69,7 @@ Descriptor open_file(const std::string& path) {
                                                : "device");
     }
     if (!file.open()) fail("open", path, reason);
+    check_confined(file.number(), path);
     return file;
 }
 
@@ -79,6 +95,13 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
             throw_error(ErrorCode::usage, "{} is UTF-16; save it as UTF-8", escape_terminal(path));
         return content;
     }
+}
+
+void confine_files(const std::string& folder) {
+    std::error_code problem;
+    confinement() = fs::canonical(folder, problem);
+    if (!problem) fs::current_path(confinement(), problem);
+    if (problem) fail("enter", folder, problem.value());
 }
 
 void write_file(const std::string& path, std::string_view content) {

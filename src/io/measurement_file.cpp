@@ -160,6 +160,8 @@ LanguageMeasurement read_language(RowReader& reader) {
     row.data_parallel = reader.count("dp").value_or(1);
     row.expert_parallel = reader.count("ep").value_or(1);
     row.most_sequences = reader.count("max_num_seqs").value_or(0);
+    constexpr std::int64_t most_clients = 100'000;  // each is simulated
+    if (row.clients > most_clients) reader.report(fmt::format("concurrency is more than {}", most_clients));
     if (row.clients == 0) row.batch = reader.required_count("batch");
     if (row.clients > 0 && reader.text("precision").empty()) reader.report("no precision");
     if (row.clients > 0 && row.new_tokens == 1) reader.report("osl is 1: there is no time per further token");

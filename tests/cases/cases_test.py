@@ -108,6 +108,11 @@ ENDINGS = [
     ("inspect mamba2.json --batch 1", 0, ""),
     ("inspect opfuzz_1013.onnx --batch 2", 0, ""),
     ("predict unnamed.onnx --device t4 --shapes x:(batch-9223372036854775807-1)//(-1)x3x64x64 --batch 2", 4, "integer overflow"),
+    ("predict resnet50 --precision fp16 --device datasheet_bandwidth_1e-308.json --batch 1", 6, "memory_bandwidth_bytes_per_s.value: must be a number from"),
+    ("serve llama-3-8b --device l40s --framework vllm@0.14 --concurrency 32 --prompt 1000 --new-tokens 200 --count 200 --anchor anchor_concurrency_1e9.csv",
+     0, "concurrency is more than 100000"),  # the row is left out
+    ("inspect resnet18 --max-nodes -1", 2, "max-nodes"),
+    ("inspect unnamed.onnx --max-bytes -1", 2, "max-bytes"),
     ("predict unnamed.onnx --device t4 --shapes x:((-9223372036854775807-1)*batch)//(-batch)x3x64x64 --batch 2", 4, "integer overflow"),
 ]
 # What a message must not say: options that are not given, a symbol's number.

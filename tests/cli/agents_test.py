@@ -3,6 +3,7 @@ agent's session, errors among it. Skipped (77) without the package jsonschema.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,37 @@ def check_session(ftax):
     assert newest > first["protocolVersion"], newest
 
 
+def check_limits(ftax):
+    """A call that dies is answered, and the next is served; files outside of --root are refused, whichever path leads to them."""
+    def session(*options, calls, folder="."):
+        lines = [json.dumps({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
+                 for i, (name, arguments) in enumerate(calls)]
+        done = subprocess.run([ftax, "mcp", *options], input="\n".join(lines), text=True, capture_output=True, cwd=folder, timeout=60, check=True)
+        return [json.loads(line)["result"] for line in done.stdout.splitlines()]
+
+    small = ("inspect", {"model": "resnet18", "batch": 1})
+    endless = ("serve", {"model": "llama-3-8b", "device": "l40s", "framework": "vllm", "rate": 5, "prompt": 512, "new-tokens": 128, "count": 10_000_000})
+    slow, after = session("--timeout", "1", calls=[endless, small])
+    assert slow["isError"] and "more than 1 s" in slow["content"][0]["text"] and not after["isError"], (slow, after)
+    large, after = session("--max-memory", "128", calls=[endless, small])
+    assert large["isError"] and "128 MB" in large["content"][0]["text"] and not after["isError"], (large, after)
+    with tempfile.TemporaryDirectory() as folder:
+        inside, outside, link = (os.path.join(folder, name) for name in ("in/one.txt", "one.txt", "in/link.txt"))
+        os.mkdir(os.path.dirname(inside))
+        for path in (inside, outside):
+            with open(path, "w") as file:
+                file.write(ONE)
+        os.symlink(outside, link)
+        calls = [("inspect", {"model": path}) for path in ("one.txt", inside, "../one.txt", outside, "link.txt")]
+        calls += [("predict", {"model": "one.txt", "device": "t4", "anchor": "../one.txt"})]
+        answers = session("--root", os.path.dirname(inside), calls=calls)
+        assert [answer["isError"] for answer in answers] == [False, False, True, True, True, True], answers
+        assert all("outside of the folder --root" in answer["content"][0]["text"] for answer in answers[2:]), answers
+    refused = subprocess.run([ftax, "mcp", "--root", "/nowhere"], input="", text=True, capture_output=True, check=False)
+    assert refused.returncode == 2 and "/nowhere" in refused.stderr, refused
+
+
 if __name__ == "__main__":
     check_schemas(sys.argv[1])
     check_session(sys.argv[1])
+    check_limits(sys.argv[1])

@@ -154,8 +154,11 @@ TEST_CASE("errors of a text graph name line and column") {
     };
     check("graph g\nnonsense\n", "f.txt:2:1: unknown statement nonsense");
     check("import torch\n",
-          "f.txt:1:1: unknown statement import; text is read as a graph of ftax (docs/formats.md), and a model in "
-          "Python is exported first (docs/exporting.md)");
+          "f.txt:1:1: not a text graph of ftax (docs/formats.md); a model in Python is exported first "
+          "(docs/exporting.md)");
+    check("# settings\nPASSWORD=hunter2\n",
+          "f.txt:2:1: not a text graph of ftax (docs/formats.md); a model in Python is exported first "
+          "(docs/exporting.md)");
     check("input %x f32[2\n", "f.txt:1:15: expected ']'");
     check("input %x f99[2]\n", "f.txt:1:10: unknown element type f99");
     check("input %x f32[2,-3]\n", "f.txt:1:16: negative dimension");
