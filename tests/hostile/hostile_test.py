@@ -5,7 +5,6 @@
 Every case is a command whose file the generator below writes. Whatever it ends in: no signal, no silence where it fails, at most SECONDS
 and BYTES. Most also state the exit code and a part of the message.
 """
-import bz2
 import io
 import json
 import os

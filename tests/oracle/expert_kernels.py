@@ -134,7 +134,6 @@ def measure(name, write):
             routes.append((top_ids, torch.full((tokens, top_k), 1 / top_k, device=dev)))
         x = torch.randn(tokens, hidden, device=dev, dtype=torch.bfloat16)
         aligned = [align(ids, config["BLOCK_SIZE_M"], experts, local) for ids, _ in routes]
-        steps = []
         def layer(w1, s1, w2, s2, route, ready):
             top_ids, weight = route
             a, a_scale = quantised(x) if dtype == "fp8" else (x, None)
@@ -164,7 +163,7 @@ def measure(name, write):
         whole = a.elapsed_time(b) * 1e3 / 5 / layers
         kernels = tracing.trace(lambda: [graph.replay() for _ in range(3)], torch.cuda.synchronize)["kernels"]
         per = len(kernels) // (3 * layers)
-        touched = sum(len(set(i for i in ids.flatten().tolist() if i < local)) for ids, _ in routes) / layers
+        touched = sum(len({i for i in ids.flatten().tolist() if i < local}) for ids, _ in routes) / layers
         size_m = config["BLOCK_SIZE_M"]
         tiles = sum(sum(-(-n // size_m) for n in torch.bincount(ids.flatten(), minlength=experts)[:local].tolist()) for ids, _ in routes) / layers
         common = dict(model=name, experts=experts, local_experts=local, top_k=top_k, hidden=hidden, intermediate=inter, dtype=dtype,

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 
-import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "graphs" / "zoo"))

@@ -39,7 +39,7 @@ class Program:
         fitting = [v for v in self.values if v[1].dtype == np.dtype(dtype) and least_rank <= v[1].ndim <= most_rank and 0 < v[1].size <= 24]
         if not fitting or draw.random() < (0.15 if dtype == "int64" else 0.5):
             shape = [draw.randint(1, 3) for _ in range(draw.randint(least_rank, most_rank))]
-            name = self.constant(np.array([draw.randint(0, 1 if dtype == "bool" else 6) for _ in range(int(np.prod(shape)))]).reshape(shape), dtype)
+            self.constant(np.array([draw.randint(0, 1 if dtype == "bool" else 6) for _ in range(int(np.prod(shape)))]).reshape(shape), dtype)
             return self.values[-1]
         return fitting[-1] if draw.random() < 0.7 else draw.choice(fitting[-4:])
 
@@ -70,7 +70,7 @@ def axis_of(rank):
 def step(p):
     kind = draw.choice(["binary", "binary", "float", "compare", "logic", "slice", "slice", "gather", "gather", "concat", "transpose", "expand",
                         "tile", "split", "reduce", "cumulative", "empty", "nonzero", "range", "scatter", "squeeze", "shape", "size", "reshape", "where"])
-    ints = [draw.randint(0, 6) for _ in range(3)]
+    _ = [draw.randint(0, 6) for _ in range(3)]  # keeps the numbers that follow
     if kind == "binary":
         a, b = p.pick(), p.pick()
         p.node(draw.choice(["Add", "Sub", "Mul", "Div", "Mod", "Min", "Max"]), [a[0], b[0]])

@@ -1,6 +1,6 @@
 """Which kernels PyTorch's products run on this GPU, and for how long: product_kernels.py OUT [PRECISION...] (fp32 without TF32 by default).
 mm: both operands as they lie; nt: a linear layer without bias; tn, tt: transposed left operands; addmm: a linear layer with bias."""
-import csv, os, sys
+import csv, sys
 import torch
 import tracing
 torch.set_grad_enabled(False)

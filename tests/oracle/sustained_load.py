@@ -17,7 +17,7 @@ def load(path):
         if "device" in node.kwargs: node.kwargs = {**node.kwargs, "device": torch.device("cuda")}
     module.recompile()
     module = module.to_empty(device="cuda")
-    for name, t in list(module.named_parameters()) + list(module.named_buffers()):
+    for _, t in list(module.named_parameters()) + list(module.named_buffers()):
         if t.dtype.is_floating_point: t.normal_(0, 0.02)
         else: t.zero_()
     def real(t):

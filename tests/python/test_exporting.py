@@ -14,7 +14,7 @@ def test_recipes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
     for recipe in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(recipe, names)  # noqa: S102: our own page
+        exec(recipe, names)  # our own page
     assert {"image.pt2", "encoder.pt2", "step.pt2"} <= {path.name for path in tmp_path.iterdir()}
     assert len(re.findall(r"\d to \d", capsys.readouterr().out)) == 6  # intervals, and one in the first decision
     assert ftax.load_graph("step.pt2").symbols == ["batch", "past"]

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from draw import DECODERS, DEVICES, FRAMEWORKS, SERVING, Deck, runs
+from draw import DEVICES, FRAMEWORKS, SERVING, Deck, runs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -86,7 +86,7 @@ def serve():
     words += some(0.2, "--slo-share 0.9") + some(0.2, "--max-num-seqs 4", "--max-num-seqs 64") + some(0.2, "--max-num-batched-tokens 512", "--max-num-batched-tokens 4096") + some(0.2, "--gpu-memory-utilization 0.6", "--gpu-memory-utilization 0.95")
     words += some(0.1, "--scheduler-recv-interval 10") + some(0.15, "--dp 2", "--dp 2 --ep 2") + some(0.15, "--pp 2") + some(0.2, "--replicas 2", "--replicas 3") + some(0.15, "--prefill servers=2,tp=2", "--prefill servers=1 --transfer-bandwidth 10e9")
     words += some(0.2, "--draft-tokens 3", "--draft-tokens 2 --acceptance 0.5", "--draft-tokens 4 --draft ngram", "--draft-tokens 2 --draft opt-350m") + some(0.2, "--shared-prefix 0.5") + some(0.3, "--csv OUT/a.csv") + some(0.2, "--sort throughput", "--sort cost", "--sort energy")
-    return words + some(0.1, f"--kv-precision fp8")
+    return words + some(0.1, "--kv-precision fp8")
 
 
 def serve_runs():

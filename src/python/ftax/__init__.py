@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import json
-import operator
 import os
 import sys
 import warnings as _warnings

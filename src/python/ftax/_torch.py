@@ -49,7 +49,7 @@ def _export(model: torch.nn.Module, inputs: Any, kwargs: dict[str, Any], dynamic
                 try:
                     return torch.export.export(meta, wide, wide_kwargs, strict=False,
                                                dynamic_shapes=(*shapes[0], *shapes[1].values()) if kwargs else shapes[0])
-                except Exception:  # noqa: BLE001: whatever the exporter dislikes, the shapes of the examples remain
+                except Exception:  # whatever the exporter dislikes, the shapes of the examples remain
                     pass
         try:
             return torch.export.export(meta, inputs, kwargs, dynamic_shapes=dynamic_shapes, strict=False)

@@ -115,7 +115,7 @@ class Jobs(unittest.TestCase):
 
     def test_a_machine_on_which_every_process_dies_is_given_up(self):
         with self.assertRaisesRegex(RuntimeError, "pytorch-eager: its process was ended by signal 9"):
-            self.run_job(names="abcdefgh", **{name: "die" for name in "abcdefgh"})
+            self.run_job(names="abcdefgh", **dict.fromkeys("abcdefgh", "die"))
 
         def refuse(asked):
             raise RuntimeError("torch sees no GPU")
@@ -123,7 +123,7 @@ class Jobs(unittest.TestCase):
             self.run_job(make_bench=refuse, names="xyz")
 
     def test_a_budget_that_is_spent_leaves_the_rest_to_the_next_job(self):
-        self.assertEqual(self.run_job(budget_s=0.8, **{name: "slow" for name in "abcd"}), job.STOPPED)
+        self.assertEqual(self.run_job(budget_s=0.8, **dict.fromkeys("abcd", "slow")), job.STOPPED)
         self.assertLess(len(self.rows()), 4)
         self.assertEqual(self.run_job(), job.DONE)
         self.assertEqual(self.by_case(), {name: [""] for name in "abcd"})
@@ -166,7 +166,7 @@ job.Job({self.asked(repetitions=2)!r}, lambda **answer: print(answer, flush=True
 import sys
 sys.path[:0] = [{os.path.dirname(os.path.abspath(job.__file__))!r}, {os.path.dirname(os.path.abspath(__file__))!r}]
 import job, job_test
-job.Job({self.asked("abcdefgh", **{name: "slow" for name in "abcdefgh"})!r},
+job.Job({self.asked("abcdefgh", **dict.fromkeys("abcdefgh", "slow"))!r},
         lambda **answer: print(answer, flush=True), job_test.Bench).run()"""
         process = subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         process.stdout.readline()
