@@ -24,7 +24,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr JsonRules program_rules{.malformed = ErrorCode::model, .deepest_level = 200};
+/// What a program says that its latency does not depend on: more than half of its text.
+constexpr std::string_view skipped[]{
+    "stack_trace",   "torch_fn", "source_fn_stack",   "from_node", "device",      "storage_offset",
+    "requires_grad", "layout",   "module_call_graph", "hint",      "guards_code", "verifiers"};
+constexpr JsonRules program_rules{.malformed = ErrorCode::model, .deepest_level = 200, .skipped = skipped};
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;
@@ -663,7 +667,9 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
     try {
         Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);
-        const Json program = parse_json(quote_non_finite(archive.read(name)), name, program_rules);
+        JsonRules rules = program_rules;
+        rules.longest_list = options.max_nodes;
+        const Json program = parse_json(quote_non_finite(archive.read(name)), name, rules);
         Importer importer(graph, options);
         importer.import_program(program);
         lay_out_for_cuda(graph, false);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
@@ -44,6 +45,9 @@ class Builder {
     bool end_array() { return close(); }
 
     bool key(std::string& name) {
+        if (skipped_levels_ > 0) return true;
+        skips_next_ = std::ranges::count(rules_.skipped, name) > 0;
+        if (skips_next_) return true;
         Level& level = open_.back();
         const auto [slot, added] = level.container->get_ref<json::object_t&>().emplace(name, nullptr);
         level.key = &slot->first, level.slot = &slot->second;
@@ -66,15 +70,20 @@ class Builder {
     };
 
     json* add(json value) {
+        if (skipped_levels_ > 0 || std::exchange(skips_next_, false)) return nullptr;
         if (open_.empty()) return &(root_ = std::move(value));
         const Level& level = open_.back();
         if (level.slot) return &(*level.slot = std::move(value));
         auto& items = level.container->get_ref<json::array_t&>();
+        if (items.size() == rules_.longest_list)
+            throw_error(ErrorCode::limit, "{}: {}: a list of more than {} values (--max-nodes)", origin_, path(),
+                        items.size());
         items.push_back(std::move(value));
         return &items.back();
     }
 
     bool open(json container) {
+        if (skipped_levels_ > 0 || std::exchange(skips_next_, false)) return ++skipped_levels_, true;
         if (open_.size() == rules_.deepest_level)
             throw_error(ErrorCode::limit, "{}: {}: nested deeper than {} levels", origin_, path(),
                         rules_.deepest_level);
@@ -83,6 +92,7 @@ class Builder {
     }
 
     bool close() {
+        if (skipped_levels_ > 0) return --skipped_levels_, true;
         open_.pop_back();
         return true;
     }
@@ -117,6 +127,8 @@ class Builder {
     std::string_view text_;
     json root_;
     std::vector<Level> open_;
+    std::size_t skipped_levels_ = 0;  ///< open inside a value that is not kept
+    bool skips_next_ = false;
 };
 
 /// Appends the path from `at` to `wanted`, which is found by its address; false if it is not in there.

@@ -109,6 +109,17 @@ TEST_CASE("TorchScript does not fuse on Pascal") {
           predict(graph, "pytorch-eager", "p100-pcie-16gb", {{"batch", 1}}).kernels);
 }
 
+TEST_CASE("torch.compile refuses cards without Triton, and runs on a CPU") {
+    const Graph graph = convolutions();
+    for (const char* framework : {"torch-compile", "torch-compile-cuda-graph", "torch-compile-max-autotune"}) {
+        CHECK(predict(graph, framework, "v100-sxm2-32gb", {{"batch", 1}}).latency_s > 0);
+        CHECK_THROWS_WITH(
+            predict(graph, framework, "gtx-1080-ti", {{"batch", 1}}),
+            (std::string(framework) + " needs compute capability 7.0: NVIDIA GeForce GTX 1080 Ti has 6.1").c_str());
+    }
+    CHECK(predict(graph, "pytorch-eager", "gtx-1080-ti", {{"batch", 1}}).latency_s > 0);
+}
+
 TEST_CASE("a CUDA graph leaves the device time and takes the dispatch away") {
     const Graph graph = convolutions();
     const Prediction eager = predict(graph, "pytorch-eager", "t4", {{"batch", 4}});
