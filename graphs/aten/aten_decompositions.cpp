@@ -8,7 +8,7 @@
 
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/einsum.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {

@@ -1,5 +1,3 @@
-#include "graphs/config/import_config.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +9,7 @@
 
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
+#include "graphs/loading.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"

@@ -4,7 +4,7 @@
 
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::config {
 namespace {

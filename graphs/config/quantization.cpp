@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graphs/config/read_config.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::config {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "graphs/onnx/rules.hpp"
 #include "src/core/einsum.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -1,5 +1,3 @@
-#include "graphs/pt2/import_pt2.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <unordered_set>
 
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"

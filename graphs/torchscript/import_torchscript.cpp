@@ -1,8 +1,8 @@
-#include "graphs/torchscript/import_torchscript.hpp"
-
 #include <algorithm>
 #include <filesystem>
 
+#include "graphs/loading.hpp"
+#include "graphs/pt2/archive.hpp"
 #include "graphs/torchscript/program.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"
@@ -33,11 +33,6 @@ void check_envelope(const std::string& path, std::uint64_t max_bytes) {
 }
 
 }  // namespace
-
-bool is_torchscript(const Archive& archive) {
-    return std::ranges::any_of(archive.names(),
-                               [](const std::string& name) { return in_folder("/" + name, "/code/"); });
-}
 
 Graph import_torchscript(const std::string& path, const ImportOptions& options) {
     Graph graph{.name = std::filesystem::path(path).stem().string(), .format = "torchscript"};

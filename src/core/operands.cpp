@@ -157,6 +157,14 @@ std::vector<bool> written_weights(const Graph& graph) {
     return written;
 }
 
+DType half_type_of_weights(const Graph& graph) {
+    for (const Tensor& tensor : graph.tensors) {
+        if (tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16))
+            return tensor.dtype;
+    }
+    return DType::f32;
+}
+
 AttentionWidths attention_widths(const Graph& graph, const Op& attention, const BoundShapes& bound) {
     const auto last = [&](const std::vector<TensorId>& operands, std::size_t i, std::size_t from_end) -> std::int64_t {
         const Tensor* tensor = tensor_at(graph, operands, i);

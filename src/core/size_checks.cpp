@@ -1,11 +1,10 @@
-#include "src/core/size_checks.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "ftax/error.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {
