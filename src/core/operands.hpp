@@ -9,6 +9,9 @@
 
 namespace ftax {
 
+/// An operand that an operator may lack; nullptr where it does.
+[[nodiscard]] const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i);
+
 /// Returns a required input or output that `op` lacks; nullopt if it is complete.
 [[nodiscard]] std::optional<std::string> missing_operand(const Op& op);
 
