@@ -10,15 +10,12 @@
 #include "ftax/text_graph.hpp"
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/config/gguf.hpp"
-#include "graphs/config/import_config.hpp"
 #include "graphs/loading.hpp"
-#include "graphs/onnx/import_onnx.hpp"
-#include "graphs/pt2/import_pt2.hpp"
-#include "graphs/torchscript/import_torchscript.hpp"
+#include "graphs/pt2/archive.hpp"
 #include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
-#include "src/core/size_checks.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
 
@@ -102,7 +99,7 @@ Graph load_zoo(std::string_view name, const ImportOptions& options) {
 
 bool holds_torchscript(const std::string& path, const ImportOptions& options) {
     try {
-        return is_torchscript(Archive(path, options.max_bytes));
+        return Archive(path, options.max_bytes).is_torchscript();
     } catch (const Error& error) {
         throw_error(error.code(), "{}: {}", path, error.what());
     }

@@ -118,9 +118,7 @@ FileFormat format_of(std::string_view bytes) noexcept {
     if (bytes.starts_with("\x89HDF\r\n")) return hdf5;
     if (bytes.starts_with("GGUF")) return gguf;
     if (bytes.starts_with("\x1f\x8b")) return gzip;
-    if (bytes.starts_with("\x7f"
-                          "ELF"))
-        return elf;
+    if (bytes.starts_with("\177ELF")) return elf;
     if (is_safetensors(bytes)) return weights;
     if (bytes.starts_with("ptrt") || bytes.starts_with("ftrt")) return engine;
     const bool little_endian = bytes.starts_with("\xff\xfe");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,35 @@ enum class FileFormat { empty, zip, pickle, text, json, onnx, hdf5, gguf, weight
 [[nodiscard]] FileFormat format_of(std::string_view bytes) noexcept;
 /// Describes the format for a message, and what to give instead: "a ZIP archive".
 [[nodiscard]] std::string_view description_of(FileFormat format) noexcept;
+
+/// Imports an ONNX model from its bytes. `path` names it in messages and locates external data; `release` releases
+/// memory of processed bytes (see MappedFile). `keep_batch` keeps a leading dimension that the file fixes, regardless
+/// of the given shapes: the caller makes it variable. Throws Error with code model, limit, refused, or usage if an
+/// input has no shape.
+[[nodiscard]] Graph import_onnx(std::string_view bytes, const std::string& path, const ImportOptions& options,
+                                const std::function<void()>& release = {}, bool keep_batch = false);
+
+/// Imports a torch.export archive (.pt2 of torch 2.4 to 2.11) without LibTorch; weights are never read.
+/// The ATen calls keep their order, their module path and their source names, so that eager frameworks match PyTorch's
+/// dispatch. Symbols numbered by torch (s77) are renamed `batch` and `seq` if the inputs identify them. Throws
+/// Error{model} for a file that is not such an archive, was compiled by AOTInductor, or has a newer schema;
+/// Error{limit} beyond the limits of `options`; Error{usage} for an input shape that does not fit the file.
+[[nodiscard]] Graph import_pt2(const std::string& path, const ImportOptions& options);
+
+/// Imports a TorchScript program (.pt of torch.jit.trace or torch.jit.script): checks the archive, lets LibTorch load
+/// it and walks its forward method with the input shapes of `options`. The graph is the stream of ATen calls as eager
+/// dispatches them, with module paths and views; weights are loaded but never computed on.
+/// Throws Error{model} for a damaged archive, for files rejected by LibTorch, and in a build without LibTorch;
+/// Error{usage} for an input without a shape; Error{limit} beyond the limits of `options`.
+[[nodiscard]] Graph import_torchscript(const std::string& path, const ImportOptions& options);
+
+/// Builds the graph of a model from the text of its config.json, as Hugging Face's transformers describe models.
+/// `origin` names the file in messages, `name` the graph; decoders keep keys and values and are cut into one
+/// card's part as `options` say. Throws Error{model} naming file and field, Error{limit} for too many layers.
+[[nodiscard]] Graph import_config(std::string_view text, const std::string& origin, const std::string& name,
+                                  const ImportOptions& options = {});
+/// Returns the hub name of the model of a config.json (`_name_or_path`); empty if missing.
+[[nodiscard]] std::string hub_name(std::string_view text, const std::string& origin);
 
 /// A regular file mapped read-only, with pages loaded on demand.
 class MappedFile {

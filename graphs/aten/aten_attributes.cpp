@@ -28,8 +28,7 @@ void read_axis(const Context& c, std::string_view argument, std::int64_t fallbac
 
 void read_swap(const Context& c, std::int64_t first, std::int64_t second) {
     const std::size_t rank = c.input_rank();
-    Integers perm(rank);
-    for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<std::int64_t>(i);
+    Integers perm = all_axes(rank);
     if (rank > 1) std::swap(perm[c.call().axis(first, rank)], perm[c.call().axis(second, rank)]);
     c.add("perm", perm);
 }
@@ -91,9 +90,7 @@ void read_roll(const Context& c) {
     const auto shifts = c.call().integers("shifts");
     const auto dims = c.call().integers("dims");
     if (dims.empty() || dims.size() != shifts.size()) return;
-    Integers axes;
-    for (const std::int64_t dim : dims) axes.push_back(c.call().axis(dim, c.input_rank()));
-    c.add("axes", std::move(axes));
+    c.add("axes", c.call().axes("dims", c.input_rank()));
     c.add("shifts", Integers(shifts.begin(), shifts.end()));
 }
 
@@ -123,12 +120,7 @@ void read_training(const Context& c) {
 }
 
 void read_reduce(const Context& c) {
-    Integers axes;
-    for (const std::int64_t axis : c.call().integers("dim")) axes.push_back(c.call().axis(axis, c.input_rank()));
-    if (axes.empty()) {
-        for (std::size_t i = 0; i < c.input_rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-    }
-    c.add("axes", axes);
+    c.add("axes", c.reduced_axes());
     c.add("keepdims", c.integer("keepdim", 0));
 }
 
@@ -167,14 +159,13 @@ void read_recurrent(const Context& c) {
 
 /// Defaults: the last dimension, the last two of fft2, all of fftn or as many as there are sizes.
 void read_fft(const Context& c) {
-    const auto given = c.call().integers("dim");
     const auto rank = static_cast<std::int64_t>(c.input_rank());
     const std::string_view name = c.name();
     const auto sizes = static_cast<std::int64_t>(c.sizes("s").size());
     const std::int64_t count = name.ends_with('2') ? 2 : !name.ends_with('n') ? 1 : sizes > 0 ? sizes : rank;
-    Integers axes;
-    for (const std::int64_t axis : given) axes.push_back(c.call().axis(axis, c.input_rank()));
-    for (std::int64_t axis = std::max<std::int64_t>(0, rank - count); given.empty() && axis < rank; ++axis)
+    Integers axes = c.call().axes("dim", c.input_rank());
+    const bool given = !axes.empty();
+    for (std::int64_t axis = std::max<std::int64_t>(0, rank - count); !given && axis < rank; ++axis)
         axes.push_back(axis);
     c.add("axes", std::move(axes));
 }

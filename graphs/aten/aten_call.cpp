@@ -5,6 +5,7 @@
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
@@ -14,9 +15,7 @@ std::vector<TensorId> operands(const AtenCall& call, const AtenRow* row) {
     std::vector<TensorId> result;
     if (!row || row->operands.empty()) {
         for (const AtenArgument& argument : call.arguments) {
-            for (const TensorId tensor : argument.tensors) {
-                if (tensor != no_tensor) result.push_back(tensor);
-            }
+            for (const TensorId tensor : present(argument.tensors)) result.push_back(tensor);
         }
         return result;
     }
@@ -78,7 +77,7 @@ void note_scalar_operand(const AtenCall& call, const std::vector<TensorId>& inpu
 }  // namespace
 
 const AtenArgument* AtenCall::find(std::string_view argument) const {
-    const auto found = std::ranges::find_if(arguments, [&](const auto& a) { return a.name == argument; });
+    const auto found = std::ranges::find(arguments, argument, &AtenArgument::name);
     return found == arguments.end() ? nullptr : &*found;
 }
 
@@ -95,6 +94,12 @@ std::int64_t AtenCall::integer(std::string_view argument, std::int64_t fallback)
 std::span<const std::int64_t> AtenCall::integers(std::string_view argument) const {
     const AtenArgument* found = find(argument);
     return found ? std::span<const std::int64_t>(found->integers) : std::span<const std::int64_t>{};
+}
+
+std::vector<std::int64_t> AtenCall::axes(std::string_view argument, std::size_t rank) const {
+    std::vector<std::int64_t> result;
+    for (const std::int64_t given : integers(argument)) result.push_back(axis(given, rank));
+    return result;
 }
 
 std::int64_t AtenCall::axis(std::int64_t axis, std::size_t rank) const {

@@ -54,6 +54,8 @@ struct AtenCall {
     [[nodiscard]] TensorId tensor(std::string_view argument) const;  ///< no_tensor when absent
     [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t fallback) const;
     [[nodiscard]] std::span<const std::int64_t> integers(std::string_view argument) const;
+    /// The axes that an argument lists, counted from the front.
+    [[nodiscard]] std::vector<std::int64_t> axes(std::string_view argument, std::size_t rank) const;
 
     /// `axis` counted from the front; a number counts as one dimension. Fails outside [-rank, rank).
     [[nodiscard]] std::int64_t axis(std::int64_t axis, std::size_t rank) const;

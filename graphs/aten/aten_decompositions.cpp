@@ -8,7 +8,7 @@
 
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/einsum.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {
@@ -162,11 +162,7 @@ class Einsum {
         return result;
     }
 
-    Expression size(const std::string& letters) {
-        Expression product = pool_.constant(1);
-        for (const char letter : letters) product = pool_.multiply(product, sizes_.at(letter));
-        return product;
-    }
+    Expression size(const std::string& letters) const { return DimensionMath(pool_).product(sizes(letters)); }
 
     TensorId permute(TensorId id, const std::string& from, const std::string& to) {
         if (from == to) return id;
@@ -208,9 +204,7 @@ class Steps {
     TensorId reduce(const char* function, std::vector<TensorId> inputs, std::vector<std::int64_t> axes = {},
                     TensorId into = no_tensor) {
         std::vector<Expression> shape = graph_.tensors[inputs[0]].shape;
-        if (axes.empty()) {
-            for (std::size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-        }
+        if (axes.empty()) axes = all_axes(shape.size());
         for (const std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = graph_.expressions.constant(1);
         if (into == no_tensor) into = like(inputs[0], std::move(shape));
         return append(OpKind::reduce, function, std::move(inputs), into,
@@ -385,9 +379,7 @@ bool append_encoder_layer(Graph& graph, const AtenCall& call) {
 bool append_logsumexp(Graph& graph, const AtenCall& call) {
     const auto x = operands_of(graph, call, {"self"});
     if (!x) return false;
-    std::vector<std::int64_t> axes;
-    for (const std::int64_t axis : call.integers("dim"))
-        axes.push_back(call.axis(axis, graph.tensors[x->at(0)].shape.size()));
+    const std::vector<std::int64_t> axes = call.axes("dim", graph.tensors[x->at(0)].shape.size());
     Steps steps(graph, call);
     const TensorId most = steps.reduce("max", *x, axes);
     const TensorId infinite = steps.pointwise("equal", {steps.pointwise("abs", {most})});

@@ -2,6 +2,7 @@
 
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/aten/aten_table.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax {
 namespace aten_shapes {
@@ -15,9 +16,7 @@ std::vector<const Tensor*> Call::tensors(std::string_view argument) const {
     std::vector<const Tensor*> result;
     for (const AtenArgument& read : call_.arguments) {
         if (!argument.empty() && &read != call_.find(argument)) continue;
-        for (const TensorId id : read.tensors) {
-            if (id != no_tensor) result.push_back(&graph_.tensors[id]);
-        }
+        for (const TensorId id : present(read.tensors)) result.push_back(&graph_.tensors[id]);
     }
     return result;
 }
@@ -87,6 +86,12 @@ Shape Call::sizes(std::string_view argument) const {
     Shape result;
     for (const std::int64_t value : found->integers) result.push_back(constant(value));
     return result;
+}
+
+std::vector<std::int64_t> Call::reduced_axes() const {
+    const std::size_t rank = first().shape.size();
+    const std::vector<std::int64_t> given = call_.axes("dim", rank);
+    return given.empty() ? all_axes(rank) : given;
 }
 
 Call::Along Call::along(std::string_view argument, std::int64_t fallback) const {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "graphs/aten/aten_table.hpp"
 
@@ -14,7 +13,7 @@ int category(DType type) {
 }
 
 DType wider(DType a, DType b) {
-    if (a == b) return a;
+    if (a == b || a == DType::unknown) return b;
     const bool complex = category(a) == 3 || category(b) == 3;
     if (complex && (std::max(bits_of(a), bits_of(b)) == 128 || a == DType::f64 || b == DType::f64)) return DType::c128;
     if (category(a) != category(b)) return category(a) > category(b) ? a : b;
@@ -32,16 +31,8 @@ DType at_least_float(DType type) {
     return category(type) < 2 ? DType::f32 : type;
 }
 
-/// Without the axes of an argument `dim`, or all where it is absent or empty.
 Shape reduced_shape(const Call& c) {
-    const Shape& before = c.first().shape;
-    std::vector<std::int64_t> axes;
-    for (const std::int64_t axis : c.call().integers("dim")) axes.push_back(c.call().axis(axis, before.size()));
-    if (axes.empty()) {
-        axes.resize(before.size());
-        std::iota(axes.begin(), axes.end(), 0);
-    }
-    return c.reduced(before, axes, c.integer("keepdim", 0) != 0);
+    return c.reduced(c.first().shape, c.reduced_axes(), c.integer("keepdim", 0) != 0);
 }
 
 }  // namespace
@@ -51,7 +42,7 @@ DType promoted(const Call& c) {
     DType result = DType::unknown, scalars = DType::unknown;
     for (const Tensor* tensor : c.tensors()) {
         DType& type = tensor->shape.empty() ? scalars : result;
-        type = type == DType::unknown ? tensor->dtype : wider(type, tensor->dtype);
+        type = wider(type, tensor->dtype);
     }
     if (result == DType::unknown) result = scalars;
     if (scalars != DType::unknown && category(scalars) > category(result)) result = scalars;
@@ -101,8 +92,7 @@ Outputs comparison(const Call& c) {
 Outputs where(const Call& c) {
     const std::vector<const Tensor*> values = c.tensors();
     DType type = DType::unknown;
-    for (std::size_t i = 1; i < values.size(); ++i)
-        type = type == DType::unknown ? values[i]->dtype : wider(type, values[i]->dtype);
+    for (std::size_t i = 1; i < values.size(); ++i) type = wider(type, values[i]->dtype);
     return {{type == DType::unknown ? DType::f32 : type, broadcast_shape(c)}};
 }
 

@@ -7,10 +7,6 @@
 namespace ftax::aten_shapes {
 namespace {
 
-Shape zeros(const Call& c, std::size_t count) {
-    return Shape(count, c.constant(0));
-}
-
 /// Rank of the tensor that is one sample: ATen's layers accept samples without a batch.
 std::size_t spatial_begin(const Call& c, const Shape& input, std::size_t dimensions) {
     if (input.size() != dimensions + 2 && input.size() != dimensions + 1)
@@ -143,7 +139,7 @@ Outputs attention(const Call& c) {
 }
 
 Outputs same_with_weights(const Call& c) {
-    return {{c.first().dtype, c.first().shape}, {c.first().dtype, zeros(c, 1)}};
+    return {{c.first().dtype, c.first().shape}, {c.first().dtype, {c.constant(0)}}};
 }
 
 /// Returns the sequence and the last states. Packed sequences, whose data come first, keep their form.
@@ -177,7 +173,7 @@ Outputs normalized(const Call& c) {
     } else if (c.name() == "native_group_norm") {
         statistics = {shape.at(0), c.constant(c.integer("group", 1))};
     } else {
-        statistics = zeros(c, 1);  // batch norm in evaluation has none
+        statistics = {c.constant(0)};  // batch norm in evaluation has none
     }
     return {{c.first().dtype, shape}, {DType::f32, statistics}, {DType::f32, statistics}};
 }

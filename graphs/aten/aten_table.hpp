@@ -51,6 +51,8 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] std::size_t axis(std::string_view argument, std::int64_t fallback, std::size_t rank) const {
         return axis(integer(argument, fallback), rank);
     }
+    /// What a reduction goes over: the axes of the argument `dim`, or all where it is absent or empty.
+    [[nodiscard]] std::vector<std::int64_t> reduced_axes() const;
     /// Shape of the first tensor with one of its axes; fails when it is a scalar.
     struct Along {
         Shape shape;

@@ -120,10 +120,7 @@ std::string title_of(std::string_view model_type) {
 
 std::vector<Family> read_table() {
     std::vector<Family> table;
-    std::string_view text = embedded_text(table_path);
-    while (!text.empty()) {
-        const std::string_view row = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(row.size() + 1, text.size()));
+    for (const std::string_view row : words_of(embedded_text(table_path), '\n')) {
         if (row.empty() || row.front() == '#') continue;
         std::vector<std::string_view> words = words_of(row);
         std::erase(words, std::string_view{});

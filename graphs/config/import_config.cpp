@@ -1,5 +1,3 @@
-#include "graphs/config/import_config.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +9,7 @@
 
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
+#include "graphs/loading.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
@@ -89,14 +88,13 @@ constexpr OtherFile other_files[]{
 constexpr std::pair<const char*, const char*> clip_parts[]{{"text_config", "clip_text_model"},
                                                            {"vision_config", "clip_vision_model"}};
 
-[[noreturn]] void fail_without_type(const JsonField& document) {
+/// Throws Error{model} where the file is a known one without `model_type`.
+void fail_on_other_file(const JsonField& document) {
     for (const OtherFile& other : other_files) {
         if (document.find(other.field))
             document.fail(
                 fmt::format("{}, not a model: config.json is the file that has `model_type`", other.description));
     }
-    static_cast<void>(document["model_type"]);
-    document.fail("model_type is missing");
 }
 
 [[noreturn]] void fail_unknown(const JsonField& document, const JsonField& type) {
@@ -172,9 +170,9 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
                     const ImportOptions& options) {
     json parsed = parse_document(text, origin);
     const JsonField document(parsed, origin, ErrorCode::model);
-    const auto type = document.find("model_type");
-    if (!type) fail_without_type(document);
-    const Family* family = find_family(type->text());
+    if (!document.find("model_type")) fail_on_other_file(document);
+    const JsonField type = document["model_type"];
+    const Family* family = find_family(type.text());
     const auto inner = document.find("text_config");
     // The language model of a model for text and images has a config of its own inside.
     const bool inside = inner && (family == nullptr || family->is_part);
@@ -183,7 +181,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
         family = own_type ? find_family(own_type->text()) : family;
         if (family != nullptr && family->form != Form::decoder) family = nullptr;
     }
-    if (family == nullptr) fail_unknown(inside ? *inner : document, *type);
+    if (family == nullptr) fail_unknown(inside ? *inner : document, type);
     complete_fields(inside ? parsed["text_config"] : parsed, *family);
     if (family->form == Form::text_and_vision) {
         for (const auto& [part, standard] : clip_parts) {
@@ -202,7 +200,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     if (inside || family->is_part) {
         graph.warnings.push_back(fmt::format(
             "{}: the graph is that of the language model{} alone; towers for images, sound and video are not counted",
-            type->text(), inside ? " in text_config" : ""));
+            type.text(), inside ? " in text_config" : ""));
     }
     return graph;
 }

@@ -60,8 +60,7 @@ TensorId Network::cast(TensorId x, DType dtype) {
 
 TensorId Network::swap(TensorId x, std::size_t first, std::size_t second) {
     Shape swapped = shape(x);
-    std::vector<std::int64_t> perm(swapped.size());
-    for (std::size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<std::int64_t>(i);
+    std::vector<std::int64_t> perm = all_axes(swapped.size());
     std::swap(swapped[first], swapped[second]);
     std::swap(perm[first], perm[second]);
     return apply(OpKind::transpose, "aten::transpose", {x}, std::move(swapped), {{"perm", std::move(perm)}});
@@ -110,6 +109,18 @@ TensorId Network::best(TensorId x, std::int64_t count) {
     chosen.back() = number(count);
     return apply(OpKind::sort, "aten::topk", {x}, std::move(chosen),
                  {{"function", std::string("topk")}, {"axis", static_cast<std::int64_t>(shape(x).size()) - 1}});
+}
+
+TensorId Network::conv(const std::vector<TensorId>& inputs, Shape shape, std::int64_t stride, std::int64_t pad,
+                       std::int64_t groups) {
+    const std::size_t dimensions = shape.size() - 2;
+    const auto all = [&](std::int64_t value) { return std::vector<std::int64_t>(dimensions, value); };
+    return apply(OpKind::conv, fmt::format("aten::conv{}d", dimensions), inputs, std::move(shape),
+                 {{"stride", all(stride)},
+                  {"pad_begin", all(pad)},
+                  {"pad_end", all(pad)},
+                  {"dilation", all(1)},
+                  {"groups", groups}});
 }
 
 TensorId Network::matmul(TensorId a, TensorId b, std::string_view source) {

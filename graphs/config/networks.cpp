@@ -4,7 +4,7 @@
 
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::config {
 namespace {
@@ -46,10 +46,7 @@ TensorId embed_patches(Network& net, const JsonField& document, const Transforme
     std::vector<TensorId> inputs{
         pixels, net.parameter("patch_embedding.weight", {hidden, channels, net.number(patch), net.number(patch)})};
     if (bias) inputs.push_back(net.parameter("patch_embedding.bias", {hidden}));
-    const std::vector<std::int64_t> stride{patch, patch}, none{0, 0}, one{1, 1};
-    const TensorId grid = net.apply(
-        OpKind::conv, "aten::conv2d", inputs, {batch, hidden, along, along},
-        {{"stride", stride}, {"pad_begin", none}, {"pad_end", none}, {"dilation", one}, {"groups", std::int64_t{1}}});
+    const TensorId grid = net.conv(inputs, {batch, hidden, along, along}, patch, 0);
     const TensorId tokens = net.swap(net.view(grid, {batch, hidden, patches}), 1, 2);
     const TensorId class_row = net.parameter("class_embedding", {net.number(1), net.number(1), hidden});
     const TensorId class_token = net.expand(class_row, {batch, net.number(1), hidden});
@@ -93,13 +90,7 @@ TensorId conv1d(Network& net, std::string_view name, TensorId x, std::int64_t ch
     const TensorId bias = net.parameter("bias", {net.number(channels)});
     shape[1] = net.number(channels);
     shape[2] = net.pool().floor_divide(shape[2], net.number(stride));
-    const std::vector<std::int64_t> one{1};
-    return net.apply(OpKind::conv, "aten::conv1d", {x, weight, bias}, std::move(shape),
-                     {{"stride", std::vector<std::int64_t>{stride}},
-                      {"pad_begin", one},
-                      {"pad_end", one},
-                      {"dilation", one},
-                      {"groups", std::int64_t{1}}});
+    return net.conv({x, weight, bias}, std::move(shape), stride, 1);
 }
 
 }  // namespace

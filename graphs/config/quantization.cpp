@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "graphs/config/read_config.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/excerpt.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::config {
 namespace {
@@ -64,12 +65,11 @@ std::optional<Precision> model_optimizer(const JsonField& quantization) {
 
 /// Whether a module's path holds the parts of a pattern between its asterisks, one after the other.
 bool is_named(std::string_view module, std::string_view pattern) {
-    for (std::size_t from = 0; !pattern.empty();) {
-        const std::string_view part = pattern.substr(0, pattern.find('*'));
+    std::size_t from = 0;
+    for (const std::string_view part : words_of(pattern, '*')) {
         const std::size_t at = module.find(part, from);
         if (at == std::string_view::npos) return false;
         from = at + part.size();
-        pattern.remove_prefix(std::min(pattern.size(), part.size() + 1));
     }
     return true;
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -116,6 +117,24 @@ void check_length(const JsonField& document, std::string_view field, std::size_t
     if (entries != layers) document[field].fail(fmt::format("has {} entries for {} layers", entries, layers));
 }
 
+/// What a layer of a type that the file lists mixes its tokens with. Returns false for an unknown type.
+bool set_type(Layer& layer, std::string_view type, const Family& family, std::int64_t window) {
+    constexpr std::array<std::string_view, 4> full{"full_attention", "attention", "global", "indexed_attention"};
+    constexpr std::array<std::string_view, 3> windowed{"sliding_attention", "chunked_attention", "local"};
+    if (std::ranges::find(full, type) != full.end()) return true;
+    if (std::ranges::find(windowed, type) != windowed.end()) {
+        layer.window = window;
+    } else if (type == "mlp" || (type == "moe" && !family.expert_width.empty())) {
+        layer.mixer = Mixer::none;
+        if (type == "moe") layer.feed_forward = FeedForward::experts;
+    } else if (family.state_mixer != Mixer::none && type != "moe") {
+        layer.mixer = family.state_mixer;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /// What each layer mixes its tokens with: by the file's list, else by the family's rule.
 void read_mixers(const JsonField& document, const Family& family, std::vector<Layer>& layers) {
     const auto types = find_layer_types(document);
@@ -140,20 +159,9 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
             if (family.state_mixer != Mixer::none && !full) layers[i].mixer = family.state_mixer;
             continue;
         }
-        const std::string& type = (*types)[i];
-        if (type == "full_attention" || type == "attention" || type == "global" || type == "indexed_attention")
-            continue;
-        if (type == "sliding_attention" || type == "chunked_attention" || type == "local") {
-            layers[i].window = window;
-        } else if (type == "mlp" || (type == "moe" && !family.expert_width.empty())) {
-            layers[i].mixer = Mixer::none;
-            if (type == "moe") layers[i].feed_forward = FeedForward::experts;
-        } else if (family.state_mixer != Mixer::none && type != "moe") {
-            layers[i].mixer = family.state_mixer;
-        } else {
+        if (!set_type(layers[i], (*types)[i], family, window))
             document[name_in(document, layer_type_names)].fail(
-                fmt::format("'{}' is not a layer type of {}", excerpt(type), family.model_type));
-        }
+                fmt::format("'{}' is not a layer type of {}", excerpt((*types)[i]), family.model_type));
     }
     for (Layer& layer : layers) {
         if (family.lone_sublayers && layer.mixer != Mixer::none) layer.feed_forward = FeedForward::none;

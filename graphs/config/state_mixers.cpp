@@ -37,13 +37,7 @@ TensorId Transformer::short_convolution(std::size_t index, TensorId x, bool acti
     if (space.conv_bias) inputs.push_back(net_.parameter("conv1d.bias", {channels}));
     const Expression length = pool.add(pool.add(length_, net_.number(1)),
                                        in_prefill(net_.number(std::max<std::int64_t>(0, space.kernel - 2))));
-    const std::vector<std::int64_t> none{0}, one{1};
-    TensorId y = net_.apply(OpKind::conv, "aten::conv1d", inputs, {batch_, channels, length},
-                            {{"stride", one},
-                             {"pad_begin", none},
-                             {"pad_end", none},
-                             {"dilation", one},
-                             {"groups", *pool.constant_value(channels)}});
+    TensorId y = net_.conv(inputs, {batch_, channels, length}, 1, 0, *pool.constant_value(channels));
     y = net_.part(y, 2, length_);
     if (activated) y = net_.map("silu", {y});
     return net_.swap(y, 1, 2);

@@ -37,7 +37,6 @@ class Network {
     [[nodiscard]] Expression symbol(std::string_view name) { return pool().symbol(name); }
     [[nodiscard]] ExpressionPool& pool() { return builder_.graph().expressions; }
     [[nodiscard]] const Shape& shape(TensorId tensor) const { return builder_.shape(tensor); }
-    [[nodiscard]] std::size_t operators() { return builder_.graph().ops.size(); }
 
     TensorId input(std::string_view name, Shape shape, DType dtype);
     TensorId activation_input(std::string_view name, Shape shape) { return input(name, std::move(shape), dtype_); }
@@ -62,6 +61,9 @@ class Network {
     TensorId fill(std::string_view source, Shape shape, DType dtype);
     TensorId copy(std::string_view source, TensorId x, Shape shape);
     TensorId best(TensorId x, std::int64_t count);  ///< topk along the last axis: the values
+    /// A convolution of `shape` with the same stride, pads and dilation 1 along each spatial dimension.
+    TensorId conv(const std::vector<TensorId>& inputs, Shape shape, std::int64_t stride, std::int64_t pad,
+                  std::int64_t groups = 1);
     /// Products of the last two dimensions.
     TensorId matmul(TensorId a, TensorId b, std::string_view source = "aten::matmul");
     TensorId expand(TensorId x, Shape shape) { return apply(OpKind::expand, "aten::expand", {x}, std::move(shape)); }

@@ -69,13 +69,8 @@ std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const 
 
 std::vector<TensorId> Importer::run_body(std::unique_ptr<Scope> scope, std::string_view what) {
     const std::vector<ValueRecord>& outputs = scope->body->outputs;
-    auto& order = body_orders_[scope->body.get()];
-    if (!order) {
-        std::vector<std::string_view> names;
-        for (const ValueRecord& output : outputs) names.push_back(output.name);
-        order_scope(*scope, names, what);
-        order = scope->order;
-    }
+    Order& order = orders_[scope->body.get()];
+    if (!order) order = order_of(*scope, names_of(outputs), what);
     scope->order = order;
     std::vector<TensorId> results;
     scope->finish = [&](Scope& done) {
@@ -164,10 +159,8 @@ void Importer::warn_of_passes(const Iteration& state) {
 
 bool Importer::import_scan(Scope& scope, Call& call) {
     const auto integers = [&](std::string_view key) {
-        for (const AttributeRecord& a : call.attributes) {
-            if (a.name == key) return a.integers;
-        }
-        return std::vector<std::int64_t>{};
+        const AttributeRecord* found = find_attribute(call.attributes, key);
+        return found ? found->integers : std::vector<std::int64_t>{};
     };
     const auto fail = [&](std::string_view what) -> Error {
         return {ErrorCode::model, fmt::format("node '{}' (Scan): {}", excerpt(call.name), what)};
@@ -176,9 +169,8 @@ bool Importer::import_scan(Scope& scope, Call& call) {
         construction_.warn(fmt::format("node '{}': Scan of operator set 8 is not inlined", call.name));
         return false;
     }
-    std::int64_t scan_inputs = -1;
-    for (const AttributeRecord& a : call.attributes)
-        if (a.name == "num_scan_inputs") scan_inputs = a.integer;
+    const AttributeRecord* count = find_attribute(call.attributes, "num_scan_inputs");
+    const std::int64_t scan_inputs = count ? count->integer : -1;
     if (scan_inputs < 1 || static_cast<std::size_t>(scan_inputs) > call.inputs.size())
         throw fail("num_scan_inputs does not fit the inputs");
     Iteration state{.scope = scope, .call = call, .body = body_of(call, "body")};

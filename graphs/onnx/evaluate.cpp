@@ -71,10 +71,8 @@ void rearrange(Node& n, Source source) {
 
 template <class T>
 T attribute(const Node& n, std::string_view name) {
-    for (const Attribute& attribute : n.op_attributes) {
-        if (attribute.name == name) return std::get<T>(attribute.value);
-    }
-    return {};
+    const auto found = std::ranges::find(n.op_attributes, name, &Attribute::name);
+    return found == n.op_attributes.end() ? T{} : std::get<T>(found->value);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -23,10 +22,7 @@ std::vector<std::string> components_of(std::string_view location) {
     if (location.starts_with('/')) refuse(location, "absolute path");
     if (location.find('\0') != std::string_view::npos) refuse(location, "NUL in the path");
     std::vector<std::string> components;
-    for (std::string_view rest = location; !rest.empty();) {
-        const std::size_t slash = std::min(rest.find('/'), rest.size());
-        const std::string_view component = rest.substr(0, slash);
-        rest.remove_prefix(std::min(slash + 1, rest.size()));
+    for (const std::string_view component : words_of(location, '/')) {
         if (component == "..") refuse(location, "leads out of the model's directory");
         if (!component.empty() && component != ".") components.emplace_back(component);
     }

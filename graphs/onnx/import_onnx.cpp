@@ -1,7 +1,6 @@
-#include "graphs/onnx/import_onnx.hpp"
-
 #include <filesystem>
 
+#include "graphs/loading.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/strides.hpp"

@@ -23,12 +23,6 @@ std::string_view end_of_path(std::string_view path) {
     return path.substr(path.size() - std::min(path.size(), longest_path));
 }
 
-std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
-    std::vector<std::string_view> names;
-    for (const ValueRecord& value : values) names.push_back(value.name);
-    return names;
-}
-
 /// Inputs that stand where layers have their parameters, in a file that lost all its initializers but kept their names
 /// among the inputs, as files up to IR version 3 list them.
 std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) {
@@ -51,6 +45,12 @@ std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) 
 }
 
 }  // namespace
+
+std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
+    std::vector<std::string_view> names;
+    for (const ValueRecord& value : values) names.push_back(value.name);
+    return names;
+}
 
 Importer::Importer(ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch)
     : model_(model), options_(options), keep_batch_(keep_batch), functions_(model, options.max_nodes) {
@@ -141,11 +141,11 @@ std::unique_ptr<Scope> Importer::main_scope() {
     add_inputs(*scope);
     for (const ValueRecord& value : model_.graph.value_info) scope->declared.emplace(value.name, &value);
     for (const ValueRecord& value : model_.graph.outputs) scope->declared.emplace(value.name, &value);
-    order_scope(*scope, names_of(model_.graph.outputs), "the graph");
+    scope->order = order_of(*scope, names_of(model_.graph.outputs), "the graph");
     return scope;
 }
 
-void Importer::order_scope(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what) {
+Order Importer::order_of(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what) {
     const auto is_outer = [&](std::string_view name) {
         // What only value_info knows is a weight whose initializer was stripped.
         return scope.declared.contains(name) || (scope.outer && lookup(*scope.outer, name) != no_tensor);
@@ -154,7 +154,7 @@ void Importer::order_scope(Scope& scope, const std::vector<std::string_view>& ou
     if (!order.sorted) construction_.warn(fmt::format("the nodes of {} were not in execution order; sorted", what));
     for (const std::string_view name : order.dangling_in_dead)
         construction_.warn(fmt::format("'{}' is read by an unused node, but nothing produces it", name));
-    scope.order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order.live));
+    return std::make_shared<const std::vector<std::uint32_t>>(std::move(order.live));
 }
 
 void Importer::run_scopes(std::size_t below) {
@@ -236,12 +236,10 @@ void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t i
     Call call{record, {}, {}, unique_name(scope, record)};
     for (AttributeRecord& attribute : attributes_of(record)) {
         if (!attribute.reference.empty()) {
-            const auto& given = scope.call_attributes;
-            const auto found =
-                std::ranges::find_if(given, [&](const auto& a) { return a.name == attribute.reference; });
-            if (found == given.end()) continue;  // an optional attribute that the call leaves out
+            const AttributeRecord* given = find_attribute(scope.call_attributes, attribute.reference);
+            if (!given) continue;  // an optional attribute that the call leaves out
             const std::string_view name = attribute.name;
-            attribute = *found;
+            attribute = *given;
             attribute.name = name;
         }
         call.attributes.push_back(std::move(attribute));
@@ -309,22 +307,10 @@ void Importer::fill_from_declaration(const Scope& scope, Node& node) {
 }
 
 void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
-    ShapeMath& math = construction_.math;
-    bool folded = row && !(row->flags & never_folded);
-    for (std::size_t i = 0; i < node.inputs.size() && folded; ++i)
-        folded = !node.has(i) || construction_.is_folded(node.inputs[i]);
+    const auto is_folded = [&](TensorId id) { return id == no_tensor || construction_.is_folded(id); };
+    const bool folded = row && !(row->flags & never_folded) && std::ranges::all_of(node.inputs, is_folded);
     fill_from_declaration(scope, node);
-    if (folded && row->evaluate && node.outputs[0].dims && !node.outputs[0].value &&
-        node.outputs[0].alias == no_tensor) {
-        const auto count = math.static_count(*node.outputs[0].dims);
-        const bool sized_by_values = row->kind == OpKind::nonzero;
-        bool known = sized_by_values || (count && *count <= max_followed_elements);
-        for (std::size_t i = 0; i < node.inputs.size() && known; ++i) known = !node.has(i) || node.value(i) != nullptr;
-        if (known) {
-            construction_.spend(static_cast<std::uint64_t>(count.value_or(max_followed_elements)) / 16, node.name);
-            row->evaluate(node);
-        }
-    }
+    if (folded) evaluate(node, *row);
     if (row && (row->kind == OpKind::nonzero || row->function == "unique") && !node.outputs[0].value)
         name_data_sizes(node);
 
@@ -334,25 +320,19 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
         if (name.empty()) continue;
         Node::Output& output = node.outputs[i];
         TensorId id = output.alias;
-        const bool complete = output.dims && std::ranges::all_of(*output.dims, is_known);
-        if (id != no_tensor) {
-            // nothing to add
-        } else if (output.value) {
+        if (id == no_tensor && output.value) {
             id = construction_.add_constant(tensor_name(scope, name), output.dtype, *output.dims,
                                             std::move(*output.value));
-        } else if (output.is_sequence) {
-            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, TensorRole::activation, std::nullopt);
-            construction_.notes[id].is_sequence = true;
-            if (output.sequence)
-                construction_.notes[id].sequence = std::make_unique<std::vector<TensorId>>(std::move(*output.sequence));
-        } else if (folded && complete && math.static_count(*output.dims)) {
-            const bool small = *math.static_count(*output.dims) <= 1;
-            id = construction_.add_tensor(tensor_name(scope, name), output.dtype,
-                                          small ? TensorRole::constant : TensorRole::weight, std::move(output.dims));
-        } else {
-            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, TensorRole::activation,
-                                          std::move(output.dims));
-            live.push_back(id);
+        } else if (id == no_tensor) {
+            const auto count = folded && output.dims ? construction_.math.static_count(*output.dims) : std::nullopt;
+            const TensorRole role = !count        ? TensorRole::activation
+                                    : *count <= 1 ? TensorRole::constant
+                                                  : TensorRole::weight;
+            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, role, std::move(output.dims));
+            TensorNotes& notes = construction_.notes[id];
+            notes.is_sequence = output.is_sequence;
+            if (output.sequence) notes.sequence = std::make_unique<std::vector<TensorId>>(std::move(*output.sequence));
+            if (!count && !output.is_sequence) live.push_back(id);
         }
         scope.names[name] = id;
     }
@@ -361,6 +341,19 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
         node.op_attributes.insert(node.op_attributes.begin(), {"function", std::string(node.function)});
     construction_.append({node.kind, node.name, source_of(node.record), module_of(node.record, scope.module),
                           std::move(node.op_inputs), std::move(live), std::move(node.op_attributes)});
+}
+
+/// Computes the elements of the outputs where those of all inputs are known.
+void Importer::evaluate(Node& node, const OpRow& row) {
+    const Node::Output& first = node.outputs[0];
+    if (!row.evaluate || !first.dims || first.value || first.alias != no_tensor) return;
+    const auto count = construction_.math.static_count(*first.dims);
+    const bool sized_by_values = row.kind == OpKind::nonzero;
+    bool known = sized_by_values || (count && *count <= max_followed_elements);
+    for (std::size_t i = 0; i < node.inputs.size() && known; ++i) known = !node.has(i) || node.value(i) != nullptr;
+    if (!known) return;
+    construction_.spend(static_cast<std::uint64_t>(count.value_or(max_followed_elements)) / 16, node.name);
+    row.evaluate(node);
 }
 
 void Importer::name_data_sizes(Node& node) {
@@ -390,11 +383,8 @@ void Importer::call_function(Scope& scope, Call call, const FunctionRecord& func
         inner->names.emplace(function.inputs[i], i < call.inputs.size() ? call.inputs[i] : no_tensor);
     inner->call_attributes = std::move(call.attributes);
     for (const AttributeRecord& fallback : function.defaults) inner->call_attributes.push_back(fallback);
-    auto& order = function_orders_[&function];
-    if (!order) {
-        order_scope(*inner, function.outputs, fmt::format("function '{}'", excerpt(function.name)));
-        order = inner->order;
-    }
+    Order& order = orders_[&function];
+    if (!order) order = order_of(*inner, function.outputs, fmt::format("function '{}'", excerpt(function.name)));
     inner->order = order;
     const NodeRecord& record = call.record;
     Scope& caller = scope;

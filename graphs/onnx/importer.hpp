@@ -52,15 +52,14 @@ class DimensionNames {
     Expression named_dim(std::string_view text, std::string_view input, std::size_t axis);
     void read_shapes(const Inputs& inputs);
     /// Takes symbols for `to`: the one called so, else all of `guesses` if they are one or unnamed. Warns of a guess.
-    void choose(const std::string& to, const std::set<std::string>& called, const std::set<std::string>& guesses,
-                std::vector<std::string>& warnings);
-    void name_common(const Inputs& inputs, std::vector<std::string>& warnings);
-    void name_numbered(const Inputs& inputs, std::vector<std::string>& warnings);
-    void apply(const InputShape& shape, const Inputs& inputs, bool keep_batch, std::vector<std::string>& warnings);
-    Expression applied(const InputShape& shape, std::size_t axis, const Dims* dims, bool keep_batch,
-                       std::vector<std::string>& warnings);
+    void choose(const std::string& to, const std::set<std::string>& called, const std::set<std::string>& guesses);
+    void name_common(const Inputs& inputs);
+    void name_numbered(const Inputs& inputs);
+    void apply(const InputShape& shape, const Inputs& inputs, bool keep_batch);
+    Expression applied(const InputShape& shape, std::size_t axis, const Dims* dims, bool keep_batch);
     [[nodiscard]] Expression convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const;
 
+    std::vector<std::string>& warnings_;
     ExpressionPool file_;                                      ///< expressions in the file's own symbols
     std::size_t input_symbols_ = 0;                            ///< number of symbols of the file's inputs
     std::vector<std::optional<Dims>> shapes_;                  ///< shapes of the inputs, in `file_`
@@ -71,6 +70,8 @@ class DimensionNames {
 };
 
 inline constexpr int max_body_depth = 64;
+
+[[nodiscard]] std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values);
 
 struct NodeOrder {
     std::vector<std::uint32_t> live;  ///< indices of the nodes that the outputs need, every producer before its readers
@@ -105,11 +106,14 @@ class Functions {
     std::map<std::string, const FunctionRecord*, std::less<>> by_key_;
 };
 
+/// Indices of the nodes of a scope that its outputs need, every producer before its readers.
+using Order = std::shared_ptr<const std::vector<std::uint32_t>>;
+
 /// A list of nodes being imported: the main graph, the body of a function, or one pass of an If, Loop or Scan body.
 struct Scope {
     const std::vector<NodeRecord>* nodes = nullptr;
     std::shared_ptr<const GraphRecord> body;  ///< keeps the nodes of a body alive
-    std::shared_ptr<const std::vector<std::uint32_t>> order;
+    Order order;
     std::size_t next = 0;
     std::pmr::monotonic_buffer_resource arena;  ///< of the names, of which there may be millions
     std::pmr::unordered_map<std::string_view, TensorId> names{&arena};
@@ -142,7 +146,7 @@ class Importer {
     void check_versions();
     void add_inputs(Scope& scope);
     std::unique_ptr<Scope> main_scope();
-    void order_scope(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what);
+    Order order_of(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what);
     void run_scopes(std::size_t below);  ///< until no more than `below` are open
     void finish_graph(const Scope& scope);
 
@@ -150,6 +154,7 @@ class Importer {
     void apply_row(Scope& scope, Call call, const OpRow& row);
     void apply_unknown(Scope& scope, Call call, OpKind kind);
     void settle(Scope& scope, Node& node, const OpRow* row);
+    void evaluate(Node& node, const OpRow& row);
     void fill_from_declaration(const Scope& scope, Node& node);
     void name_data_sizes(Node& node);
     void call_function(Scope& scope, Call call, const FunctionRecord& function);
@@ -182,14 +187,14 @@ class Importer {
     Construction construction_;
     std::unique_ptr<DimensionNames> dimension_names_;
     std::vector<std::unique_ptr<Scope>> scopes_;
-    std::unordered_map<const FunctionRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> function_orders_;
     std::pmr::monotonic_buffer_resource arena_;
     std::pmr::unordered_set<std::string_view> op_names_{&arena_};
     std::deque<std::string> made_names_;   ///< those of op_names_ that the file does not hold
     std::vector<std::string> data_sizes_;  ///< symbols that the caller could give a value
-    /// Bodies by where they lie in the file, and the order of their nodes: each is read once, however often it runs.
+    /// Bodies by where they lie in the file, and the orders of bodies and functions: each is read once, however often
+    /// it runs.
     mutable std::unordered_map<const char*, std::shared_ptr<const GraphRecord>> bodies_;
-    std::unordered_map<const GraphRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> body_orders_;
+    std::unordered_map<const void*, Order> orders_;
     std::uint64_t unnamed_ = 0;
 };
 

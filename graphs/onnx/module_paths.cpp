@@ -10,6 +10,7 @@
 #include "ftax/error.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/records.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax::onnx_import {
@@ -36,11 +37,7 @@ std::vector<std::string> paths_of_name(std::string_view name) {
     if (!name.starts_with('/') || end == 0) return paths;
     std::string path;
     std::string_view last;
-    std::string_view rest = name.substr(1, end - 1);
-    while (!rest.empty()) {
-        const std::size_t slash = rest.find('/');
-        const std::string_view component = rest.substr(0, slash);
-        rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+    for (const std::string_view component : words_of(name.substr(1, end - 1), '/')) {
         const bool extends =
             !last.empty() && component.starts_with(last) && component.substr(last.size()).starts_with('.');
         if (extends) path.resize(path.size() - last.size());

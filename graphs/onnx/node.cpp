@@ -10,7 +10,6 @@
 namespace ftax::onnx_import {
 namespace {
 
-constexpr std::size_t max_warnings = 100;  ///< a hostile file must not fill memory with complaints
 constexpr std::int64_t largest_constant = 1024;
 
 bool is_integral(DType type) {
@@ -100,10 +99,6 @@ const Scalars* Construction::value_of(TensorId tensor) {
     return note.value.get();
 }
 
-void Construction::warn(std::string message) {
-    if (graph.warnings.size() < max_warnings) graph.warnings.push_back(std::move(message));
-}
-
 void Construction::spend(std::uint64_t units, std::string_view node) {
     spent += std::min(units, options->max_nodes + 1);
     if (spent <= options->max_nodes) return;
@@ -183,11 +178,6 @@ std::optional<double> Node::scalar(std::size_t input) const {
     const Scalars* scalars = value(input);
     if (!scalars || scalars->size() != 1) return std::nullopt;
     return math().number(scalars->front());
-}
-
-const AttributeRecord* Node::attribute(std::string_view key) const noexcept {
-    const auto found = std::ranges::find_if(attributes, [&](const auto& a) { return a.name == key; });
-    return found == attributes.end() ? nullptr : &*found;
 }
 
 /// Files older than IR version 3 leave the type (AttributeProto.AttributeType) out.

@@ -13,6 +13,7 @@
 #include "ftax/import.hpp"
 #include "graphs/onnx/records.hpp"
 #include "graphs/onnx/scalar.hpp"
+#include "src/core/control_flow.hpp"
 
 namespace ftax::onnx_import {
 
@@ -53,7 +54,7 @@ struct Construction {
     TensorId add_record(std::string name, const TensorRecord& record);
     /// Elements of a tensor, decoded if need be; nullptr when they are not known one by one.
     const Scalars* value_of(TensorId tensor);
-    void warn(std::string message);
+    void warn(std::string message) { ftax::warn(graph, std::move(message)); }
     /// Counts work that inlining, sequences and folding do beyond the nodes of the file: a unit is about what a node
     /// takes. Throws Error{limit} naming the node when a file, which may be small, asks for more than
     /// ImportOptions::max_nodes.
@@ -109,7 +110,9 @@ class Node : public ShapeRules<Node> {
     [[nodiscard]] std::optional<double> scalar(std::size_t input) const;
 
     // attributes; throw Error{model} for one of the wrong type
-    [[nodiscard]] const AttributeRecord* attribute(std::string_view key) const noexcept;
+    [[nodiscard]] const AttributeRecord* attribute(std::string_view key) const {
+        return find_attribute(attributes, key);
+    }
     [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t fallback) const;
     [[nodiscard]] std::int64_t required_integer(std::string_view key) const;
     [[nodiscard]] double real(std::string_view key, double fallback) const;

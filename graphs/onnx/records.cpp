@@ -141,9 +141,7 @@ void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t m
 }
 
 AttributeRecord read_attribute(const Bytes& message) {
-    AttributeRecord attribute;
-    attribute.offset = message.offset;
-    for_each_field(message, [&](const Field& field) {
+    return read<AttributeRecord>(message, [](const Field& field, AttributeRecord& attribute) {
         if (field.number == 1) attribute.name = field.text();
         if (field.number == 2) attribute.real = field.real();
         if (field.number == 3) attribute.integer = field.integer();
@@ -160,7 +158,6 @@ AttributeRecord read_attribute(const Bytes& message) {
             attribute.sparse = true;
         }
     });
-    return attribute;
 }
 
 FunctionRecord read_function(const Bytes& message, std::uint64_t max_nodes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -116,7 +117,6 @@ struct GraphRecord {
 struct AttributeRecord {
     std::string_view name, reference;  ///< reference: name of the function's attribute whose value is taken
     std::int64_t type = 0;             ///< AttributeProto.AttributeType; 0 in very old files
-    std::size_t offset = 0;
     std::int64_t integer = 0;
     float real = 0;
     std::string_view text;
@@ -126,6 +126,13 @@ struct AttributeRecord {
     std::vector<Bytes> tensor, graph;  ///< parts of one message, to be merged; empty when absent
     bool sparse = false;               ///< `tensor` holds a SparseTensorProto
 };
+
+/// Returns the attribute of that name; nullptr if there is none.
+[[nodiscard]] inline const AttributeRecord* find_attribute(const std::vector<AttributeRecord>& attributes,
+                                                           std::string_view name) {
+    const auto found = std::ranges::find(attributes, name, &AttributeRecord::name);
+    return found == attributes.end() ? nullptr : &*found;
+}
 
 struct OpsetRecord {
     std::string_view domain;

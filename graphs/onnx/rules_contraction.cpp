@@ -6,7 +6,7 @@
 
 #include "graphs/onnx/rules.hpp"
 #include "src/core/einsum.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -39,6 +39,7 @@ Dims convolved(Node& n, const Dims& input, const Dims& weight) {
     for (std::size_t i = 0; i < window.kernel.size(); ++i) result.push_back(window.output(n, input[i + 2], i, false));
     window.write(n, input);
     n.set("groups", groups);
+    if (n.attribute("activation")) n.set("activation", std::string(n.text("activation")));
     return result;
 }
 
@@ -71,7 +72,6 @@ void set_transposed(Node& n) {
 
 void conv(Node& n) {
     conv_shape(n, 0, 1, n.dtype(0));
-    if (n.attribute("activation")) n.set("activation", std::string(n.text("activation")));
 }
 
 void conv_integer(Node& n) {
@@ -148,7 +148,6 @@ void nhwc_conv(Node& n) {
     }
     const DType dtype = n.dtype(0);
     const Dims result = convolved(n, first, weight);
-    if (n.attribute("activation")) n.set("activation", std::string(n.text("activation")));
     std::vector<TensorId> operands = n.inputs;
     operands[0] = n.emit(OpKind::reshape, "channels_first", {n.inputs[0]}, {}, dtype, first);
     n.op_inputs = {n.emit(OpKind::conv, "conv", operands, std::move(n.op_attributes), dtype, result)};

@@ -6,13 +6,7 @@ void constant(Node& n) {
     ShapeMath& math = n.math();
     const auto vector_of = [&](auto&& values, DType dtype) {
         Scalars scalars;
-        for (const auto value : values) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, float>) {
-                scalars.push_back(math.from(static_cast<double>(value)));
-            } else {
-                scalars.push_back(math.integer(value));
-            }
-        }
+        for (const auto value : values) scalars.push_back(math.from(Number(value)));
         const Expression count = math.constant(static_cast<std::int64_t>(scalars.size()));
         n.value_output(0, dtype, {count}, std::move(scalars));
     };

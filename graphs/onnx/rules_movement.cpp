@@ -7,43 +7,44 @@
 #include "graphs/onnx/rules.hpp"
 
 namespace ftax::onnx_import {
+namespace {
+
+/// Puts dimensions of the input where the target of a reshape has 0.
+void copy_zeros(const Node& n, Dims& target) {
+    if (n.integer("allowzero", 0) != 0) return;
+    for (std::size_t i = 0; i < target.size(); ++i) {
+        if (!n.math().is_constant(target[i], 0)) continue;
+        if (n.ranked(0) && i >= n.rank(0))
+            n.fail(fmt::format("dimension {} copies an input dimension that does not exist", i));
+        target[i] = n.ranked(0) ? n.dims(0)[i] : unknown_dim;
+    }
+}
+
+}  // namespace
 
 void reshape(Node& n) {
     ShapeMath& math = n.math();
     std::optional<Dims> target = n.opset < 5 && n.attribute("shape") ? n.constants("shape") : n.target_shape(1);
     if (!target) return n.unknown_output(0, n.dtype(0));
     const bool ranked = n.ranked(0);
-    const bool zero_copies = n.integer("allowzero", 0) == 0;
     std::optional<std::size_t> inferred;
-    Dims left = ranked ? n.dims(0) : Dims{};  // input dims not yet matched by an equal output dim
-    Dims rest;                                // output dims without an equal input dim
+    copy_zeros(n, *target);
     for (std::size_t i = 0; i < target->size(); ++i) {
-        Expression& dim = (*target)[i];
-        const auto constant = math.constant_value(dim);
-        if (constant == 0 && zero_copies) {
-            if (ranked && i >= n.rank(0))
-                n.fail(fmt::format("dimension {} copies an input dimension that does not exist", i));
-            dim = ranked ? n.dims(0)[i] : unknown_dim;
-        } else if (constant == -1) {
+        const auto constant = math.constant_value((*target)[i]);
+        if (constant == -1) {
             if (inferred) n.fail("two dimensions are -1");
             inferred = i;
-            continue;
         } else if (constant && *constant < 0) {
             n.fail(fmt::format("dimension {} is {}", i, *constant));
         }
-        const auto equal = std::ranges::find(left, dim);
-        if (equal != left.end() && is_known(dim)) {
-            left.erase(equal);
-        } else {
-            rest.push_back(dim);
-        }
     }
-    const Expression total = ranked ? math.product(left) : unknown_dim;
     // Without a -1, a single unknown dimension follows from the others.
-    if (!inferred && std::ranges::count(*target, unknown_dim) == 1) {
+    if (!inferred && std::ranges::count(*target, unknown_dim) == 1)
         inferred = static_cast<std::size_t>(std::ranges::find(*target, unknown_dim) - target->begin());
-        std::erase(rest, unknown_dim);
-    }
+    Dims left = ranked ? n.dims(0) : Dims{}, rest = *target;
+    if (inferred) rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(*inferred));
+    cancel(left, rest);
+    const Expression total = ranked ? math.product(left) : unknown_dim;
     const Expression divisor = math.product(rest);
     const auto total_value = math.constant_value(total);
     const auto divisor_value = math.constant_value(divisor);
@@ -107,13 +108,12 @@ void unsqueeze(Node& n) {
 
 void transpose(Node& n) {
     const Dims& input = n.dims(0);
-    std::vector<std::int64_t> perm(input.size());
-    std::iota(perm.rbegin(), perm.rend(), 0);
-    if (const auto given = n.integers("perm")) perm = *given;
+    std::vector<std::int64_t> reversed = all_axes(input.size());
+    std::ranges::reverse(reversed);
+    std::vector<std::int64_t> perm = n.integers("perm").value_or(std::move(reversed));
     if (std::ranges::any_of(perm, [](std::int64_t at) { return at < 0; })) n.fail("a permutation has no negative axes");
-    Dims result = n.permuted(input, perm);
+    n.output(0, n.dtype(0), n.permuted(input, perm));
     n.set("perm", std::move(perm));
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 namespace {
@@ -173,28 +173,21 @@ void slice(Node& n) {
         if (n.has(3) && !axes) return n.output(0, n.dtype(0), Dims(input.size(), unknown_dim));
         steps = n.integers_of(4);
     }
-    const std::size_t count = starts ? starts->size() : ends ? ends->size() : axes ? axes->size() : input.size();
-    if (!axes) {
-        axes.emplace(count);
-        std::iota(axes->begin(), axes->end(), 0);
-    }
-    if ((starts && starts->size() != axes->size()) || (ends && ends->size() != axes->size()) ||
-        (steps && steps->size() != axes->size())) {
-        n.fail("starts, ends, axes and steps differ in length");
-    }
+    if (!axes) axes = all_axes(starts ? starts->size() : ends ? ends->size() : input.size());
+    const auto fits = [&](const auto& list) { return !list || list->size() == axes->size(); };
+    if (!fits(starts) || !fits(ends) || !fits(steps)) n.fail("starts, ends, axes and steps differ in length");
     Dims& result = n.result();
-    const bool steps_unknown = n.has(4) && !steps;
+    const bool all_known = starts && ends && (steps || !n.has(4));
+    if (!steps) steps.emplace(axes->size(), 1);
     for (std::size_t i = 0; i < axes->size(); ++i) {
         const std::size_t axis = n.axis((*axes)[i], input.size());
         (*axes)[i] = static_cast<std::int64_t>(axis);
-        const std::int64_t step = steps ? (*steps)[i] : 1;
-        if (step == 0) n.fail("step 0");
-        const bool known = starts && ends && is_known((*starts)[i]) && is_known((*ends)[i]) && is_known(input[axis]);
-        result[axis] =
-            known && !steps_unknown ? sliced(math, input[axis], (*starts)[i], (*ends)[i], step) : unknown_dim;
+        if ((*steps)[i] == 0) n.fail("step 0");
+        const bool known = all_known && is_known((*starts)[i]) && is_known((*ends)[i]) && is_known(input[axis]);
+        result[axis] = known ? sliced(math, input[axis], (*starts)[i], (*ends)[i], (*steps)[i]) : unknown_dim;
     }
     n.set("axes", *axes);
-    if (steps && std::ranges::any_of(*steps, [](std::int64_t s) { return s != 1; })) {
+    if (std::ranges::any_of(*steps, [](std::int64_t s) { return s != 1; })) {
         n.set("step", *steps);
         if (std::ranges::any_of(*steps, [](std::int64_t s) { return s < 0; })) n.kind = OpKind::copy;  // flip
     }
@@ -235,8 +228,7 @@ void concat(Node& n) {
     const std::size_t axis = n.set_axis(n.opset < 4 ? n.integer("axis", 1) : n.required_integer("axis"), n.rank(0));
     std::vector<const Dims*> parts;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) parts.push_back(&n.dims(i));
-    Dims result = n.joined(parts, axis);
-    n.output(0, n.dtype(0), std::move(result));
+    n.output(0, n.dtype(0), n.joined(parts, axis));
     if (n.inputs.size() == 1) n.outputs[0].alias = n.inputs[0];
 }
 
@@ -266,13 +258,9 @@ void pad(Node& n) {
     Dims& result = n.result();
     const auto pads = n.opset < 11 ? n.constants(n.opset < 2 ? "paddings" : "pads") : n.expressions(1);
     if (n.opset < 11 && !pads) n.fail("required attribute 'pads' is missing");
-    std::vector<std::int64_t> axes(result.size());
-    std::iota(axes.begin(), axes.end(), 0);
-    if (n.has(3)) {
-        const auto given = n.integers_of(3);
-        if (!given) return n.output(0, n.dtype(0), Dims(result.size(), unknown_dim));
-        axes = *given;
-    }
+    const auto given = n.integers_of(3);
+    if (n.has(3) && !given) return n.output(0, n.dtype(0), Dims(result.size(), unknown_dim));
+    const std::vector<std::int64_t> axes = given.value_or(all_axes(result.size()));
     if (pads && pads->size() != 2 * axes.size()) n.fail("pads does not have two values per axis");
     for (std::size_t i = 0; i < axes.size(); ++i) {
         Expression& dim = result[n.axis(axes[i], result.size())];
@@ -290,9 +278,7 @@ void depth_to_space(Node& n) {
 void center_crop_pad(Node& n) {
     Dims& result = n.result();
     const auto target = n.expressions(1);
-    std::vector<std::int64_t> axes(result.size());
-    std::iota(axes.begin(), axes.end(), 0);
-    if (const auto given = n.integers("axes")) axes = *given;
+    const std::vector<std::int64_t> axes = n.integers("axes").value_or(all_axes(result.size()));
     if (target && target->size() != axes.size()) n.fail("shape does not have one value per axis");
     for (std::size_t i = 0; i < axes.size(); ++i)
         result[n.axis(axes[i], result.size())] = target ? (*target)[i] : unknown_dim;

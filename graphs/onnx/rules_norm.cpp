@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "graphs/onnx/rules.hpp"
 
@@ -59,14 +58,12 @@ void reduce(Node& n) {
             n.kind = OpKind::identity;
             return alias_first(n);
         }
-        axes.resize(input.size());
-        std::iota(axes.begin(), axes.end(), 0);
+        axes = all_axes(input.size());
     }
     std::ranges::sort(axes);
-    Dims result = n.reduced(input, axes, keep);
+    n.output(0, n.dtype(0), n.reduced(input, axes, keep));
     n.set("axes", std::move(axes));
     n.set("keepdims", std::int64_t{keep});
-    n.output(0, n.dtype(0), std::move(result));
 }
 
 void arg_reduce(Node& n) {

@@ -27,11 +27,10 @@ Values read_list(const Node& n, std::string_view key, Values fallback, std::size
 WindowShape read_window(const Node& n, const Dims& weight_kernel) {
     WindowShape window;
     window.kernel = weight_kernel;
-    if (const auto given = n.integers("kernel_shape"); given && !given->empty()) {
+    if (auto given = n.constants("kernel_shape"); given && !given->empty()) {
         if (!weight_kernel.empty() && weight_kernel.size() != given->size())
             n.fail("kernel_shape does not fit the weight's rank");
-        window.kernel.clear();
-        for (const std::int64_t size : *given) window.kernel.push_back(n.math().constant(size));
+        window.kernel = std::move(*given);
     }
     if (window.kernel.empty()) n.fail("required attribute 'kernel_shape' is missing");
     for (const Expression size : window.kernel) {
@@ -125,10 +124,10 @@ void max_unpool(Node& n) {
 
 void roi_pool(Node& n) {
     if (n.rank(0) < 2 || n.rank(1) < 1) n.fail("ranks of input and regions do not fit");
-    std::vector<std::int64_t> size{n.integer("output_height", 1), n.integer("output_width", 1)};
-    if (const auto pooled = n.integers("pooled_shape")) size = *pooled;
+    const Values whole{n.integer("output_height", 1), n.integer("output_width", 1)};
     Dims result{n.dims(1)[0], n.dims(0)[1]};
-    for (const std::int64_t s : size) result.push_back(n.math().constant(s));
+    for (const std::int64_t size : n.integers("pooled_shape").value_or(whole))
+        result.push_back(n.math().constant(size));
     n.output(0, n.dtype(0), std::move(result));
 }
 
@@ -147,13 +146,25 @@ Expression scaled(const Node& n, Expression dim, const Scalar& scale) {
     return ShapeMath::expression(math.apply("floor", {math.apply("mul", {math.from(dim), scale}, false)}, false));
 }
 
+/// One scale for all axes, where the aspect ratio is kept; nullopt where it is not, or depends on symbols.
+std::optional<double> kept_ratio(const Node& n, const Dims& sizes, const std::vector<std::size_t>& axes) {
+    const std::string_view policy = n.text("keep_aspect_ratio_policy", "stretch");
+    std::optional<double> ratio;
+    for (std::size_t i = 0; i < axes.size() && policy != "stretch"; ++i) {
+        const auto in = n.math().constant_value(n.dims(0)[axes[i]]), out = n.math().constant_value(sizes[i]);
+        if (!in || !out || *in == 0) continue;
+        const double r = static_cast<double>(*out) / static_cast<double>(*in);
+        if (!ratio || (policy == "not_larger" ? r < *ratio : r > *ratio)) ratio = r;
+    }
+    return ratio;
+}
+
 }  // namespace
 
 void resize(Node& n) {
     set_interpolation(n);
     const Dims& input = n.dims(0);
-    const bool has_roi = n.opset >= 11;
-    const std::size_t scales_at = has_roi ? 2 : 1;
+    const std::size_t scales_at = n.opset >= 11 ? 2 : 1;  // regions of interest come before
     std::vector<std::size_t> axes;
     if (const auto given = n.integers("axes")) {
         for (const std::int64_t a : *given) axes.push_back(n.axis(a, input.size()));
@@ -166,18 +177,8 @@ void resize(Node& n) {
     if (empty_scales && !n.has(3)) n.fail("neither scales nor sizes is given");
     if (empty_scales) {
         const auto sizes = n.expressions(3);
-        const std::string_view policy = n.text("keep_aspect_ratio_policy", "stretch");
         if (sizes && sizes->size() != axes.size()) n.fail("sizes does not have one value per axis");
-        std::optional<double> ratio;  // one scale for all axes, when the aspect ratio is kept
-        if (policy != "stretch" && sizes) {
-            for (std::size_t i = 0; i < axes.size(); ++i) {
-                const auto in = math.constant_value(input[axes[i]]);
-                const auto out = math.constant_value((*sizes)[i]);
-                if (!in || !out || *in == 0) continue;
-                const double r = static_cast<double>(*out) / static_cast<double>(*in);
-                if (!ratio || (policy == "not_larger" ? r < *ratio : r > *ratio)) ratio = r;
-            }
-        }
+        const std::optional<double> ratio = sizes ? kept_ratio(n, *sizes, axes) : std::nullopt;
         for (std::size_t i = 0; i < axes.size(); ++i) {
             Expression& dim = result[axes[i]];
             if (!ratio) {

@@ -30,10 +30,12 @@ std::optional<double> real_function(std::string_view name, double a, double b) {
     if (name == "add") return a + b;
     if (name == "sub") return a - b;
     if (name == "mul") return a * b;
-    if (name == "div") return a / b;
+    if (name == "div" && b != 0) return a / b;
     if (name == "pow") return std::pow(a, b);
     if (name == "min") return std::fmin(a, b);
     if (name == "max") return std::fmax(a, b);
+    if (name == "and") return a != 0 && b != 0;
+    if (name == "or") return a != 0 || b != 0;
     return std::nullopt;
 }
 
@@ -134,38 +136,43 @@ Scalar ShapeMath::compare(std::string_view function, const Scalar& a, const Scal
     return integer(*x <= *y);
 }
 
+/// The quotient of two rationals where it is one.
+std::optional<Scalar> ShapeMath::quotient(const Scalar& a, const Scalar& b, bool integral) {
+    const auto divisor = constant_value(b.numerator);
+    if (divisor == 0) return Scalar{};
+    if (integral) return from(pool().floor_divide(a.numerator, b.numerator));  // sizes are not negative
+    if (divisor && *divisor > 0 && *divisor <= largest_denominator)
+        return rational(multiply(a.numerator, b.denominator), a.denominator * *divisor);
+    if (a.denominator != 1 || b.denominator != 1) return std::nullopt;
+    const Expression whole = pool().floor_divide(a.numerator, b.numerator);
+    return pool().multiply(whole, b.numerator) == a.numerator ? std::optional(from(whole)) : std::nullopt;
+}
+
+/// The result for two rationals where that is exact.
+std::optional<Scalar> ShapeMath::exact(std::string_view function, const Scalar& a, const Scalar& b, bool integral) {
+    if (function == "add" || function == "sub") {
+        const std::int64_t multiple = std::lcm(a.denominator, b.denominator);
+        const Expression left = multiply(a.numerator, multiple / a.denominator);
+        const Expression right = multiply(b.numerator, multiple / b.denominator);
+        return rational(function == "add" ? add(left, right) : subtract(left, right), multiple);
+    }
+    if (function == "mul") return rational(multiply(a.numerator, b.numerator), a.denominator * b.denominator);
+    if (function == "div") return quotient(a, b, integral);
+    if (function == "mod" && integral && !is_constant(b.numerator, 0))
+        return from(pool().modulo(a.numerator, b.numerator));
+    if (a.denominator != 1 || b.denominator != 1) return std::nullopt;
+    if (function == "min") return from(minimum(a.numerator, b.numerator));
+    if (function == "max") return from(maximum(a.numerator, b.numerator));
+    return std::nullopt;
+}
+
 Scalar ShapeMath::binary(std::string_view function, const Scalar& a, const Scalar& b, bool integral) {
     if (a.kind == Scalar::Kind::rational && b.kind == Scalar::Kind::rational) {
-        const auto x = constant_value(a.numerator);
-        const auto y = constant_value(b.numerator);
-        if (function == "add" || function == "sub") {
-            const std::int64_t multiple = std::lcm(a.denominator, b.denominator);
-            const Expression left = multiply(a.numerator, multiple / a.denominator);
-            const Expression right = multiply(b.numerator, multiple / b.denominator);
-            return rational(function == "add" ? add(left, right) : subtract(left, right), multiple);
-        }
-        if (function == "mul") return rational(multiply(a.numerator, b.numerator), a.denominator * b.denominator);
-        if (function == "div" && integral) {
-            if (y && *y == 0) return {};
-            return from(pool().floor_divide(a.numerator, b.numerator));  // sizes are not negative: truncation is floor
-        }
-        if (function == "div" && y && *y > 0 && *y <= largest_denominator)
-            return rational(multiply(a.numerator, b.denominator), a.denominator * *y);
-        if (function == "div" && a.denominator == 1 && b.denominator == 1 && !(y && *y == 0)) {
-            const Expression quotient = pool().floor_divide(a.numerator, b.numerator);
-            if (pool().multiply(quotient, b.numerator) == a.numerator) return from(quotient);
-        }
-        if (function == "mod" && integral && !(y && *y == 0)) return from(pool().modulo(a.numerator, b.numerator));
-        const bool whole = a.denominator == 1 && b.denominator == 1;
-        if (function == "min" && whole) return from(minimum(a.numerator, b.numerator));
-        if (function == "max" && whole) return from(maximum(a.numerator, b.numerator));
-        if ((function == "and" || function == "or") && x && y)
-            return integer(function == "and" ? *x != 0 && *y != 0 : *x != 0 || *y != 0);
+        if (const auto result = exact(function, a, b, integral)) return *result;
     }
     const auto x = number(a);
     const auto y = number(b);
-    if (!x || !y || (function == "div" && *y == 0)) return {};
-    const auto result = real_function(function, *x, *y);
+    const auto result = x && y ? real_function(function, *x, *y) : std::nullopt;
     return result ? from(*result) : Scalar{};
 }
 

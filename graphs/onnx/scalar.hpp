@@ -41,6 +41,8 @@ class ShapeMath : public DimensionMath {
     Scalar rounded(const Scalar& s, bool up);
     Scalar unary(std::string_view function, const Scalar& x);
     Scalar binary(std::string_view function, const Scalar& a, const Scalar& b, bool integral);
+    std::optional<Scalar> exact(std::string_view function, const Scalar& a, const Scalar& b, bool integral);
+    std::optional<Scalar> quotient(const Scalar& a, const Scalar& b, bool integral);
     Scalar compare(std::string_view function, const Scalar& a, const Scalar& b);
 };
 

@@ -53,21 +53,21 @@ bool is_integral(const TypeRecord& type) {
 
 std::string identifier(std::string_view text) {
     std::string name(text.substr(0, 100));
-    for (char& c : name) {
-        if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
-    }
+    const auto is_other = [](unsigned char c) { return !std::isalnum(c); };
+    std::ranges::replace_if(name, is_other, '_');
     if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front()))) name.insert(name.begin(), '_');
     return name;
 }
 
 DimensionNames::DimensionNames(const Inputs& inputs, const std::vector<InputShape>& given, bool keep_batch,
-                               std::vector<std::string>& warnings) {
+                               std::vector<std::string>& warnings)
+    : warnings_(warnings) {
     read_shapes(inputs);
-    name_common(inputs, warnings);
-    name_numbered(inputs, warnings);
+    name_common(inputs);
+    name_numbered(inputs);
     input_symbols_ = file_.symbols().size();
     // User-provided shapes replace the file's; values that they imply for a symbol apply everywhere.
-    for (const InputShape& shape : given) apply(shape, inputs, keep_batch, warnings);
+    for (const InputShape& shape : given) apply(shape, inputs, keep_batch);
 }
 
 Expression DimensionNames::open_dim(std::string_view input, std::size_t axis) {
@@ -108,20 +108,20 @@ void DimensionNames::read_shapes(const Inputs& inputs) {
 }
 
 void DimensionNames::choose(const std::string& to, const std::set<std::string>& called,
-                            const std::set<std::string>& guesses, std::vector<std::string>& warnings) {
+                            const std::set<std::string>& guesses) {
     if (called.size() == 1 && *called.begin() != to) renamed_[*called.begin()] = to;
     const bool unnamed = std::ranges::all_of(guesses, [&](const auto& symbol) { return unnamed_.contains(symbol); });
     if (!called.empty() || (guesses.size() > 1 && !unnamed)) return;
     for (const std::string& symbol : guesses) {
         if (symbol == to || renamed_.contains(symbol)) continue;
         renamed_[symbol] = to;
-        warnings.push_back(fmt::format("dynamic dimension '{}' is taken to be {}", symbol, to));
+        warnings_.push_back(fmt::format("dynamic dimension '{}' is taken to be {}", symbol, to));
     }
 }
 
 /// The batch is the symbol that is called so, else the leading dynamic dimension that all inputs share. The sequence
 /// is called so, or it is the second dimension of matrices of integers.
-void DimensionNames::name_common(const Inputs& inputs, std::vector<std::string>& warnings) {
+void DimensionNames::name_common(const Inputs& inputs) {
     std::set<std::string> leading, called_batch, called_sequence, called_past, integer_second;
     bool second_differs = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -141,13 +141,12 @@ void DimensionNames::name_common(const Inputs& inputs, std::vector<std::string>&
         second_differs = second_differs || second.empty();
         integer_second.insert(second);
     }
-    choose("batch", called_batch, leading, warnings);
-    choose("seq", called_sequence, second_differs ? std::set<std::string>() : integer_second, warnings);
-    choose("past", called_past, {}, warnings);
+    choose("batch", called_batch, leading);
+    choose("seq", called_sequence, second_differs ? std::set<std::string>() : integer_second);
+    choose("past", called_past, {});
 }
 
-void DimensionNames::apply(const InputShape& shape, const Inputs& inputs, bool keep_batch,
-                           std::vector<std::string>& warnings) {
+void DimensionNames::apply(const InputShape& shape, const Inputs& inputs, bool keep_batch) {
     const auto found = std::ranges::find_if(inputs, [&](const auto& input) { return input.first == shape.input; });
     if (found == inputs.end()) {
         std::string names;
@@ -160,12 +159,11 @@ void DimensionNames::apply(const InputShape& shape, const Inputs& inputs, bool k
                     shape.dims.size());
     Dims replaced;
     for (std::size_t axis = 0; axis < shape.dims.size(); ++axis)
-        replaced.push_back(applied(shape, axis, dims ? &*dims : nullptr, keep_batch, warnings));
+        replaced.push_back(applied(shape, axis, dims ? &*dims : nullptr, keep_batch));
     dims = std::move(replaced);
 }
 
-Expression DimensionNames::applied(const InputShape& shape, std::size_t axis, const Dims* dims, bool keep_batch,
-                                   std::vector<std::string>& warnings) {
+Expression DimensionNames::applied(const InputShape& shape, std::size_t axis, const Dims* dims, bool keep_batch) {
     const Expression wanted = file_.parse(shape.dims[axis]);
     if (!dims) return wanted;
     const Expression declared = (*dims)[axis];
@@ -180,13 +178,13 @@ Expression DimensionNames::applied(const InputShape& shape, std::size_t axis, co
     }
     if (keep_batch && axis == 0 && file_.constant_value(declared).value_or(0) > 0) return declared;
     if (declared != wanted) {
-        warnings.push_back(fmt::format("input '{}' is declared {} along axis {}; {} is used", shape.input,
-                                       file_.to_string(declared), axis, text));
+        warnings_.push_back(fmt::format("input '{}' is declared {} along axis {}; {} is used", shape.input,
+                                        file_.to_string(declared), axis, text));
     }
     return wanted;
 }
 
-void DimensionNames::name_numbered(const Inputs& inputs, std::vector<std::string>& warnings) {
+void DimensionNames::name_numbered(const Inputs& inputs) {
     SymbolNames numbered;
     for (const std::string& symbol : file_.symbols()) numbered.reserve(symbol);
     for (const auto& [from, to] : renamed_) numbered.reserve(to);
@@ -199,7 +197,7 @@ void DimensionNames::name_numbered(const Inputs& inputs, std::vector<std::string
         numbered.add_input(dotted_identifier(inputs[i].first), dims, is_integral(inputs[i].second));
     }
     renamed_.insert(numbered.names().begin(), numbered.names().end());
-    for (std::string& warning : numbered.warnings()) warnings.push_back(std::move(warning));
+    for (std::string& warning : numbered.warnings()) warnings_.push_back(std::move(warning));
 }
 
 Expression DimensionNames::convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const {

@@ -42,7 +42,7 @@ std::optional<Number> number_from_bits(DType type, std::uint64_t bits) {
     return std::nullopt;  // packed, complex and string elements: no shape depends on them
 }
 
-std::vector<std::uint64_t> words_of(std::string_view raw, std::size_t width) {
+std::vector<std::uint64_t> elements_of(std::string_view raw, std::size_t width) {
     std::vector<std::uint64_t> words(raw.size() / width, 0);
     for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], raw.data() + i * width, width);
     return words;
@@ -67,7 +67,7 @@ std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string
             if (number == 9) raw = field.text();
             if (number == 10 && field.type == WireType::fixed64) words.push_back(field.value);
             if (number == 10 && field.type != WireType::fixed64) {
-                for (const std::uint64_t word : words_of(field.text(), 8)) words.push_back(word);
+                for (const std::uint64_t word : elements_of(field.text(), 8)) words.push_back(word);
             }
         });
     }
@@ -84,7 +84,7 @@ std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std:
     std::string_view raw = external_bytes;
     std::vector<std::uint64_t> words;
     if (!tensor.external) words = typed_payload(tensor, raw);
-    if (!raw.empty()) words = words_of(raw, static_cast<std::size_t>(bits / 8));
+    if (!raw.empty()) words = elements_of(raw, static_cast<std::size_t>(bits / 8));
     if (words.empty() && count > 0) return std::nullopt;
     if (words.size() != static_cast<std::size_t>(count))
         throw_error(ErrorCode::model, "tensor '{}' holds {} elements, its dims say {}", excerpt(tensor.name),

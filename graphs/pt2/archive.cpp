@@ -112,6 +112,11 @@ std::string Archive::read(const std::string& name) {
     return content;
 }
 
+bool Archive::is_torchscript() const {
+    return std::ranges::any_of(
+        names_, [](const std::string& name) { return ("/" + name).find("/code/") != std::string::npos; });
+}
+
 bool Archive::is_stored(const std::string& name) const {
     zip_stat_t stat;
     const auto found = index_.find(name);

@@ -27,6 +27,9 @@ class Archive {
     /// Returns true if a member is stored uncompressed; the file is then at least as large as the member.
     [[nodiscard]] bool is_stored(const std::string& name) const;
 
+    /// Returns true if torch.jit.save wrote the archive: it contains code.
+    [[nodiscard]] bool is_torchscript() const;
+
   private:
     std::uint64_t bytes_left_;
     void* zip_ = nullptr;  ///< zip_t of libzip, without including its header

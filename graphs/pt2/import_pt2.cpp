@@ -1,5 +1,3 @@
-#include "graphs/pt2/import_pt2.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <unordered_set>
 
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
@@ -112,16 +111,12 @@ struct StackEntry {
 /// Splits "key,path,type;key,path,type". torch appends @1, @2 … to the key of repeated calls.
 std::vector<StackEntry> parse_module_stack(const std::string& text) {
     std::vector<StackEntry> stack;
-    std::size_t begin = 0;
-    while (begin < text.size()) {
-        const std::size_t end = std::min(text.find(';', begin), text.size());
-        const std::string entry = text.substr(begin, end - begin);
+    for (const std::string_view call : words_of(text, ';')) {
+        const std::string entry(call);
         const std::size_t first = entry.find(','), second = entry.find(',', first + 1);
-        if (second != std::string::npos && !entry.starts_with("_empty_nn_module_stack")) {
-            std::string path = entry.substr(first + 1, second - first - 1);
-            stack.push_back({entry.substr(0, first), path.substr(0, path.find('@')), entry.substr(second + 1)});
-        }
-        begin = end + 1;
+        if (second == std::string::npos || entry.starts_with("_empty_nn_module_stack")) continue;
+        const std::string path = entry.substr(first + 1, second - first - 1);
+        stack.push_back({entry.substr(0, first), path.substr(0, path.find('@')), entry.substr(second + 1)});
     }
     return stack;
 }
@@ -146,9 +141,6 @@ class Importer {
                 graph_.outputs.push_back(lookup(scope, tensor->at("name")));
         }
     }
-
-    /// The calls that the exporter saw in the module stacks: modules that dispatch no operator are missing.
-    void take_module_calls_from_stacks() { graph_.module_calls = std::move(stack_calls_); }
 
   private:
     /// One (sub)graph of the file, with the tensors of its names.
@@ -253,19 +245,14 @@ class Importer {
     void declare_input(Scope& scope, const Json& spec) {
         if (const Json* tensor = user_tensor(spec)) {
             graph_.inputs.push_back(declare(scope, tensor->at("name"), TensorRole::input));
-        } else if (const Json* parameter = member(spec, "parameter")) {
-            declare_weight(scope, *parameter, "parameter_name");
-        } else if (const Json* buffer = member(spec, "buffer")) {
-            declare_weight(scope, *buffer, "buffer_name");
-        } else if (const Json* constant = member(spec, "tensor_constant")) {
-            declare_weight(scope, *constant, "tensor_constant_name");
         }
-    }
-
-    void declare_weight(Scope& scope, const Json& spec, const char* name_key) {
-        const TensorId id = declare(scope, spec.at("arg").at("name"), TensorRole::weight);
-        std::string name = spec.at(name_key);
-        if (used_names_.insert(name).second) graph_.tensors[id].name = std::move(name);
+        for (const std::string kind : {"parameter", "buffer", "tensor_constant"}) {
+            const Json* weight = member(spec, kind.c_str());
+            if (!weight) continue;
+            const TensorId id = declare(scope, weight->at("arg").at("name"), TensorRole::weight);
+            std::string name = weight->at(kind + "_name");
+            if (used_names_.insert(name).second) graph_.tensors[id].name = std::move(name);
+        }
     }
 
     void import_nodes(Scope& scope, int depth) {
@@ -296,7 +283,8 @@ class Importer {
             declare_outputs(scope, node, call);
         });
         // Arithmetic on sizes (mul, floordiv …) has no tensor on either side: PyTorch does it in Python.
-        if (call.outputs.empty() && !reads_tensor(call)) return;
+        const auto is_tensor = [](const AtenArgument& argument) { return !argument.tensors.empty(); };
+        if (call.outputs.empty() && std::ranges::none_of(call.arguments, is_tensor)) return;
         const Json* name = member(node, "name");
         call.name = name                   ? name->get<std::string>()
                     : call.outputs.empty() ? call.target
@@ -306,10 +294,6 @@ class Importer {
         if (options_.unsupported_is_error && !is_known_aten(call.target))
             throw_error(ErrorCode::model, "{}: no rule for operator {}", excerpt(call.name), excerpt(call.target));
         append_aten(graph_, call);
-    }
-
-    static bool reads_tensor(const AtenCall& call) {
-        return std::ranges::any_of(call.arguments, [](const auto& a) { return !a.tensors.empty(); });
     }
 
     /// Calls `add` with each tensor of an argument or output, with null for one that is None.
@@ -413,9 +397,8 @@ class Importer {
                 operands.tensors = {no_tensor};
                 if (!reads.arguments.empty() && reads.arguments[0].integers.size() == 1)
                     operands.truth = reads.arguments[0].integers[0] != 0;
-                if (const Json* list = member(input.at("arg"), "as_tensors"); list && list->empty())
-                    operands.tensors.clear();
-                if (const Json* list = member(input.at("arg"), "as_ints"); list) operands.tensors.clear();
+                const Json* list = member(input.at("arg"), "as_tensors");
+                if ((list && list->empty()) || member(input.at("arg"), "as_ints")) operands.tensors.clear();
             } else {
                 operands.tensors = std::move(reads.arguments[0].tensors);
             }
@@ -572,16 +555,21 @@ class Importer {
         return id;
     }
 
+    /// A call along the first dimension with a single result.
+    void append_along_first(const char* target, AtenArgument operands, TensorId result, const AtenCall& call) {
+        append_aten(graph_, {target,
+                             graph_.tensors[result].name,
+                             call.module,
+                             {std::move(operands), {"dim", {}, {0}, {}, {}, {}}},
+                             {result}});
+    }
+
     TensorId append_part(TensorId source, const std::string& name, const AtenCall& call) {
         check_room(graph_, options_.max_nodes, name);
         const std::vector<Expression> shape(graph_.tensors[source].shape.begin() + 1,
                                             graph_.tensors[source].shape.end());
         const TensorId part = new_tensor(name, graph_.tensors[source].dtype, shape);
-        append_aten(graph_, {"aten::select",
-                             graph_.tensors[part].name,
-                             call.module,
-                             {{"self", {source}, {}, {}, {}, {}}, {"dim", {}, {0}, {}, {}, {}}},
-                             {part}});
+        append_along_first("aten::select", {"self", {source}, {}, {}, {}, {}}, part, call);
         return part;
     }
 
@@ -595,13 +583,7 @@ class Importer {
             shape.insert(shape.end(), part.shape.begin(), part.shape.end());
         }
         const TensorId whole = new_tensor(name, dtype, std::move(shape));
-        if (!parts.empty()) {
-            append_aten(graph_, {"aten::stack",
-                                 graph_.tensors[whole].name,
-                                 call.module,
-                                 {{"tensors", parts, {}, {}, {}, {}}, {"dim", {}, {0}, {}, {}, {}}},
-                                 {whole}});
-        }
+        if (!parts.empty()) append_along_first("aten::stack", {"tensors", parts, {}, {}, {}, {}}, whole, call);
         return whole;
     }
 
@@ -614,7 +596,8 @@ class Importer {
         if (stack.empty()) return;
         call.module = stack.back().path;
         const auto differs = std::mismatch(stack.begin(), stack.end(), last_stack_.begin(), last_stack_.end()).first;
-        for (auto entry = differs; entry != stack.end(); ++entry) stack_calls_.push_back({entry->path, entry->type});
+        for (auto entry = differs; entry != stack.end(); ++entry)
+            graph_.module_calls.push_back({entry->path, entry->type});
         last_stack_ = std::move(stack);
     }
 
@@ -624,7 +607,6 @@ class Importer {
     std::unordered_map<std::string, Expression> parsed_;
     std::unordered_set<std::string> used_names_, used_op_names_;
     std::vector<StackEntry> last_stack_;
-    std::vector<ModuleCall> stack_calls_;
 };
 
 /// Finds the program in the archive, or says what else the file is.
@@ -670,11 +652,10 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
         JsonRules rules = program_rules;
         rules.longest_list = options.max_nodes;
         const Json program = parse_json(quote_non_finite(archive.read(name)), name, rules);
-        Importer importer(graph, options);
-        importer.import_program(program);
+        Importer(graph, options).import_program(program);
         lay_out_for_cuda(graph, false);
-        graph.module_calls = recorded_module_calls(archive);
-        if (graph.module_calls.empty()) importer.take_module_calls_from_stacks();
+        // The module stacks lack modules that dispatch no operator.
+        if (auto calls = recorded_module_calls(archive); !calls.empty()) graph.module_calls = std::move(calls);
     } catch (const Json::exception& error) {
         throw_error(ErrorCode::model, "{}: damaged program: {}", path, complaint(error));
     } catch (const Error& error) {

@@ -170,32 +170,17 @@ class HostOperators {
         if (is_cast(kind)) return a_[0];
         if (kind == "aten::len") return integer(static_cast<std::int64_t>(items.size()));
         if (sequence.keys) return on_dictionary(kind, items, *sequence.keys);
-        const auto* more = a_.size() > 1 ? a_[1].as<Sequence>() : nullptr;
-        if (kind == "aten::__getitem__" || kind == "prim::TupleIndex" || kind == "prim::ModuleContainerIndex") {
+        if (change(kind, items)) return a_[0];
+        constexpr std::array reads{"aten::__getitem__"sv, "prim::TupleIndex"sv, "prim::ModuleContainerIndex"sv};
+        if (std::ranges::find(reads, kind) != reads.end()) {
             const auto at = position(a_[1], items.size());
             return at ? items[*at] : Value(Unknown{});
-        }
-        if (kind == "aten::append") {
-            append(items, {a_[1]});
-            return a_[0];
-        }
-        if ((kind == "aten::extend" || kind == "aten::add_") && more) {
-            append(items, std::vector<Value>(*more->items));  // a copy: a list may extend itself
-            return a_[0];
-        }
-        if (kind == "aten::insert" && a_.size() == 3) {
-            items.insert(items.begin() + clipped(number_of(pool_, a_[1]).value_or(0), items.size()), a_[2]);
-            return a_[0];
         }
         if (kind == "aten::pop") {
             const auto at = position(a_.size() > 1 ? a_[1] : integer(-1), items.size());
             return at ? taken(items, *at) : Value(Unknown{});
         }
-        if (kind == "aten::_set_item" && a_.size() == 3) {
-            if (const auto at = position(a_[1], items.size())) items[*at] = a_[2];
-            return a_[0];
-        }
-        if (kind == "aten::add" && more) {
+        if (const auto* more = second_list(); more && kind == "aten::add") {
             std::vector<Value> joined = items;
             append(joined, *more->items);
             return make_list(std::move(joined));
@@ -203,13 +188,33 @@ class HostOperators {
         if (kind == "aten::mul" && a_.size() > 1) return repeated(items);
         if (kind == "aten::slice") return sliced(items);
         if (kind == "aten::list" || kind == "aten::copy") return make_list(items);
-        if (kind == "aten::reverse") return std::ranges::reverse(items), a_[0];
         if (kind == "aten::__contains__") return contains(items);
         if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
         if (kind == "aten::all" || kind == "aten::any") return quantified(items, kind == "aten::all");
         if (kind == "aten::sum") return total(items);
         if (kind == "prim::min" || kind == "prim::max") return extremum(items, kind == "prim::max");
         return std::nullopt;
+    }
+
+    [[nodiscard]] const Sequence* second_list() const { return a_.size() > 1 ? a_[1].as<Sequence>() : nullptr; }
+
+    /// Operators that change a list in place and return it; false for any other.
+    bool change(std::string_view kind, std::vector<Value>& items) {
+        const auto* more = second_list();
+        if (kind == "aten::append") {
+            append(items, {a_[1]});
+        } else if ((kind == "aten::extend" || kind == "aten::add_") && more) {
+            append(items, std::vector<Value>(*more->items));  // a copy: a list may extend itself
+        } else if (kind == "aten::insert" && a_.size() == 3) {
+            items.insert(items.begin() + clipped(number_of(pool_, a_[1]).value_or(0), items.size()), a_[2]);
+        } else if (kind == "aten::_set_item" && a_.size() == 3) {
+            if (const auto at = position(a_[1], items.size())) items[*at] = a_[2];
+        } else if (kind == "aten::reverse") {
+            std::ranges::reverse(items);
+        } else {
+            return false;
+        }
+        return true;
     }
 
     std::optional<Value> on_dictionary(std::string_view kind, std::vector<Value>& items, std::vector<Value>& keys) {
@@ -224,19 +229,20 @@ class HostOperators {
         if (a_.size() < 2) return std::nullopt;
         const auto at = place_of(a_[1], keys);
         const bool there = at && *at < keys.size();
-        if (kind == "aten::__contains__") return at ? Value(there) : Value(Unknown{});
-        if (kind == "aten::get") return !at ? Value(Unknown{}) : there ? items[*at] : a_.size() > 2 ? a_[2] : Value{};
         if (kind == "aten::_set_item" && a_.size() == 3) {
             if (there) items[*at] = a_[2];
             if (at && !there) keys.push_back(a_[1]), items.push_back(a_[2]);
             return a_[0];
         }
-        const bool removes = kind == "aten::pop" || kind == "aten::Delete";
-        if (!removes && kind != "aten::__getitem__") return std::nullopt;
+        constexpr std::array lookups{"aten::__contains__"sv, "aten::get"sv, "aten::__getitem__"sv, "aten::pop"sv,
+                                     "aten::Delete"sv};
+        if (std::ranges::find(lookups, kind) == lookups.end()) return std::nullopt;
         if (!at) return Unknown{};
-        if (!there && kind == "aten::pop" && a_.size() > 2) return a_[2];
+        if (kind == "aten::__contains__") return there;
+        if (!there && a_.size() > 2) return a_[2];  // the default of get and pop
+        if (!there && kind == "aten::get") return Value{};
         if (!there) throw Error(ErrorCode::model, "a program asks for a key that is not there");
-        if (!removes) return items[*at];
+        if (kind == "aten::get" || kind == "aten::__getitem__") return items[*at];
         static_cast<void>(taken(keys, *at));
         return taken(items, *at);
     }

@@ -1,8 +1,8 @@
-#include "graphs/torchscript/import_torchscript.hpp"
-
 #include <algorithm>
 #include <filesystem>
 
+#include "graphs/loading.hpp"
+#include "graphs/pt2/archive.hpp"
 #include "graphs/torchscript/program.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"
@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::uint64_t max_code_bytes = std::uint64_t{1} << 30;
 
-bool in_folder(std::string_view member, std::string_view folder) {
-    return member.find(folder) != std::string_view::npos;
-}
-
 /// Checks the envelope before LibTorch, which takes what such a file says for granted, sees it: code and pickles are
 /// read within a limit, so that their checksums hold and they are no bombs; tensors are stored as they are, so that
 /// none is larger than the file.
@@ -24,7 +20,9 @@ void check_envelope(const std::string& path, std::uint64_t max_bytes) {
     Archive archive(path, std::min(max_bytes, max_code_bytes));
     for (const std::string& member : archive.names()) {
         if (member.ends_with('/')) continue;
-        if (!in_folder(member, "/data/") && !in_folder(member, "/constants/")) {
+        const bool tensor =
+            member.find("/data/") != std::string::npos || member.find("/constants/") != std::string::npos;
+        if (!tensor) {
             static_cast<void>(archive.read(member));
         } else if (!archive.is_stored(member)) {
             throw_error(ErrorCode::model, "tensor '{}' is compressed, as torch never writes it", excerpt(member));
@@ -33,11 +31,6 @@ void check_envelope(const std::string& path, std::uint64_t max_bytes) {
 }
 
 }  // namespace
-
-bool is_torchscript(const Archive& archive) {
-    return std::ranges::any_of(archive.names(),
-                               [](const std::string& name) { return in_folder("/" + name, "/code/"); });
-}
 
 Graph import_torchscript(const std::string& path, const ImportOptions& options) {
     Graph graph{.name = std::filesystem::path(path).stem().string(), .format = "torchscript"};

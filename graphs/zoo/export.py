@@ -23,6 +23,7 @@ import pathlib
 import re
 import sys
 import zipfile
+from unittest import mock
 
 import torch
 from torch.export import Dim
@@ -154,11 +155,8 @@ def parameters_on_meta():
     def register_on_meta(module, name, parameter):
         register(module, name, None if parameter is None else torch.nn.Parameter(parameter.to("meta"), requires_grad=False))
 
-    torch.nn.Module.register_parameter = register_on_meta
-    try:
+    with mock.patch.object(torch.nn.Module, "register_parameter", register_on_meta):
         yield
-    finally:
-        torch.nn.Module.register_parameter = register
 
 
 def build(spec):
@@ -236,16 +234,6 @@ def attention_of_2022(query, key, value, attn_mask=None, dropout_p=0.0, is_causa
 
 
 @contextlib.contextmanager
-def replaced(owner, name, value):
-    held = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, held)
-
-
-@contextlib.contextmanager
 def tracing(spec):
     """Runs the model without gradients or data: constants made on the way land on the meta device too."""
     control = ControlValues.of(spec)
@@ -254,17 +242,17 @@ def tracing(spec):
         for context in (torch.no_grad(), torch.device("meta"), control):
             stack.enter_context(context)
         # Blocks that a model exempts from autocast: the meta device knows none to be exempted from.
-        stack.enter_context(replaced(torch, "autocast", lambda *_, **__: contextlib.nullcontext()))
+        stack.enter_context(mock.patch.object(torch, "autocast", lambda *_, **__: contextlib.nullcontext()))
         # A module that converts itself on the way (`self.to(dtype)`) already is what it converts to.
-        stack.enter_context(replaced(torch.nn.Module, "_apply", lambda module, *_, **__: module))
+        stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", lambda module, *_, **__: module))
         # Exporting, transformers 5 computes masks that it leaves out when it runs, or leaves out others and stops.
         for name, module in [*sys.modules.items()] if "transformers" in sys.modules else ():
             for ask in {"is_torchdynamo_exporting", "is_torchdynamo_compiling"} & vars(module).keys():
                 if name.startswith("transformers.models.") or name == "transformers.masking_utils":
-                    stack.enter_context(replaced(module, ask, lambda: False))
+                    stack.enter_context(mock.patch.object(module, ask, lambda: False))
         if spec.export.get("attention") == 2022:
             functional = torch.nn.functional
-            stack.enter_context(replaced(functional, "scaled_dot_product_attention", attention_of_2022))
+            stack.enter_context(mock.patch.object(functional, "scaled_dot_product_attention", attention_of_2022))
         yield
 
 

@@ -7,7 +7,6 @@
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
-#include "src/core/quantized_weights.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax {

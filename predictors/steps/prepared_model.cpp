@@ -9,7 +9,6 @@
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
-#include "src/core/quantized_weights.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
 

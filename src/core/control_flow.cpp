@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
 
-constexpr std::size_t most_shown = 400;     ///< bytes of the names in a message
-constexpr std::size_t most_warnings = 100;  ///< a hostile file must not fill memory with complaints
-
-void warn(Graph& graph, std::string message) {
-    if (graph.warnings.size() < most_warnings) graph.warnings.push_back(std::move(message));
-}
+constexpr std::size_t most_shown = 400;  ///< bytes of the names in a message
+constexpr std::size_t most_warnings = 100;
 
 thread_local NamesMet* names_met = nullptr;
 
@@ -27,13 +23,15 @@ std::optional<Value> given(const std::map<std::string, Value>& options, const st
 void require_name(const std::string& name, const std::set<std::string>& known, std::string_view what) {
     if (known.contains(name)) return;
     const std::string names = fmt::format("{}", fmt::join(known, ", "));
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("no {} '{}'; the model has {}", what, excerpt(name),
-                    known.empty() ? "none" : names.substr(0, most_shown) + (names.size() > most_shown ? "…" : "")));
+    throw_error(ErrorCode::usage, "no {} '{}'; the model has {}", what, excerpt(name),
+                known.empty() ? "none" : names.substr(0, most_shown) + (names.size() > most_shown ? "…" : ""));
 }
 
 }  // namespace
+
+void warn(Graph& graph, std::string message) {
+    if (graph.warnings.size() < most_warnings) graph.warnings.push_back(std::move(message));
+}
 
 NamesMet::NamesMet() {
     names_met = this;

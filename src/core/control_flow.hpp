@@ -26,6 +26,9 @@ class NamesMet {
     std::set<std::string> loops_, conditions_;
 };
 
+/// Adds a warning, up to a hundred: a hostile file must not fill memory with complaints.
+void warn(Graph& graph, std::string message);
+
 /// The trip count or branch that the options give for a name.
 [[nodiscard]] std::optional<std::int64_t> given_passes(const ImportOptions& options, const std::string& name);
 [[nodiscard]] std::optional<bool> given_branch(const ImportOptions& options, const std::string& name);

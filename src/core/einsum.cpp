@@ -16,11 +16,9 @@ bool has(std::string_view labels, char label) {
 }
 
 std::vector<std::string> split_terms(std::string_view text) {
-    std::vector<std::string> terms;
-    for (std::size_t comma = 0; comma != std::string_view::npos; text.remove_prefix(std::min(comma + 1, text.size()))) {
-        comma = text.find(',');
-        terms.emplace_back(text.substr(0, comma));
-    }
+    const auto words = words_of(text, ',');
+    std::vector<std::string> terms(words.begin(), words.end());
+    if (text.empty() || text.ends_with(',')) terms.emplace_back();
     return terms;
 }
 

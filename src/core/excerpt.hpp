@@ -20,10 +20,11 @@ namespace ftax {
     return std::string(text.substr(0, left)) + "…" + std::string(text.substr(right));
 }
 
-[[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view text) {
+/// The parts of a text between separators; there is none after the last separator.
+[[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view text, char separator = ' ') {
     std::vector<std::string_view> words;
     while (!text.empty()) {
-        const std::size_t end = std::min(text.find(' '), text.size());
+        const std::size_t end = std::min(text.find(separator), text.size());
         words.push_back(text.substr(0, end));
         text.remove_prefix(std::min(end + 1, text.size()));
     }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <optional>
@@ -168,29 +169,24 @@ class ExpressionParser {
 
     Expression call(std::string_view name) {
         // Conversions that sympy prints around integers mean nothing here, but decide how a division rounds.
-        if (name == "CeilToInt" || name == "ceiling") {
-            if (accept("IntTrueDiv(")) {
-                const auto [a, b] = pair();
-                expect(")");
-                return pool_.ceil_divide(a, b);
-            }
-            return closed_sum();
+        static constexpr std::string_view conversions[] = {"CeilToInt", "ceiling", "Integer",   "FloorToInt",
+                                                           "floor",     "ToFloat", "TruncToInt"};
+        if ((name == "CeilToInt" || name == "ceiling") && accept("IntTrueDiv(")) {
+            const auto [a, b] = pair();
+            expect(")");
+            return pool_.ceil_divide(a, b);
         }
+        if (std::ranges::find(conversions, name) != std::end(conversions)) return closed_sum();
         if (name == "Add" || name == "Mul") return sympy_chain(name == "Mul");
-        if (name == "Integer") return closed_sum();
         if (name == "Symbol") return sympy_symbol();
         if (name == "Pow") {
             const auto [base, exponent] = pair();
             return power(base, pool_.constant_value(exponent).value_or(-1));
         }
-        if (name == "FloorToInt" || name == "floor" || name == "ToFloat" || name == "TruncToInt") return closed_sum();
         if (name == "Max" || name == "max" || name == "Min" || name == "min") {
             const bool largest = name[1] == 'a';
             Expression result = sum();
-            while (accept(",")) {
-                const Expression next = sum();
-                result = largest ? pool_.maximum(result, next) : pool_.minimum(result, next);
-            }
+            while (accept(",")) result = largest ? pool_.maximum(result, sum()) : pool_.minimum(result, sum());
             expect(")");
             return result;
         }

@@ -5,17 +5,18 @@
 #include <algorithm>
 
 #include "src/core/checked_math.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {
 
-const AttributeValue* find_attribute(const Op& op, std::string_view name) {
-    for (const Attribute& attribute : op.attributes) {
-        if (attribute.name == name) return &attribute.value;
-    }
-    return nullptr;
+/// The value of an attribute; nullptr where there is none of that type.
+template <class T>
+const T* find_value(const Op& op, std::string_view name) {
+    const auto found = std::ranges::find(op.attributes, name, &Attribute::name);
+    return found == op.attributes.end() ? nullptr : std::get_if<T>(&found->value);
 }
 
 /// Throws Error{model} naming the operator whose sizes the binding makes unequal.
@@ -58,23 +59,18 @@ void check_signs(const Graph& graph, const BoundShapes& bound) {
 }  // namespace
 
 std::int64_t Op::integer(std::string_view attribute, std::int64_t fallback) const {
-    const AttributeValue* value = find_attribute(*this, attribute);
-    const auto* number = value ? std::get_if<std::int64_t>(value) : nullptr;
+    const auto* number = find_value<std::int64_t>(*this, attribute);
     return number ? *number : fallback;
 }
 
 std::span<const std::int64_t> Op::integers(std::string_view attribute) const {
-    const AttributeValue* value = find_attribute(*this, attribute);
-    const auto* list = value ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
-    if (!list) return {};
-    return *list;
+    const auto* list = find_value<std::vector<std::int64_t>>(*this, attribute);
+    return list ? std::span(*list) : std::span<const std::int64_t>{};
 }
 
 std::string_view Op::text(std::string_view attribute) const {
-    const AttributeValue* value = find_attribute(*this, attribute);
-    const auto* text = value ? std::get_if<std::string>(value) : nullptr;
-    if (!text) return {};
-    return *text;
+    const auto* text = find_value<std::string>(*this, attribute);
+    return text ? std::string_view(*text) : std::string_view{};
 }
 
 void require_symbols(const Graph& graph, const ShapeBindings& bindings) {
@@ -208,9 +204,7 @@ bool sort_topologically(Graph& graph) {
     sorted.reserve(count);
     for (const OpId id : order) sorted.push_back(std::move(graph.ops[id]));
     graph.ops = std::move(sorted);
-    for (OpId id = 0; id < count; ++id) {
-        for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
-    }
+    assign_producers(graph);
     return true;
 }
 

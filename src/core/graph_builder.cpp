@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/shape_rules.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -288,9 +289,7 @@ TensorId GraphBuilder::transpose(TensorId x, const std::vector<std::int64_t>& pe
 std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs,
                                        std::vector<Attribute> attributes, const std::vector<Tensor>& outputs) {
     const Layer layer(graph_, name_of(kind));
-    for (const TensorId input : inputs) {
-        if (input != no_tensor) static_cast<void>(layer.tensor(input));
-    }
+    for (const TensorId input : present(inputs)) static_cast<void>(layer.tensor(input));
     const auto id = static_cast<OpId>(graph_.ops.size());
     std::vector<TensorId> ids;
     for (const Tensor& output : outputs) {

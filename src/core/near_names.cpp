@@ -48,11 +48,9 @@ std::vector<std::string> near_names(std::string_view name, std::span<const std::
         if (contained || distance <= wanted.size() / 3) ranked.emplace_back(distance, candidate);
     }
     std::ranges::sort(ranked);
+    ranked.resize(std::min(ranked.size(), count));
     std::vector<std::string> nearest;
-    for (auto& [distance, candidate] : ranked) {
-        if (nearest.size() == count) break;
-        nearest.push_back(std::move(candidate));
-    }
+    for (auto& [distance, candidate] : ranked) nearest.push_back(std::move(candidate));
     return nearest;
 }
 

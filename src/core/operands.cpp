@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
-#include "src/core/checked_math.hpp"
+#include "src/core/shape_rules.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
@@ -23,11 +22,6 @@ constexpr std::array exceptions{
     Needs{OpKind::fill, 0, 1},    Needs{OpKind::shape, 0, 0},          Needs{OpKind::to_host, 0, 0},
     Needs{OpKind::control, 0, 0}, Needs{OpKind::custom, 0, 0},
 };
-
-/// An operand that an operator may lack.
-const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i) {
-    return i < operands.size() && operands[i] != no_tensor ? &graph.tensors[operands[i]] : nullptr;
-}
 
 /// Dimensions of the first input; nullopt where its shape is not known.
 std::optional<std::size_t> rank_of_input(const Graph& graph, const Op& op) {
@@ -52,10 +46,9 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
     if (op.kind == OpKind::transpose) {
         const auto perm = op.integers("perm");
         const std::size_t rank = rank_of_input(graph, op).value_or(perm.size());
-        std::vector<std::int64_t> sorted(perm.begin(), perm.end()), axes(rank);
+        std::vector<std::int64_t> sorted(perm.begin(), perm.end());
         std::ranges::sort(sorted);
-        std::iota(axes.begin(), axes.end(), 0);
-        if (!perm.empty() && sorted != axes)
+        if (!perm.empty() && sorted != all_axes(rank))
             return fmt::format("perm [{}] is not a permutation of {} dimensions", fmt::join(perm, ","), rank);
     }
     const auto shifts = op.integers("shifts");
@@ -72,6 +65,10 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
 }
 
 }  // namespace
+
+const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i) {
+    return i < operands.size() && operands[i] != no_tensor ? &graph.tensors[operands[i]] : nullptr;
+}
 
 std::optional<std::string> missing_operand(const Op& op) {
     const auto* const found = std::ranges::find(exceptions, op.kind, &Needs::kind);
@@ -155,6 +152,14 @@ std::vector<bool> written_weights(const Graph& graph) {
         }
     }
     return written;
+}
+
+DType half_type_of_weights(const Graph& graph) {
+    for (const Tensor& tensor : graph.tensors) {
+        if (tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16))
+            return tensor.dtype;
+    }
+    return DType::f32;
 }
 
 AttentionWidths attention_widths(const Graph& graph, const Op& attention, const BoundShapes& bound) {

@@ -9,12 +9,19 @@
 
 namespace ftax {
 
+/// An operand that an operator may lack; nullptr where it does.
+[[nodiscard]] const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i);
+
 /// Returns a required input or output that `op` lacks; nullopt if it is complete.
 [[nodiscard]] std::optional<std::string> missing_operand(const Op& op);
 
 /// Throws Error{model} naming the first operator that lacks an operand, whose perm (transpose) or axes (slice, roll)
 /// its input does not have, or that convolves a tensor without channels.
 void check_operands(const Graph& graph);
+
+/// Fills graph.size_checks with pairs of sizes that an operator requires to be equal, but that are different symbolic
+/// expressions: reshapes to constants of the exported size, operands that must broadcast.
+void find_size_checks(Graph& graph);
 
 /// Returns true for views: a framework with strides launches no kernel for them.
 [[nodiscard]] bool is_view(const Op& op);
@@ -49,6 +56,15 @@ inline constexpr const char* window_attribute = "window";
 
 /// Attribute of a fused operator with lookups: pairs of a table and a tensor of the size that is read from it.
 inline constexpr std::string_view lookups_attribute = "lookups";
+
+/// Attribute of a layer with quantised weights in the checkpoint: name of the precision (ftax/precision.hpp).
+inline constexpr std::string_view weights_attribute = "weights";
+
+/// Attribute of the layer that computes logits: tokens are sampled without top-k and top-p.
+inline constexpr std::string_view samples_all_attribute = "samples_all";
+
+/// Returns the half-precision type of a model's weights; f32 if there is none.
+[[nodiscard]] DType half_type_of_weights(const Graph& graph);
 
 /// Widths of an attention's vectors in its operands and kernels.
 struct AttentionWidths {

@@ -24,6 +24,23 @@ inline constexpr Expression unknown_dim{~std::uint32_t{0}};
     return e != unknown_dim;
 }
 
+/// The numbers of the axes of a tensor, in order.
+[[nodiscard]] inline std::vector<std::int64_t> all_axes(std::size_t rank) {
+    std::vector<std::int64_t> axes(rank);
+    std::iota(axes.begin(), axes.end(), 0);
+    return axes;
+}
+
+/// Removes the dimensions that both have, so that the products of the others are short expressions.
+inline void cancel(Dims& a, Dims& b) {
+    std::erase_if(b, [&](Expression dim) {
+        const auto same = std::ranges::find(a, dim);
+        const bool shared = is_known(dim) && same != a.end();
+        if (shared) a.erase(same);
+        return shared;
+    });
+}
+
 /// Arithmetic on dimensions of one pool; unknown operands give unknown results.
 class DimensionMath {
   public:
@@ -172,11 +189,11 @@ class ShapeRules {
     }
 
     [[nodiscard]] std::vector<std::int64_t> permutation(std::span<const std::int64_t> given, std::size_t rank) const {
-        std::vector<std::int64_t> perm(given.begin(), given.end()), sorted, axes(rank);
+        std::vector<std::int64_t> perm(given.begin(), given.end()), sorted;
         for (std::int64_t& at : perm) sorted.push_back(at += at < 0 ? static_cast<std::int64_t>(rank) : 0);
         std::ranges::sort(sorted);
-        std::iota(axes.begin(), axes.end(), 0);
-        if (sorted != axes) fail(fmt::format("[{}] is not a permutation of {} axes", fmt::join(given, ","), rank));
+        if (sorted != all_axes(rank))
+            fail(fmt::format("[{}] is not a permutation of {} axes", fmt::join(given, ","), rank));
         return perm;
     }
 

@@ -1,11 +1,10 @@
-#include "src/core/size_checks.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "ftax/error.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {
@@ -19,9 +18,8 @@ class SizeChecks {
     explicit SizeChecks(Graph& graph) : graph_(graph), pool_(graph.expressions) {}
 
     void run() {
-        for (OpId id = 0; id < graph_.ops.size(); ++id) {
-            const Op& op = graph_.ops[id];
-            op_ = id;
+        for (const Op& op : graph_.ops) {
+            op_ = &op;
             if (op.inputs.empty() || op.outputs.empty() || !known(op.outputs[0])) continue;
             const TensorId x = op.inputs[0], y = op.outputs[0];
             if (op.kind == OpKind::reshape) same_elements(x, y);
@@ -46,22 +44,13 @@ class SizeChecks {
     void equal(Expression is, Expression must_be, bool or_one) {
         if (is == must_be || (or_one && pool_.constant_value(is) == 1)) return;
         if (pool_.constant_value(is) && pool_.constant_value(must_be)) return;
-        const Op& op = graph_.ops[op_];
-        graph_.size_checks.push_back({fmt::format("{} ({})", op.name, op.source), is, must_be, or_one});
+        graph_.size_checks.push_back({fmt::format("{} ({})", op_->name, op_->source), is, must_be, or_one});
     }
 
     void same_elements(TensorId input, TensorId output) {
         if (!known(input) || bits_of(graph_.tensors[input].dtype) != bits_of(graph_.tensors[output].dtype)) return;
-        // Dimensions that both have need no product, which can be a long expression.
-        std::vector<Expression> before = shape(input), after;
-        for (const Expression dim : shape(output)) {
-            const auto same = std::ranges::find(before, dim);
-            if (same == before.end()) {
-                after.push_back(dim);
-            } else {
-                before.erase(same);
-            }
-        }
+        Dims before = shape(input), after = shape(output);
+        cancel(before, after);
         const DimensionMath math(pool_);
         try {
             equal(math.product(before), math.product(after), false);
@@ -97,7 +86,7 @@ class SizeChecks {
 
     Graph& graph_;
     ExpressionPool& pool_;
-    OpId op_ = no_op;
+    const Op* op_ = nullptr;
 };
 
 }  // namespace

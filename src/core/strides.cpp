@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {
 namespace {
-
-using Expressions = Dims;
 
 class StridePropagation {
   public:
@@ -31,7 +30,7 @@ class StridePropagation {
     /// Keeps strides downstream of nothing that differs: the exporter knew more about odd views than these rules do.
     void run_for_cuda(bool channels_last) {
         std::vector<bool> differs(graph_.tensors.size(), false);
-        const auto set = [&](TensorId id, Expressions strides) {
+        const auto set = [&](TensorId id, Dims strides) {
             if (graph_.tensors[id].strides == strides) return;
             graph_.tensors[id].strides = std::move(strides);
             differs[id] = true;
@@ -59,26 +58,23 @@ class StridePropagation {
     }
 
   private:
-    Expressions strides_unless_contiguous(const Op& op, const Tensor& in, const Tensor& out) {
+    Dims strides_unless_contiguous(const Op& op, const Tensor& in, const Tensor& out) {
         auto strides = strides_after(op, in, out);
-        return strides ? math_.unless_contiguous(out.shape, std::move(*strides)) : Expressions{};
+        return strides ? math_.unless_contiguous(out.shape, std::move(*strides)) : Dims{};
     }
 
-    Expressions channels_last_strides(const Expressions& shape) {
-        Expressions strides(shape.size());
+    Dims channels_last_strides(const Dims& shape) {
+        Dims strides(shape.size());
         strides[1] = pool_.constant(1);
         Expression step = shape[1];
-        for (std::size_t i = shape.size(); i-- > 2;) {
-            strides[i] = step;
-            step = pool_.multiply(step, shape[i]);
-        }
+        for (std::size_t i = shape.size(); i-- > 2; step = pool_.multiply(step, shape[i])) strides[i] = step;
         strides[0] = step;
         return strides;
     }
 
     bool is_channels_last(const Tensor& tensor) {
         if (tensor.strides.empty() || (tensor.shape.size() != 4 && tensor.shape.size() != 5)) return false;
-        const Expressions wanted = channels_last_strides(tensor.shape);
+        const Dims wanted = channels_last_strides(tensor.shape);
         for (std::size_t i = 1; i < wanted.size(); ++i) {
             if (!is_one(tensor.shape[i]) && tensor.strides[i] != wanted[i]) return false;
         }
@@ -87,7 +83,7 @@ class StridePropagation {
 
     /// cuDNN's convolutions are NHWC when the input or the filter is.
     /// Source: aten/src/ATen/native/ConvUtils.h, cudnn_conv_suggest_memory_format.
-    std::optional<Expressions> convolved(const Op& op, const Tensor& in, const Tensor& out) {
+    std::optional<Dims> convolved(const Op& op, const Tensor& in, const Tensor& out) {
         if (out.shape.size() != 4 && out.shape.size() != 5) return std::nullopt;
         const bool filter =
             op.inputs.size() > 1 && op.inputs[1] != no_tensor && is_channels_last(graph_.tensors[op.inputs[1]]);
@@ -95,16 +91,16 @@ class StridePropagation {
         return channels_last_strides(out.shape);
     }
 
-    std::optional<Expressions> in_format_of(const Tensor& in, const Tensor& out) {
+    std::optional<Dims> in_format_of(const Tensor& in, const Tensor& out) {
         if (in.shape.size() != out.shape.size() || !is_channels_last(in)) return std::nullopt;
         return channels_last_strides(out.shape);
     }
 
     /// Fused attention writes [batch, sequence, head, …] and returns it with heads before the sequence.
     /// Source: aten/src/ATen/native/transformers/cuda/attention.cu (output like the transposed query).
-    std::optional<Expressions> attended(const Tensor& out) {
+    std::optional<Dims> attended(const Tensor& out) {
         if (out.shape.size() != 4) return std::nullopt;
-        Expressions strides(4);
+        Dims strides(4);
         strides[3] = pool_.constant(1);
         strides[1] = out.shape[3];
         strides[2] = pool_.multiply(strides[1], out.shape[1]);
@@ -112,18 +108,17 @@ class StridePropagation {
         return strides;
     }
 
-    Expressions strides_of(const Tensor& tensor) {
+    Dims strides_of(const Tensor& tensor) {
         return tensor.strides.empty() ? math_.contiguous_strides(tensor.shape) : tensor.strides;
     }
 
     bool is_one(Expression e) const { return pool_.constant_value(e) == 1; }
 
     /// nullopt: the output owns contiguous memory.
-    std::optional<Expressions> strides_after(const Op& op, const Tensor& in, const Tensor& out) {
+    std::optional<Dims> strides_after(const Op& op, const Tensor& in, const Tensor& out) {
         using enum OpKind;
         if (op.is(transpose)) return permuted(op, in);
-        if (op.is(slice)) return sliced(op, in, out);
-        if (op.is(split)) return divided(op, in, out);
+        if (op.is(slice, split)) return cut(op, in, out);
         if (op.is(expand)) return expanded(in, out);
         if (op.is(reshape) && !in.strides.empty()) return viewed(in, out.shape);
         if (op.is(pointwise, cast, identity)) return elementwise(op, out);
@@ -133,24 +128,27 @@ class StridePropagation {
         return std::nullopt;
     }
 
-    std::optional<Expressions> permuted(const Op& op, const Tensor& in) {
+    std::optional<Dims> permuted(const Op& op, const Tensor& in) {
         const auto perm = op.integers("perm");
         if (perm.size() != in.shape.size()) return std::nullopt;
-        const Expressions before = strides_of(in);
-        Expressions after;
+        const Dims before = strides_of(in);
+        Dims after;
         for (const std::int64_t axis : perm) after.push_back(before[static_cast<std::size_t>(axis)]);
         return after;
     }
 
-    std::optional<Expressions> sliced(const Op& op, const Tensor& in, const Tensor& out) {
-        Expressions strides = strides_of(in);
-        const auto axes = op.integers("axes");
-        const auto steps = op.integers("step");
-        if (out.shape.size() + axes.size() == in.shape.size() && axes.size() == 1) {  // a select drops its axis
+    /// Slices, chunk and split keep the rank; select and unbind drop their axis.
+    std::optional<Dims> cut(const Op& op, const Tensor& in, const Tensor& out) {
+        Dims strides = strides_of(in);
+        const std::int64_t split_axis = op.integer("axis", 0);
+        const auto axes = op.is(OpKind::split) ? std::span(&split_axis, 1) : op.integers("axes");
+        const bool drops = in.shape.size() == out.shape.size() + 1 && axes.size() == 1;
+        if (drops && static_cast<std::size_t>(axes[0]) < strides.size()) {
             strides.erase(strides.begin() + axes[0]);
             return strides;
         }
         if (out.shape.size() != in.shape.size()) return std::nullopt;
+        const auto steps = op.integers("step");
         for (std::size_t i = 0; i < steps.size() && i < axes.size(); ++i) {
             Expression& stride = strides[static_cast<std::size_t>(axes[i])];
             stride = pool_.multiply(stride, pool_.constant(steps[i]));
@@ -158,21 +156,11 @@ class StridePropagation {
         return strides;
     }
 
-    /// chunk and split keep the rank, unbind drops its axis.
-    std::optional<Expressions> divided(const Op& op, const Tensor& in, const Tensor& out) {
-        Expressions strides = strides_of(in);
-        if (in.shape.size() == out.shape.size()) return strides;
-        const auto axis = static_cast<std::size_t>(op.integer("axis", 0));
-        if (in.shape.size() != out.shape.size() + 1 || axis >= strides.size()) return std::nullopt;
-        strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
-        return strides;
-    }
-
-    std::optional<Expressions> expanded(const Tensor& in, const Tensor& out) {
-        const Expressions before = strides_of(in);
+    std::optional<Dims> expanded(const Tensor& in, const Tensor& out) {
+        const Dims before = strides_of(in);
         if (before.size() > out.shape.size()) return std::nullopt;
         const std::size_t added = out.shape.size() - before.size();
-        Expressions after(added, pool_.constant(0));
+        Dims after(added, pool_.constant(0));
         for (std::size_t i = 0; i < before.size(); ++i) {
             const bool repeated = is_one(in.shape[i]) && !is_one(out.shape[added + i]);
             after.push_back(repeated ? pool_.constant(0) : before[i]);
@@ -182,9 +170,9 @@ class StridePropagation {
 
     /// Strides that show the same memory in another shape; nullopt where a copy is needed.
     /// Source: computeStride in PyTorch's aten/src/ATen/TensorUtils.cpp.
-    std::optional<Expressions> viewed(const Tensor& in, const Expressions& shape) {
+    std::optional<Dims> viewed(const Tensor& in, const Dims& shape) {
         if (in.shape.empty()) return std::nullopt;
-        Expressions strides(shape.size());
+        Dims strides(shape.size());
         std::size_t left = shape.size();  // dimensions of the new shape not yet placed
         Expression base = in.strides.back();
         Expression chunk = pool_.constant(1);
@@ -210,9 +198,8 @@ class StridePropagation {
 
     /// An elementwise result is laid out like its first full operand when that is a permutation of dense memory.
     /// Source: PyTorch's TensorIterator ("allocate_or_resize_outputs" keeps the permutation of the operands).
-    std::optional<Expressions> elementwise(const Op& op, const Tensor& out) {
-        for (const TensorId input : op.inputs) {
-            if (input == no_tensor) continue;
+    std::optional<Dims> elementwise(const Op& op, const Tensor& out) {
+        for (const TensorId input : present(op.inputs)) {
             const Tensor& operand = graph_.tensors[input];
             if (!operand.known_shape || operand.shape != out.shape) continue;
             if (operand.strides.empty() || !is_dense(operand)) return std::nullopt;

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
 #include "ftax/graph.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 
@@ -17,9 +17,7 @@ inline constexpr std::string_view cached_tokens = "past";
 /// Returns the value of a range's symbol, or of a sum of symbols ("past+seq"); nullopt if one is unbound.
 [[nodiscard]] inline std::optional<std::int64_t> value_of(const SymbolRange& range, const ShapeBindings& bindings) {
     std::int64_t sum = 0;
-    for (std::string_view rest = range.symbol; !rest.empty();) {
-        const std::string_view symbol = rest.substr(0, rest.find('+'));
-        rest.remove_prefix(std::min(rest.size(), symbol.size() + 1));
+    for (const std::string_view symbol : words_of(range.symbol, '+')) {
         const auto given = bindings.find(symbol);
         if (given == bindings.end()) return std::nullopt;
         sum = checked_add(sum, given->second);

@@ -11,6 +11,7 @@
 
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {
@@ -481,9 +482,7 @@ class Printer {
     void operation(const Op& op) {
         if (!op.outputs.empty()) declare_below(op.outputs.front());
         std::string text;
-        for (const TensorId id : op.inputs) {
-            if (id != no_tensor) declare(id);
-        }
+        for (const TensorId id : present(op.inputs)) declare(id);
         for (const TensorId id : op.outputs) text += fmt::format("{}{}", text.empty() ? "" : ", ", typed(id));
         text += fmt::format("{}= {}(", text.empty() ? "" : " ", name_of(op.kind));
         for (std::size_t i = 0; i < op.inputs.size(); ++i) {

@@ -11,26 +11,19 @@
 namespace ftax {
 namespace {
 
+/// In the order of DType.
 struct DTypeRow {
-    DType type;
     std::string_view name;
     int bits;
     bool real;
 };
-constexpr std::array dtype_rows{
-    DTypeRow{DType::unknown, "unknown", 0, false}, DTypeRow{DType::f64, "f64", 64, true},
-    DTypeRow{DType::f32, "f32", 32, true},         DTypeRow{DType::f16, "f16", 16, true},
-    DTypeRow{DType::bf16, "bf16", 16, true},       DTypeRow{DType::f8e4m3, "f8e4m3", 8, true},
-    DTypeRow{DType::f8e5m2, "f8e5m2", 8, true},    DTypeRow{DType::f4, "f4", 4, true},
-    DTypeRow{DType::i64, "i64", 64, false},        DTypeRow{DType::i32, "i32", 32, false},
-    DTypeRow{DType::i16, "i16", 16, false},        DTypeRow{DType::i8, "i8", 8, false},
-    DTypeRow{DType::i4, "i4", 4, false},           DTypeRow{DType::i2, "i2", 2, false},
-    DTypeRow{DType::u64, "u64", 64, false},        DTypeRow{DType::u32, "u32", 32, false},
-    DTypeRow{DType::u16, "u16", 16, false},        DTypeRow{DType::u8, "u8", 8, false},
-    DTypeRow{DType::u4, "u4", 4, false},           DTypeRow{DType::u2, "u2", 2, false},
-    DTypeRow{DType::boolean, "bool", 8, false},    DTypeRow{DType::c64, "c64", 64, false},
-    DTypeRow{DType::c128, "c128", 128, false},     DTypeRow{DType::string, "string", 0, false},
-};
+constexpr DTypeRow dtype_rows[]{{"unknown", 0, false}, {"f64", 64, true},   {"f32", 32, true},    {"f16", 16, true},
+                                {"bf16", 16, true},    {"f8e4m3", 8, true}, {"f8e5m2", 8, true},  {"f4", 4, true},
+                                {"i64", 64, false},    {"i32", 32, false},  {"i16", 16, false},   {"i8", 8, false},
+                                {"i4", 4, false},      {"i2", 2, false},    {"u64", 64, false},   {"u32", 32, false},
+                                {"u16", 16, false},    {"u8", 8, false},    {"u4", 4, false},     {"u2", 2, false},
+                                {"bool", 8, false},    {"c64", 64, false},  {"c128", 128, false}, {"string", 0, false}};
+static_assert(std::size(dtype_rows) == static_cast<std::size_t>(DType::string) + 1);
 
 constexpr std::array<std::string_view, math_path_count> math_path_names{
     "fp64",       "fp32",      "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate",
@@ -75,10 +68,9 @@ bool is_float(DType type) noexcept {
 }
 
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
-    for (const DTypeRow& row : dtype_rows) {
-        if (row.name == name) return row.type;
-    }
-    return std::nullopt;
+    const auto* const found = std::ranges::find(dtype_rows, name, &DTypeRow::name);
+    if (found == std::end(dtype_rows)) return std::nullopt;
+    return static_cast<DType>(found - std::begin(dtype_rows));
 }
 
 std::string_view name_of(MathPath path) noexcept {

@@ -19,13 +19,8 @@ struct OpView {
     const Op& op;
     const BoundShapes& bound;
 
-    [[nodiscard]] const Tensor* input(std::size_t i) const {
-        if (i >= op.inputs.size() || op.inputs[i] == no_tensor) return nullptr;
-        return &graph.tensors[op.inputs[i]];
-    }
-    [[nodiscard]] const Tensor* output(std::size_t i) const {
-        return i < op.outputs.size() ? &graph.tensors[op.outputs[i]] : nullptr;
-    }
+    [[nodiscard]] const Tensor* input(std::size_t i) const { return tensor_at(graph, op.inputs, i); }
+    [[nodiscard]] const Tensor* output(std::size_t i) const { return tensor_at(graph, op.outputs, i); }
     [[nodiscard]] std::int64_t elements(const Tensor* tensor) const {
         return tensor && tensor->known_shape ? element_count(*tensor, bound) : 0;
     }
@@ -219,6 +214,11 @@ std::int64_t update_bytes(const OpView& v) {
     return checked_add(bits, 7) / 8;
 }
 
+bool is_of_unknown_shape(const Graph& graph, const Op& op) {
+    const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
+    return std::ranges::any_of(op.inputs, shapeless) || std::ranges::any_of(op.outputs, shapeless);
+}
+
 }  // namespace
 
 Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
@@ -238,15 +238,6 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
         throw_error(error.code(), "{}: operator {} ({}): {}", graph.name, op.name, op.source, error.what());
     }
 }
-
-namespace {
-
-bool is_of_unknown_shape(const Graph& graph, const Op& op) {
-    const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
-    return std::ranges::any_of(op.inputs, shapeless) || std::ranges::any_of(op.outputs, shapeless);
-}
-
-}  // namespace
 
 std::vector<bool> guessed_operators(const Graph& graph) {
     std::vector<bool> guessed;

@@ -18,7 +18,7 @@
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/in_parallel.hpp"
-#include "src/core/quantized_weights.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"

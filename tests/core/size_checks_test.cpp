@@ -1,4 +1,3 @@
-#include "src/core/size_checks.hpp"
 
 #include <doctest/doctest.h>
 

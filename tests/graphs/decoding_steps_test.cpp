@@ -12,7 +12,7 @@
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
-#include "graphs/config/import_config.hpp"
+#include "graphs/loading.hpp"
 #include "src/core/operands.hpp"
 #include "src/report/model_report.hpp"
 

@@ -123,10 +123,12 @@ TEST_CASE("random networks: everything is modelled, and a forward pass costs wha
         CAPTURE(seed);
         const Graph graph = RandomModel(seed).model().import();
         Predictor predictor = predictor_of(graph, seed);
-        const auto [prediction, launches, timeline, kernels] = predictor.explain({{"batch", 4}});
+        const auto [prediction, launches, timeline, kernels, interval, evidence] = predictor.explain({{"batch", 4}});
         CHECK(predictor.predict({{"batch", 4}}).latency_s == prediction.latency_s);
         CHECK(timeline.size() == launches.size());
         CHECK(kernels.size() == launches.size());
+        CHECK(interval.front().log_stddev == prediction.widest_component_stddev);
+        CHECK_FALSE(evidence.empty());
         CHECK(prediction.coverage.nodes == 1);
         CHECK(prediction.coverage.flops == 1);
         CHECK(prediction.coverage.time == 1);

@@ -29,10 +29,17 @@ bool collect_cone(const Rewriter& r, TensorId tensor, TensorId x, std::vector<Op
     return true;
 }
 
+/// What a product with a constant, or a division by one, multiplies by; nullopt for any other operator.
+std::optional<double> scale_of(const Rewriter& r, OpId id) {
+    const bool divides = r.is(id, "div");
+    const auto scalar = divides || r.is(id, "mul") ? r.scalar(id) : std::nullopt;
+    return scalar && divides ? 1 / *scalar : scalar;
+}
+
 /// GELU: x · ½ · (1 + erf(x/√2)) or x · ½ · (1 + tanh(√(2/π)(x + 0.044715 x³))), in any order of multiplication.
-bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
+void match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     const OpId plus_one = r.sole_reader(r.op(anchor).outputs[0]);
-    if (plus_one == no_op || !r.is(plus_one, "add") || !near(r.scalar(plus_one), 1)) return false;
+    if (!r.is(plus_one, "add") || !near(r.scalar(plus_one), 1)) return;
     std::vector<OpId> group{anchor, plus_one};
     TensorId x = no_tensor;
     double factor = 1;
@@ -40,36 +47,29 @@ bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     while (x == no_tensor || std::fabs(factor - 0.5) > 1e-3) {
         const TensorId at = r.op(last).outputs[0];
         const OpId next = r.sole_reader(at);
-        if (r.is(next, "div") && r.scalar(next) && r.op(next).inputs[0] == at) {
-            factor /= *r.scalar(next);
-        } else if (r.is(next, "mul") && r.scalar(next)) {
-            factor *= *r.scalar(next);
+        if (const auto scale = scale_of(r, next); scale && (r.is(next, "mul") || r.op(next).inputs[0] == at)) {
+            factor *= *scale;
         } else if (r.is(next, "mul") && x == no_tensor) {
             x = r.other(next, at);
             // The half may have been taken of x already.
             const OpId halved = r.producer(x);
-            if (halved != no_op && (r.is(halved, "mul") || r.is(halved, "div")) && r.sole_reader(x) == next &&
-                r.scalar(halved)) {
-                const double scale = r.is(halved, "mul") ? *r.scalar(halved) : 1 / *r.scalar(halved);
-                if (near(scale, 0.5)) {
-                    factor *= scale;
-                    group.push_back(halved);
-                    x = r.variable(halved);
-                }
+            if (const auto half = scale_of(r, halved); near(half, 0.5) && r.sole_reader(x) == next) {
+                factor *= *half;
+                group.push_back(halved);
+                x = r.variable(halved);
             }
         } else {
-            return false;
+            return;
         }
         group.push_back(next);
         last = next;
     }
     const std::size_t before = group.size();
-    if (x == no_tensor || !collect_cone(r, r.op(anchor).inputs[0], x, group) || group.size() == before) return false;
-    if (!is_closed(r, group, last)) return false;
+    if (x == no_tensor || !collect_cone(r, r.op(anchor).inputs[0], x, group) || group.size() == before) return;
+    if (!is_closed(r, group, last)) return;
     const bool by_model = std::ranges::any_of(group, [&](OpId id) { return r.is(id, "pow"); });
-    if (by_model && spelled_out == SpelledOut::keep) return false;
+    if (by_model && spelled_out == SpelledOut::keep) return;
     r.replace(last, group, OpKind::pointwise, {x}, {{"function", std::string("gelu")}});
-    return true;
 }
 
 /// x · g(x) for a function g of its own: sigmoid → silu, hardsigmoid → hardswish; with `then`, x · then(g(x)):
@@ -87,10 +87,10 @@ void match_gate(Rewriter& r, OpId anchor, std::string_view result, std::string_v
 }
 
 /// relu6(x + 3) / 6, alone (hardsigmoid) or times x before or after the division (hardswish).
-bool match_hardswish(Rewriter& r, OpId anchor) {
+void match_hardswish(Rewriter& r, OpId anchor) {
     const OpId plus_three = r.producer(r.op(anchor).inputs[0]);
-    if (plus_three == no_op || !r.is(plus_three, "add") || !near(r.scalar(plus_three), 3)) return false;
-    if (r.sole_reader(r.op(anchor).inputs[0]) != anchor) return false;
+    if (!r.is(plus_three, "add") || !near(r.scalar(plus_three), 3)) return;
+    if (r.sole_reader(r.op(anchor).inputs[0]) != anchor) return;
     const TensorId x = r.variable(plus_three);
     std::vector<OpId> group{plus_three, anchor};
     bool divided = false;
@@ -112,10 +112,9 @@ bool match_hardswish(Rewriter& r, OpId anchor) {
         group.push_back(next);
         last = next;
     }
-    if (!divided) return false;
+    if (!divided) return;
     r.replace(last, group, OpKind::pointwise, {x},
               {{"function", std::string(multiplied ? "hardswish" : "hardsigmoid")}});
-    return true;
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void linear_layers(Rewriter& r) {
         if (!r.is(id, OpKind::linear) || r.op(id).inputs.size() != 2) continue;
         const TensorId product = r.op(id).outputs[0];
         const OpId sum = r.sole_reader(product);
-        if (sum == no_op || !r.is(sum, "add")) continue;
+        if (!r.is(sum, "add")) continue;
         const TensorId bias = r.other(sum, product);
         if (!r.is_parameter(bias) || r.tensor(bias).shape.size() != 1 || r.tensor(product).shape.empty()) continue;
         if (r.tensor(bias).shape.back() != r.tensor(product).shape.back()) continue;
@@ -46,11 +46,10 @@ namespace {
 /// Operand of a product with a scalar constant.
 TensorId scaled_operand(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
     const OpId id = r.producer(tensor);
-    if (id == no_op || !r.is(id, "mul") || r.readers(tensor).size() != 1) return no_tensor;
+    if (!r.is(id, "mul") || r.readers(tensor).size() != 1) return no_tensor;
     const TensorId operand = r.variable(id);
     const std::vector<TensorId>& inputs = r.op(id).inputs;
-    const bool by_constant = inputs.size() == 2 && operand != no_tensor && inputs[0] != inputs[1];
-    if (!by_constant) return no_tensor;
+    if (inputs.size() != 2 || inputs[0] == inputs[1] || operand == no_tensor) return no_tensor;
     group.push_back(id);
     return operand;
 }
@@ -239,13 +238,13 @@ bool match_attention(Rewriter& r, OpId softmax) {
 }
 
 /// softmax(scale · q × kᵀ [+ mask]) × v as a model spells it out; with `taken_apart`, as the exporter does.
-bool match_any_attention(Rewriter& r, OpId softmax, const TakenApart* taken_apart) {
+void match_any_attention(Rewriter& r, OpId softmax, const TakenApart* taken_apart) {
     std::vector<OpId> group{softmax};
     const Scores scores = scores_before(r, softmax, group);
-    if (scores.product == no_op || r.op(scores.product).integer("transpose_a", 0) != 0) return false;
+    if (scores.product == no_op || r.op(scores.product).integer("transpose_a", 0) != 0) return;
     const OpId last = product_behind(r, softmax, group);
-    if (last == no_op) return false;
-    if (taken_apart && !(*taken_apart)(r.op(last), OpKind::attention)) return false;
+    if (last == no_op) return;
+    if (taken_apart && !(*taken_apart)(r.op(last), OpKind::attention)) return;
     group.insert(group.end(), {scores.product, last});
     const auto unscaled = [&](TensorId operand) {
         const TensorId before = scaled_operand(r, operand, group);
@@ -253,9 +252,9 @@ bool match_any_attention(Rewriter& r, OpId softmax, const TakenApart* taken_apar
     };
     const TensorId q = unscaled(r.op(scores.product).inputs[0]);
     TensorId k = unscaled(r.op(scores.product).inputs[1]);
-    if (r.tensor(q).shape.size() < 3) return false;
+    if (r.tensor(q).shape.size() < 3) return;
     if (r.op(scores.product).integer("transpose_b", 0) == 0) k = keys_before_turning(r, k, group);
-    if (k == no_tensor || r.tensor(k).shape.size() != r.tensor(q).shape.size()) return false;
+    if (k == no_tensor || r.tensor(k).shape.size() != r.tensor(q).shape.size()) return;
     TensorId v = r.op(last).inputs[1];
     TensorId mask = scores.mask;
     if (!taken_apart) {
@@ -266,7 +265,6 @@ bool match_any_attention(Rewriter& r, OpId softmax, const TakenApart* taken_apar
     std::vector<TensorId> inputs{q, k, v};
     if (mask != no_tensor) inputs.push_back(mask);
     r.replace(last, group, OpKind::attention, std::move(inputs), attributes_of(r.op(last)));
-    return true;
 }
 
 }  // namespace

@@ -19,11 +19,10 @@ OpId mean_of_last_axes(const Rewriter& r, TensorId tensor) {
 
 /// The operand of a square (x², x·x); no_tensor otherwise.
 TensorId squared(const Rewriter& r, OpId id) {
-    if (id == no_op) return no_tensor;
+    if (!r.is(id, OpKind::pointwise)) return no_tensor;
     const std::vector<TensorId>& inputs = r.op(id).inputs;
-    if (r.is(id, "pow") && r.scalar(id) == 2.0) return inputs[0];
-    if (r.is(id, "mul") && inputs.size() == 2 && inputs[0] == inputs[1]) return inputs[0];
-    return no_tensor;
+    const bool product = r.is(id, "mul") && inputs.size() == 2 && inputs[0] == inputs[1];
+    return product || (r.is(id, "pow") && r.scalar(id) == 2.0) ? inputs[0] : no_tensor;
 }
 
 /// 1/√(mean(v²) + ε) applied to a tensor, found from the mean.
@@ -37,7 +36,7 @@ std::optional<Scaling> scaling_by_root(const Rewriter& r, OpId mean) {
     Scaling s;
     const OpId square = r.producer(r.op(mean).inputs[0]);
     const OpId plus = r.sole_reader(r.op(mean).outputs[0]);
-    if (plus == no_op || !r.is(plus, "add") || !r.scalar(plus)) return std::nullopt;
+    if (!r.is(plus, "add") || !r.scalar(plus)) return std::nullopt;
     const OpId root = r.sole_reader(r.op(plus).outputs[0]);
     s.group = {square, mean, plus, root};
     OpId inverse = no_op;
@@ -57,7 +56,7 @@ std::optional<Scaling> scaling_by_root(const Rewriter& r, OpId mean) {
     if (inverse != no_op) {
         const TensorId factor = r.op(inverse).outputs[0];
         s.last = r.sole_reader(factor);
-        if (s.last == no_op || !r.is(s.last, "mul")) return std::nullopt;
+        if (!r.is(s.last, "mul")) return std::nullopt;
         s.scaled = r.other(s.last, factor);
     }
     if (s.last == no_op || s.scaled == no_tensor) return std::nullopt;
@@ -69,7 +68,7 @@ std::optional<Scaling> scaling_by_root(const Rewriter& r, OpId mean) {
 TensorId absorb(const Rewriter& r, std::string_view function, std::vector<OpId>& group, OpId& last) {
     const TensorId at = r.op(last).outputs[0];
     const OpId next = r.sole_reader(at);
-    if (next == no_op || !r.is(next, function)) return no_tensor;
+    if (!r.is(next, function)) return no_tensor;
     const TensorId parameter = r.other(next, at);
     if (!r.is_parameter(parameter) || r.tensor(parameter).shape.empty()) return no_tensor;
     group.push_back(next);
@@ -77,12 +76,12 @@ TensorId absorb(const Rewriter& r, std::string_view function, std::vector<OpId>&
     return parameter;
 }
 
-bool match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart& taken_apart) {
+void match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart& taken_apart) {
     const OpId square = r.producer(r.op(mean).inputs[0]);
     const TensorId base = squared(r, square);
-    if (base == no_tensor || r.sole_reader(r.op(mean).inputs[0]) != mean) return false;
+    if (base == no_tensor || r.sole_reader(r.op(mean).inputs[0]) != mean) return;
     auto scaling = scaling_by_root(r, mean);
-    if (!scaling) return false;
+    if (!scaling) return;
     std::vector<OpId>& group = scaling->group;
     OpId last = scaling->last;
     const auto axis = r.op(mean).integers("axes")[0];
@@ -93,15 +92,14 @@ bool match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart
     const OpId inner_mean = subtracts ? mean_of_last_axes(r, r.op(difference).inputs[1]) : no_op;
     const bool centred = inner_mean != no_op && r.op(inner_mean).inputs[0] == r.op(difference).inputs[0];
     if (centred) {
-        group.push_back(difference);
-        group.push_back(inner_mean);
+        group.insert(group.end(), {difference, inner_mean});
         if (scaling->scaled != base) {  // older exporters subtract twice
             const OpId again = r.producer(scaling->scaled);
-            if (!r.is(again, "sub") || r.op(again).inputs != r.op(difference).inputs) return false;
+            if (!r.is(again, "sub") || r.op(again).inputs != r.op(difference).inputs) return;
             group.push_back(again);
         }
     } else if (scaling->scaled != base) {
-        return false;
+        return;
     }
     const TensorId x = centred ? r.op(difference).inputs[0] : base;
     std::vector<TensorId> inputs{x};
@@ -111,11 +109,10 @@ bool match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart
         const TensorId bias = absorb(r, "add", group, last);
         if (bias != no_tensor) inputs.push_back(bias);
     }
-    if (!is_closed(r, group, last)) return false;
+    if (!is_closed(r, group, last)) return;
     const OpKind kind = centred ? OpKind::layer_norm : OpKind::rms_norm;
-    if (!centred && spelled_out == SpelledOut::keep && !taken_apart(r.op(last), kind)) return false;
+    if (!centred && spelled_out == SpelledOut::keep && !taken_apart(r.op(last), kind)) return;
     r.replace(last, group, kind, std::move(inputs), {{"axis", axis}});
-    return true;
 }
 
 /// A group norm written as an instance norm of [batch, groups, rest] and what scales and shifts the channels: ONNX has

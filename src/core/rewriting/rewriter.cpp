@@ -12,8 +12,7 @@ Rewriter::Rewriter(Graph& graph)
       readers_(graph.tensors.size()),
       is_output_(graph.tensors.size(), false) {
     for (OpId id = 0; id < graph.ops.size(); ++id) {
-        for (const TensorId input : graph.ops[id].inputs) {
-            if (input == no_tensor) continue;
+        for (const TensorId input : present(graph.ops[id].inputs)) {
             if (readers_[input].empty() || readers_[input].back() != id) readers_[input].push_back(id);
         }
     }
@@ -46,8 +45,8 @@ std::optional<double> Rewriter::scalar(OpId op) const {
 
 TensorId Rewriter::variable(OpId op) const {
     TensorId found = no_tensor;
-    for (const TensorId input : graph_.ops[op].inputs) {
-        if (input == no_tensor || graph_.tensors[input].role == TensorRole::constant) continue;
+    for (const TensorId input : present(graph_.ops[op].inputs)) {
+        if (graph_.tensors[input].role == TensorRole::constant) continue;
         if (found != no_tensor && found != input) return no_tensor;
         found = input;
     }
@@ -67,12 +66,9 @@ bool Rewriter::is_parameter(TensorId tensor) const {
 }
 
 void Rewriter::set_inputs(OpId op, std::vector<TensorId> inputs) {
-    for (const TensorId input : graph_.ops[op].inputs) {
-        if (input != no_tensor) std::erase(readers_[input], op);
-    }
+    for (const TensorId input : present(graph_.ops[op].inputs)) std::erase(readers_[input], op);
     graph_.ops[op].inputs = std::move(inputs);
-    for (const TensorId input : graph_.ops[op].inputs) {
-        if (input == no_tensor) continue;
+    for (const TensorId input : present(graph_.ops[op].inputs)) {
         auto& readers = readers_[input];
         const auto place = std::lower_bound(readers.begin(), readers.end(), op);
         if (place == readers.end() || *place != op) readers.insert(place, op);
@@ -110,9 +106,7 @@ void Rewriter::finish() {
         const bool read = all || std::ranges::any_of(op.outputs, [&](TensorId t) { return needed[t]; });
         if (!read) removed_[id] = true;
         if (removed_[id]) continue;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor) needed[input] = true;
-        }
+        for (const TensorId input : present(op.inputs)) needed[input] = true;
         for (const TensorId output : op.outputs) needed[output] = true;
     }
     std::vector<TensorId> moved(graph_.tensors.size(), no_tensor);

@@ -17,7 +17,6 @@ class Rewriter {
     [[nodiscard]] Graph& graph() noexcept { return graph_; }
     [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
     [[nodiscard]] std::size_t op_count() const noexcept { return graph_.ops.size(); }
-    [[nodiscard]] bool removed(OpId op) const { return removed_[op]; }
     [[nodiscard]] const Op& op(OpId id) const { return graph_.ops[id]; }
     [[nodiscard]] const Tensor& tensor(TensorId id) const { return graph_.tensors[id]; }
 

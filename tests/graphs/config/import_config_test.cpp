@@ -1,5 +1,3 @@
-#include "graphs/config/import_config.hpp"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -9,6 +7,7 @@
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
+#include "graphs/loading.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"

@@ -7,7 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"
-#include "graphs/config/import_config.hpp"
+#include "graphs/loading.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "graphs/onnx/import_onnx.hpp"
+#include "graphs/loading.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 

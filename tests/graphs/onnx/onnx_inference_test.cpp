@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
-#include "graphs/onnx/import_onnx.hpp"
+#include "graphs/loading.hpp"
 #include "tests/graphs/onnx/testdata.hpp"
 
 // Second oracle: ONNX's own shape inference, which also knows the tensors between the operators.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
-#include "graphs/onnx/import_onnx.hpp"
+#include "graphs/loading.hpp"
 #include "src/core/operands.hpp"
 
 // Oracle: the models of libonnx-testdata with the inputs and outputs that ONNX's reference implementation recorded.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ftax/types.hpp"
-#include "graphs/onnx/import_onnx.hpp"
+#include "graphs/loading.hpp"
 
 // Operators against ONNX Runtime, which runs them: the values that shapes are computed from, types and shapes.
 

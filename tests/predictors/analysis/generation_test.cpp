@@ -9,7 +9,7 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/config/import_config.hpp"
+#include "graphs/loading.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "tests/approx.hpp"

@@ -15,11 +15,9 @@
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/loading.hpp"
-#include "graphs/onnx/import_onnx.hpp"
 #include "graphs/pt2/archive.hpp"
-#include "graphs/pt2/import_pt2.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "src/core/size_checks.hpp"
+#include "src/core/operands.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/recorded/recorded.hpp"
 

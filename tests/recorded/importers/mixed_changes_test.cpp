@@ -10,10 +10,8 @@
 #include <string>
 
 #include "ftax/predict.hpp"
-#include "graphs/config/import_config.hpp"
 #include "graphs/loading.hpp"
-#include "graphs/onnx/import_onnx.hpp"
-#include "src/core/size_checks.hpp"
+#include "src/core/operands.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/recorded/importers/imports.hpp"
 #include "tests/recorded/readers/readers.hpp"

@@ -12,8 +12,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/config/import_config.hpp"
-#include "graphs/onnx/import_onnx.hpp"
+#include "graphs/loading.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/kineto_trace.hpp"
 #include "src/io/measurement_file.hpp"
@@ -146,10 +145,7 @@ const std::map<std::string, std::function<std::string(const std::string&)>>& rea
         {"uncertainty",
          [](const std::string& text) {
              const VarianceComponents components = parse_variance_components(text, "f.json");
-             FactorSet some{};
-             some.fill(false);
-             some[1] = true;
-             const DeviceFactors prior = prior_factors(components, some, {});
+             const DeviceFactors prior = prior_factors(components);
              return to_text(components) + fmt::format("{} {}", prior.covariance[0][0], prior.covariance[1][1]);
          }},
         {"stack",
