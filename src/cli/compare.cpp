@@ -4,7 +4,6 @@
 #include "src/scenario/comparison.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct CompareArguments : ComparisonArguments {

@@ -5,7 +5,6 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct ConvertArguments {

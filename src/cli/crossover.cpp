@@ -9,7 +9,6 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct CrossoverArguments {

@@ -9,7 +9,6 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 constexpr std::size_t most_predictions = 5'000;  ///< 300 kB of page

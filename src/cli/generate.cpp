@@ -4,7 +4,6 @@
 #include "src/scenario/generation.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct GenerateArguments : GenerationArguments {

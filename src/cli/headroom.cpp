@@ -10,7 +10,6 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct HeadroomArguments {

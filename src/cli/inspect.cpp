@@ -6,7 +6,6 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct InspectArguments {

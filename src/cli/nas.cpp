@@ -16,7 +16,6 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 constexpr std::size_t rows_per_step = 4096;  // rows between progress updates

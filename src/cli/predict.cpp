@@ -21,7 +21,6 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct PredictArguments {

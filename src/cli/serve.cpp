@@ -5,7 +5,6 @@
 #include "src/scenario/serving.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 
 void setup_serve(CLI::App& verb, Action& action) {
     struct Arguments : ServingArguments {

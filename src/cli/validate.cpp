@@ -14,7 +14,6 @@
 #include "src/scenario/validation.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct KinetoArguments {

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "src/core/throw_error.hpp"
-#include "src/io/escape.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {

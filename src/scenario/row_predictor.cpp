@@ -9,7 +9,6 @@
 #include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/throw_error.hpp"
-#include "src/io/number.hpp"
 #include "src/scenario/cpu.hpp"
 #include "src/scenario/usable_rows.hpp"
 

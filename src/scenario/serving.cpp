@@ -26,7 +26,6 @@
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 #include "src/scenario/generation.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {

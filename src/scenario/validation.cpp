@@ -9,7 +9,6 @@
 #include <span>
 
 #include "ftax/framework.hpp"
-#include "ftax/version.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
