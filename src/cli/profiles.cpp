@@ -8,6 +8,7 @@
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
@@ -46,12 +47,10 @@ ProfileView view_of(const FrameworkProfile& profile, std::string_view name) {
 }
 
 ProfileView view_of(const std::string& name) {
-    const std::size_t at = name.find('@');
-    const std::string after_at = at == std::string::npos ? "" : name.substr(at + 1);
-    const std::vector<std::string> hosts = call_host_names();
-    if (const std::string host = name.substr(0, at); std::ranges::count(hosts, host) > 0)
-        return view_of(call_host_profile(after_at.empty() ? after_at : device_spec(after_at).slug, host), host);
-    const std::string framework = framework_name(name.substr(0, at));
+    const auto [host, after_at] = split_at(name, '@');
+    if (std::ranges::count(call_host_names(), host) > 0)
+        return view_of(call_host_profile(after_at.empty() ? "" : device_spec(after_at).slug, std::string(host)), host);
+    const std::string framework = framework_name(host);
     if (std::ranges::count(framework_names(), framework) == 0) {
         try {
             DeviceProfile profile = device_profile(name);
@@ -63,9 +62,9 @@ ProfileView view_of(const std::string& name) {
     }
     LibraryVersions libraries;
     const bool is_version = version_number(after_at).has_value();
-    return view_of(scenario::resolve_framework(
-                       {.framework = is_version ? name : framework, .host = is_version ? "" : after_at}, libraries),
-                   framework);
+    const scenario::RunArguments run{.framework = is_version ? name : framework,
+                                     .host = is_version ? "" : std::string(after_at)};
+    return view_of(scenario::resolve_framework(run, libraries), framework);
 }
 
 int run_list(const ProfilesArguments& arguments) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <tuple>
 
+#include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/report/units.hpp"
 
@@ -114,7 +115,7 @@ Lead lead_of(const std::vector<const Choice*>& choices, Criterion by, bool same_
 
 /// "vllm 0.14"; "vllm@0.11" says its version itself.
 std::string versioned(const Choice& choice) {
-    const bool known = choice.version.empty() || choice.framework.find('@') != std::string::npos;
+    const bool known = choice.version.empty() || !split_at(choice.framework, '@').second.empty();
     return known ? choice.framework : choice.framework + " " + choice.version;
 }
 

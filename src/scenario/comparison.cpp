@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/in_parallel.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/report/quantities.hpp"
@@ -33,10 +34,9 @@ void serve_rate(double rate, double items, report::ComparisonRow& row) {
 std::vector<report::ComparisonRow> compare_one(const Graph& graph, const ComparisonArguments& arguments,
                                                Combination one, const std::vector<std::optional<std::int64_t>>& batches,
                                                const ServiceLevel& level) {
-    LibraryVersions libraries;
-    const FrameworkModel& model = framework_model(take_version(one.run.framework, libraries).name);
+    const FrameworkModel& model = framework_model(unversioned(one.run.framework));
     report::ComparisonRow row{one.choice()};
-    if (one.run.framework.find('@') == std::string::npos) row.framework = model.name;
+    if (split_at(one.run.framework, '@').second.empty()) row.framework = model.name;
     row.unmeasured = unmeasured_family(model, graph);
     std::optional<Predictor> predictor;
     try {

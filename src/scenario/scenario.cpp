@@ -14,6 +14,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/all_reduce.hpp"
 #include "src/core/control_flow.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/core/throw_error.hpp"
@@ -88,12 +89,7 @@ thread_local HeldWarnings* held_warnings = nullptr;
 Notices shown = Notices::all;
 
 std::mutex printing;
-std::vector<std::string> waiting;  ///< warnings to print
-
-std::vector<std::string>& printed_warnings() {
-    static std::vector<std::string> printed;
-    return printed;
-}
+std::vector<std::string> printed, waiting;  ///< warnings of this result, and those of them to print
 
 namespace fs = std::filesystem;
 
@@ -266,6 +262,10 @@ std::string versioned(const std::string& framework, const std::string& version) 
     return version.empty() ? framework : fmt::format("{}@{}", framework, version);
 }
 
+std::string unversioned(std::string_view framework) {
+    return framework_name(split_at(framework, '@').first);
+}
+
 namespace {
 
 constexpr int oldest_tensorrt = 700;
@@ -284,10 +284,10 @@ void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
 }  // namespace
 
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
-    const std::size_t at = framework.find('@');
-    FrameworkChoice choice{framework_name(framework.substr(0, at)), std::nullopt};
-    if (at == std::string_view::npos) return choice;
-    const std::optional<int> version = version_number(framework.substr(at + 1));
+    const auto [name, number] = split_at(framework, '@');
+    FrameworkChoice choice{framework_name(name), std::nullopt};
+    if (name == framework) return choice;
+    const std::optional<int> version = version_number(number);
     const bool engine = builds_engines(choice.name);
     if (!version || (choice.name.starts_with("tensorrt") && engine && *version < oldest_tensorrt)) {
         throw_error(ErrorCode::usage, "{}: {}", framework,
@@ -307,7 +307,7 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
 
 FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libraries) {
     FrameworkChoice choice = take_version(run.framework, libraries);
-    const bool versioned = run.framework.find('@') != std::string::npos;
+    const bool versioned = !split_at(run.framework, '@').second.empty();
     const bool has_costs = run.costs || !run.host.empty() || !run.framework_profile.empty();
     if (versioned || has_costs || builds_engines(choice.name)) return choice;
     choice.version = newest_version(choice.name);
@@ -357,7 +357,7 @@ Precision precision_of(const Graph& graph, const RunArguments& run) {
 
 std::vector<std::string> nas_assumptions(const RunArguments& run, const FrameworkProfile& framework) {
     const bool assumed = run.host.empty() && run.framework_profile.empty() && run.anchor.empty() &&
-                         run.framework.find('@') == std::string::npos && framework.framework == nas::measured_framework;
+                         split_at(run.framework, '@').second.empty() && framework.framework == nas::measured_framework;
     if (!assumed) return {};
     return {
         fmt::format("predicted under {} {}, the newest measured; the built-in search spaces were measured on the host "
@@ -441,8 +441,8 @@ void note(const std::vector<std::string>& warnings, bool prints) {
     }
     const std::lock_guard guard(printing);
     for (const std::string& warning : warnings) {
-        if (std::ranges::count(printed_warnings(), warning) > 0) continue;
-        printed_warnings().push_back(warning);
+        if (std::ranges::count(printed, warning) > 0) continue;
+        printed.push_back(warning);
         if (prints) waiting.push_back(warning);
     }
 }
@@ -469,14 +469,14 @@ void release(const HeldWarnings& held) {
 
 std::vector<std::string> warnings_besides(const std::set<std::string>& known) {
     const std::lock_guard guard(printing);
-    std::vector<std::string> others = printed_warnings();
+    std::vector<std::string> others = printed;
     std::erase_if(others, [&](const std::string& warning) { return known.contains(warning); });
     return report::merged(others);
 }
 
 void forget_warnings() {
     const std::lock_guard guard(printing);
-    printed_warnings().clear();
+    printed.clear();
     waiting.clear();
 }
 

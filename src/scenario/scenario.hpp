@@ -101,6 +101,8 @@ void require_batch(const Graph& graph, const ShapeBindings& dims = {});
                                                      bool framework_given);
 /// Returns "pytorch-eager@2.4", or the framework alone without a version.
 [[nodiscard]] std::string versioned(const std::string& framework, const std::string& version);
+/// Returns "pytorch-eager" for "PyTorch-Eager@2.4".
+[[nodiscard]] std::string unversioned(std::string_view framework);
 struct FrameworkChoice {
     std::string name;
     std::optional<int> version;  ///< version of the host costs, see at_version()
