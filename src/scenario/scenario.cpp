@@ -124,6 +124,32 @@ std::vector<fs::path> owners(const fs::path& folder) {
     return result;
 }
 
+constexpr int oldest_tensorrt = 700;
+
+/// TensorRT's version decides what its builder fuses. A lower one is that of what calls it: Torch-TensorRT 1.2.
+bool builds_engines(std::string_view framework) {
+    return framework.find("tensorrt") != std::string_view::npos && !framework_model(framework).traits.serves_sequences;
+}
+
+void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
+    const LoweringTraits& traits = framework_model(choice.name).traits;
+    if (traits.library != Library::none) libraries.engine = *choice.version;
+    if (!traits.serves_sequences) set_libraries(libraries, choice.name, *choice.version);
+}
+
+void note(const std::vector<std::string>& warnings, bool prints) {
+    if (held_warnings != nullptr) {
+        for (const std::string& warning : warnings) held_warnings->emplace_back(warning, prints);
+        return;
+    }
+    const std::lock_guard guard(printing);
+    for (const std::string& warning : warnings) {
+        if (std::ranges::count(printed, warning) > 0) continue;
+        printed.push_back(warning);
+        if (prints) waiting.push_back(warning);
+    }
+}
+
 }  // namespace
 
 ImportOptions import_options(const ModelArguments& arguments) {
@@ -265,23 +291,6 @@ std::string versioned(const std::string& framework, const std::string& version) 
 std::string unversioned(std::string_view framework) {
     return framework_name(split_at(framework, '@').first);
 }
-
-namespace {
-
-constexpr int oldest_tensorrt = 700;
-
-/// TensorRT's version decides what its builder fuses. A lower one is that of what calls it: Torch-TensorRT 1.2.
-bool builds_engines(std::string_view framework) {
-    return framework.find("tensorrt") != std::string_view::npos && !framework_model(framework).traits.serves_sequences;
-}
-
-void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
-    const LoweringTraits& traits = framework_model(choice.name).traits;
-    if (traits.library != Library::none) libraries.engine = *choice.version;
-    if (!traits.serves_sequences) set_libraries(libraries, choice.name, *choice.version);
-}
-
-}  // namespace
 
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
     const auto [name, number] = split_at(framework, '@');
@@ -431,23 +440,6 @@ std::FILE* notices() {
     static std::FILE* const nowhere = std::fopen("/dev/null", "w");
     return shown == Notices::all || !nowhere ? stderr : nowhere;
 }
-
-namespace {
-
-void note(const std::vector<std::string>& warnings, bool prints) {
-    if (held_warnings != nullptr) {
-        for (const std::string& warning : warnings) held_warnings->emplace_back(warning, prints);
-        return;
-    }
-    const std::lock_guard guard(printing);
-    for (const std::string& warning : warnings) {
-        if (std::ranges::count(printed, warning) > 0) continue;
-        printed.push_back(warning);
-        if (prints) waiting.push_back(warning);
-    }
-}
-
-}  // namespace
 
 void flush_warnings() {
     const std::lock_guard guard(printing);
