@@ -13,7 +13,6 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -87,15 +86,12 @@ int run_show(const ProfilesArguments& arguments) {
     const ProfileView view = view_of(arguments.name);
     constexpr int digits = 5;  // parameters span from 1e-6 s to 1e6 bytes
     const report::Grid list = report::parameter_columns(digits).select(view.parameters);
-    const report::Json json{
-        {"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", list.json()}};
-    return write_result(arguments.output, {.table =
-                                               [&] {
-                                                   return fmt::format("{}, version {}\n\n{}", view.title,
-                                                                      view.version.empty() ? "none" : view.version,
-                                                                      list.print(report::standard_output_style()));
-                                               },
-                                           .json = [&] { return to_text(json); }});
+    const report::Json json{{"name", view.title}, {"version", view.version}, {"parameters", list.json()}};
+    const std::string version = view.version.empty() ? "none" : view.version;
+    const auto table = [&](report::Style style) {
+        return fmt::format("{}, version {}\n\n{}", view.title, version, list.print(style));
+    };
+    return write_result(arguments.output, {.table = table, .json = [&] { return report::document(json); }});
 }
 
 }  // namespace

@@ -109,16 +109,13 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     warn_of_what_differs(trace, comparison, predictor.device());
     const auto parameters = traced_parameters(comparison, predictor.framework(), predictor.precision());
     if (!arguments.calibrated.empty()) write_calibrated(arguments, predictor.framework(), parameters);
-    return write_result(output, {.table =
-                                     [&] {
-                                         const report::Style style = report::standard_output_style();
-                                         report::PredictionReport header = report_on(predictor, arguments.model);
-                                         header.rows.push_back({batch, explanation.prediction, {}, {}});
-                                         return print_verdict(verdict_of(comparison), style) +
-                                                print_header(header, style) +
-                                                to_table(comparison, trace, parameters, style);
-                                     },
-                                 .json = [&] { return to_json(comparison, trace, parameters); }});
+    report::PredictionReport header = report_on(predictor, arguments.model);
+    header.rows.push_back({batch, explanation.prediction, {}, {}});
+    const auto table = [&](report::Style style) {
+        return print_verdict(verdict_of(comparison), style) + print_header(header, style) +
+               to_table(comparison, trace, parameters, style);
+    };
+    return write_result(output, {.table = table, .json = [&] { return to_json(comparison, trace, parameters); }});
 }
 
 struct ValidateArguments {

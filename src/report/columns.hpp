@@ -72,6 +72,10 @@ template <class T>
     return {Json(Json::value_t::discarded), std::optional(std::move(text)), tone};
 }
 
+/// Returns the JSON of a result: the version of its schema, its fields in their order, and its warnings.
+[[nodiscard]] std::string document(const Json& fields);
+[[nodiscard]] std::string document(Json fields, const std::vector<std::string>& warnings);
+
 template <class Row>
 struct Column {
     std::string key;    ///< in JSON and CSV, and on a page for scripts
@@ -97,8 +101,7 @@ struct Grid {
 };
 
 /// One entry of a selection: "key", "name=key" to write the column under another name, "=key" to give it none on a
-/// page,
-/// "?key" for a column that is omitted if no row has a value. In JSON, "a.b=key" is the field b of an object a.
+/// page, "?key" for a column that is omitted if no row has a value. In JSON, "a.b=key" is the field b of an object a.
 struct Selected {
     std::string name, key;
     bool is_optional = false;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::report {
@@ -90,7 +89,7 @@ std::string device_list_table(const std::vector<DeviceSpec>& devices, Style styl
 }
 
 std::string device_list_json(const std::vector<DeviceSpec>& devices) {
-    return to_text(Json{{"schema_version", 1}, {"devices", device_columns().select(devices).json()}});
+    return document({{"devices", device_columns().select(devices).json()}});
 }
 
 std::string device_table(std::string_view datasheet, Style style) {
@@ -152,7 +151,7 @@ std::string device_diff_json(const std::vector<DeviceSpec>& devices) {
         }
         device["ratio_to_first"] = std::move(ratios);
     }
-    return to_text(Json{{"schema_version", 1}, {"devices", std::move(list)}});
+    return document({{"devices", std::move(list)}});
 }
 
 }  // namespace ftax::report

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
@@ -81,6 +80,10 @@ const GenerationRow& shown(const GenerationReport& report) {
 Columns<GenerationRow> generation_columns(const GenerationReport& report) {
     using G = Generation;
     using Row = GenerationRow;
+    const auto prefill = [](const G& g) { return phase_json(g.prefill, {{"passes", g.prefill_passes}}); };
+    const auto decode = [](const G& g) {
+        return phase_json(g.decode, {{"mean_host_s", g.decode_host_s}, {"mean_device_s", g.decode_device_s}});
+    };
     const Columns<G> own{
         {"batch", "batch", Unit::plain, [](const G& g) { return g.request.batch; }},
         {"prompt", "prompt", Unit::plain, [](const G& g) { return g.request.prompt; }},
@@ -99,14 +102,8 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"interval", "90 % interval", Unit::plain,
          [](const G& g) { return range_value(g.low_s, g.high_s, significant); }},
         {"tokens_per_s", "tokens/s", Unit::significant, &G::tokens_per_s},
-        {"prefill", "", Unit::text,
-         [](const G& g) {
-             return phase_json(g.prefill, {{"passes", g.prefill_passes}});
-         }},
-        {"decode", "", Unit::text,
-         [](const G& g) {
-             return phase_json(g.decode, {{"mean_host_s", g.decode_host_s}, {"mean_device_s", g.decode_device_s}});
-         }},
+        {"prefill", "", Unit::text, prefill},
+        {"decode", "", Unit::text, decode},
         {"prefill_bound", "prompt bound by", Unit::text, [](const G& g) { return g.prefill.bound; }},
         {"decode_bound", "decoding bound by", Unit::text, [](const G& g) { return g.decode.bound; }},
         {"bound", "bound", Unit::text,
@@ -185,8 +182,7 @@ std::string to_json(const GenerationReport& report) {
                                       "largest_batch warnings")
                               .json();
     json["verdict"] = report.ranking.verdict;
-    json["warnings"] = report.run.warnings;
-    return to_text(json);
+    return document(std::move(json), report.run.warnings);
 }
 
 std::string to_csv(const GenerationReport& report) {

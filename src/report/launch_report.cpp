@@ -6,7 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
@@ -194,14 +193,9 @@ std::string launches_table(const Graph& graph, const Explanation& explanation, S
 
 std::string launches_json(const Graph& graph, const Explanation& explanation, const std::string& verdict,
                           const std::vector<std::string>& warnings) {
-    return to_text(Json{{"schema_version", 1},
-                        {"verdict", verdict},
-                        {"launches", columns_of(graph)
-                                         .select(launches_of(explanation),
-                                                 "operator source module host_kind kernels host_s device_s bound "
-                                                 "kernel_details")
-                                         .json()},
-                        {"warnings", warnings}});
+    const Grid launches = columns_of(graph).select(
+        launches_of(explanation), "operator source module host_kind kernels host_s device_s bound kernel_details");
+    return document({{"verdict", verdict}, {"launches", launches.json()}}, warnings);
 }
 
 std::string launches_csv(const Graph& graph, const Explanation& explanation) {

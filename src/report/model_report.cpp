@@ -11,7 +11,6 @@
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -216,23 +215,22 @@ std::string to_table(const ModelReport& report, Style style) {
 }
 
 std::string to_json(const ModelReport& report) {
-    return to_text(Json{{"schema_version", 1},
-                        {"model", report.model},
-                        {"format", report.format},
-                        {"bindings", report.bindings},
-                        {"verdict", verdict_of(report)},
-                        {"inputs", report.inputs},
-                        {"outputs", report.outputs},
-                        {"parameters", report.parameters},
-                        {"parameter_bytes", report.parameter_bytes},
-                        {"written_bytes", report.written_bytes},
-                        {"total", work_columns("").json(report.total)},
-                        {"unknown_operators", report.unknown_operators},
-                        {"unknown", report.unknown},
-                        {"coverage", {{"nodes", report.modelled_operators}, {"flops", report.modelled_flops}}},
-                        {"by_kind", work_columns("").select(report.by_kind).json()},
-                        {"by_module", work_columns("").select(report.by_module).json()},
-                        {"warnings", report.warnings}});
+    return document({{"model", report.model},
+                     {"format", report.format},
+                     {"bindings", report.bindings},
+                     {"verdict", verdict_of(report)},
+                     {"inputs", report.inputs},
+                     {"outputs", report.outputs},
+                     {"parameters", report.parameters},
+                     {"parameter_bytes", report.parameter_bytes},
+                     {"written_bytes", report.written_bytes},
+                     {"total", work_columns("").json(report.total)},
+                     {"unknown_operators", report.unknown_operators},
+                     {"unknown", report.unknown},
+                     {"coverage", {{"nodes", report.modelled_operators}, {"flops", report.modelled_flops}}},
+                     {"by_kind", work_columns("").select(report.by_kind).json()},
+                     {"by_module", work_columns("").select(report.by_module).json()}},
+                    report.warnings);
 }
 
 std::string to_csv(const ModelReport& report) {

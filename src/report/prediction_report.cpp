@@ -11,7 +11,6 @@
 
 #include "ftax/equations.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/diagnosis_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
@@ -274,7 +273,7 @@ std::string to_json(const PredictionReport& report) {
     if (!report.advice.empty())
         json["advice"] = advice_grid(report, "name code latency_s low_s high_s speed bound").json();
     json["warnings"] = report.warnings;
-    return to_text(json);
+    return document(json);
 }
 
 }  // namespace ftax::report

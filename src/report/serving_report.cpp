@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"
@@ -215,14 +214,14 @@ std::string to_json(const ServingReport& report) {
         for (const auto& [what, key, limit] : limits)
             if (std::isfinite(report.level.*limit)) level[key] = report.level.*limit;
     }
-    return to_text(Json{
-        {"schema_version", 1},
-        {"model", report.model},
-        {"workload", report.workload},
-        {"slo", level},
-        {"verdict", report.ranking.verdict},
-        {"rows", serving_columns(report).select(report.rows, keys_of(report) + " memory cache_tokens warnings").json()},
-        {"warnings", report.warnings}});
+    return document(
+        {{"model", report.model},
+         {"workload", report.workload},
+         {"slo", level},
+         {"verdict", report.ranking.verdict},
+         {"rows",
+          serving_columns(report).select(report.rows, keys_of(report) + " memory cache_tokens warnings").json()}},
+        report.warnings);
 }
 
 std::string to_csv(const ServingReport& report) {

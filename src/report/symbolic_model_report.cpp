@@ -8,7 +8,6 @@
 
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/model_report.hpp"
 
 namespace ftax::report {
@@ -137,16 +136,15 @@ std::string to_json(const OpenModelReport& report) {
         work = {{"flops", polynomial_json(report.work->symbols, report.work->flops)},
                 {"bytes", polynomial_json(report.work->symbols, report.work->bytes)},
                 {"multiples_of", report.work->everywhere ? 1 : report.work->step}};
-    return to_text(Json{{"schema_version", 1},
-                        {"model", report.model},
-                        {"format", report.format},
-                        {"verdict", verdict_of(report)},
-                        {"open", dimension_columns().select(report.dimensions).json()},
-                        {"inputs", report.inputs},
-                        {"outputs", report.outputs},
-                        {"operators", report.operators},
-                        {"work", std::move(work)},
-                        {"warnings", report.warnings}});
+    return document({{"model", report.model},
+                     {"format", report.format},
+                     {"verdict", verdict_of(report)},
+                     {"open", dimension_columns().select(report.dimensions).json()},
+                     {"inputs", report.inputs},
+                     {"outputs", report.outputs},
+                     {"operators", report.operators},
+                     {"work", std::move(work)}},
+                    report.warnings);
 }
 
 std::string to_csv(const OpenModelReport& report) {

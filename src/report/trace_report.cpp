@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/io/json_document.hpp"
 #include "src/report/columns.hpp"
 #include "src/report/trace_comparison.hpp"
 #include "src/report/units.hpp"
@@ -189,31 +188,30 @@ std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace
 
 std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
                     const std::vector<TracedParameter>& parameters) {
-    return to_text(
-        Json{{"schema_version", 1},
-             {"verdict", verdict_of(comparison)},
-             {"passes", comparison.passes},
-             {"aligned", comparison.aligned},
-             {"has_kernels", comparison.has_kernels},
-             {"gpu", trace.gpu},
-             {"events", trace.events.size()},
-             {"damage",
-              {{"unreadable", trace.damage.unreadable},
-               {"untimed", trace.damage.untimed},
-               {"lost_kernels", trace.damage.lost_kernels},
-               {"truncated", trace.damage.truncated}}},
-             {"latency_s",
-              {{"predicted", comparison.predicted_latency_s},
-               {"measured", comparison.measured_latency_s ? Json(*comparison.measured_latency_s) : Json(nullptr)}}},
-             {"predicted", times_json(comparison.predicted)},
-             {"measured", times_json(comparison.measured)},
-             {"operators", operator_columns(comparison.has_kernels)
-                               .select(comparison.operators, "operator source module host_kind predicted measured")
-                               .json()},
-             {"only_in_trace", only_in_trace(comparison).json()},
-             {"host_kinds",
-              kind_columns().select(comparison.host_kinds, "host_kind operators predicted_s measured_s").json()},
-             {"parameters", parameters_grid(parameters).json()}});
+    return document(
+        {{"verdict", verdict_of(comparison)},
+         {"passes", comparison.passes},
+         {"aligned", comparison.aligned},
+         {"has_kernels", comparison.has_kernels},
+         {"gpu", trace.gpu},
+         {"events", trace.events.size()},
+         {"damage",
+          {{"unreadable", trace.damage.unreadable},
+           {"untimed", trace.damage.untimed},
+           {"lost_kernels", trace.damage.lost_kernels},
+           {"truncated", trace.damage.truncated}}},
+         {"latency_s",
+          {{"predicted", comparison.predicted_latency_s},
+           {"measured", comparison.measured_latency_s ? Json(*comparison.measured_latency_s) : Json(nullptr)}}},
+         {"predicted", times_json(comparison.predicted)},
+         {"measured", times_json(comparison.measured)},
+         {"operators", operator_columns(comparison.has_kernels)
+                           .select(comparison.operators, "operator source module host_kind predicted measured")
+                           .json()},
+         {"only_in_trace", only_in_trace(comparison).json()},
+         {"host_kinds",
+          kind_columns().select(comparison.host_kinds, "host_kind operators predicted_s measured_s").json()},
+         {"parameters", parameters_grid(parameters).json()}});
 }
 
 }  // namespace ftax::report

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 #include "src/report/columns.hpp"
 
@@ -170,8 +169,7 @@ UsedProfile used(const FrameworkProfile& profile) {
 }
 
 std::string to_json(const ValidationReport& report) {
-    Json json = {{"schema_version", 1},
-                 {"verdict", verdict_of(report)},
+    Json json = {{"verdict", verdict_of(report)},
                  {"rows", report.rows},
                  {"overall", report.overall ? error_columns().json(*report.overall) : Json(nullptr)},
                  {"groups", Json::array()},
@@ -185,8 +183,7 @@ std::string to_json(const ValidationReport& report) {
     }
     for (const SkippedRows& skipped : report.skipped)
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});
-    json["warnings"] = report.warnings;
-    return to_text(json);
+    return document(std::move(json), report.warnings);
 }
 
 std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow> rows) {
