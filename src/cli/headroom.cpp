@@ -55,7 +55,7 @@ void setup_headroom(CLI::App& verb, Action& action) {
     HeadroomArguments& arguments = run_with(verb, action, run_headroom);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
-    verb.add_option("--batch", arguments.batch, "batch size to start from (default: 1)")->type_name("N");
+    add_option(verb, "--batch", "N", arguments.batch, "batch size to start from (default: 1)");
     verb.add_option("--budget", arguments.budget, "acceptable increase of the latency")->capture_default_str();
     add_data_options(verb, arguments.output);
     add_html_option(verb, arguments.output, "with growth and other frameworks");

@@ -41,16 +41,15 @@ json call(const json& parameters) {
     const std::vector<std::string> known = commands_in_process();
     if (std::ranges::find(known, name) == known.end())
         throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
-    json answer;
     try {
         const Result result =
             run_in_process(words_of(name, parameters.value("arguments", json::object())), nullptr, false);
-        answer = {{"content", {{{"type", "text"}, {"text", result.table}}}}, {"isError", false}};
+        json answer{{"content", {{{"type", "text"}, {"text", result.table}}}}, {"isError", false}};
         if (!result.json.empty()) answer["structuredContent"] = json::parse(result.json);
+        return answer;
     } catch (const Error& error) {
-        answer = {{"content", {{{"type", "text"}, {"text", error.what()}}}}, {"isError", true}};
+        return {{"content", {{{"type", "text"}, {"text", error.what()}}}}, {"isError", true}};
     }
-    return answer;
 }
 
 json initialize(const json& parameters) {
