@@ -159,6 +159,17 @@ class Columns {
         return grid;
     }
 
+    /// The same in one form of a result.
+    [[nodiscard]] std::string print(const auto& rows, std::string_view keys, Style style) const {
+        return select(rows, keys).print(style);
+    }
+    [[nodiscard]] std::string csv(const auto& rows, std::string_view keys = "") const {
+        return select(rows, keys).csv();
+    }
+    [[nodiscard]] Json json_rows(const auto& rows, std::string_view keys = "") const {
+        return select(rows, keys).json();
+    }
+
     /// Returns the fields of one row.
     [[nodiscard]] Json json(const Row& row, std::string_view keys = "") const {
         return std::move(select(std::span(&row, 1), keys).json()[0]);

@@ -104,11 +104,10 @@ Columns<Launch> columns_of(const Graph& graph) {
                             }},
                            {"kernel_details", "", Unit::text,
                             [](const Launch& launch) {
-                                return kernel_columns()
-                                    .select(*launch.kernels,
-                                            "name path seconds compute_s memory_s waves flops bytes "
-                                            "ridge_flops_per_byte bound reason")
-                                    .json();
+                                return kernel_columns().json_rows(
+                                    *launch.kernels,
+                                    "name path seconds compute_s memory_s waves flops bytes "
+                                    "ridge_flops_per_byte bound reason");
                             }}}
         .including(kernel_columns(), &Launch::longest)
         .including(launch_columns(graph), &Launch::prediction);
@@ -178,17 +177,15 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
     return fmt::format(
         "{}\nthe {} of {} groups of equal launches that take longest, each with its first module (--all: every launch):"
         "\n\n{}",
-        columns.select(classes, "name launches kernels host_s kernel_s share bars").print(style), groups.size(), all,
-        columns_of(graph)
-            .select(groups, "source count total_s kernel_s host_s bound name path module waves intensity reason")
-            .print(style));
+        columns.print(classes, "name launches kernels host_s kernel_s share bars", style), groups.size(), all,
+        columns_of(graph).print(
+            groups, "source count total_s kernel_s host_s bound name path module waves intensity reason", style));
 }
 
 std::string launches_table(const Graph& graph, const Explanation& explanation, Style style) {
-    return columns_of(graph)
-        .select(launches_of(explanation),
-                "operator source module host_kind kernels host_s kernel_s bound name path waves intensity reason")
-        .print(style);
+    return columns_of(graph).print(
+        launches_of(explanation),
+        "operator source module host_kind kernels host_s kernel_s bound name path waves intensity reason", style);
 }
 
 std::string launches_json(const Graph& graph, const Explanation& explanation, const std::string& verdict,
@@ -199,9 +196,8 @@ std::string launches_json(const Graph& graph, const Explanation& explanation, co
 }
 
 std::string launches_csv(const Graph& graph, const Explanation& explanation) {
-    return launch_columns(graph)
-        .select(explanation.launches, "operator source module host_kind kernels host_s device_s bound")
-        .csv();
+    return launch_columns(graph).csv(explanation.launches,
+                                     "operator source module host_kind kernels host_s device_s bound");
 }
 
 }  // namespace ftax::report

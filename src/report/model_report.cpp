@@ -209,8 +209,8 @@ std::string to_table(const ModelReport& report, Style style) {
         text +=
             fmt::format("; without a rule: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
     }
-    text += "\n\n" + work_columns("operator").select(report.by_kind).print(style);
-    if (!report.by_module.empty()) text += "\n" + work_columns("module").select(report.by_module).print(style);
+    text += "\n\n" + work_columns("operator").print(report.by_kind, "", style);
+    if (!report.by_module.empty()) text += "\n" + work_columns("module").print(report.by_module, "", style);
     return text;
 }
 
@@ -228,8 +228,8 @@ std::string to_json(const ModelReport& report) {
                      {"unknown_operators", report.unknown_operators},
                      {"unknown", report.unknown},
                      {"coverage", {{"nodes", report.modelled_operators}, {"flops", report.modelled_flops}}},
-                     {"by_kind", work_columns("").select(report.by_kind).json()},
-                     {"by_module", work_columns("").select(report.by_module).json()}},
+                     {"by_kind", work_columns("").json_rows(report.by_kind)},
+                     {"by_module", work_columns("").json_rows(report.by_module)}},
                     report.warnings);
 }
 
@@ -240,8 +240,7 @@ std::string to_csv(const ModelReport& report) {
     for (const WorkGroup& group : report.by_module) rows.emplace_back("module", &group);
     return Columns<Row>{{"grouped_by", "", Unit::text, &Row::first}}
         .including(work_columns(""), &Row::second)
-        .select(rows)
-        .csv();
+        .csv(rows);
 }
 
 const Columns<StreamRow>& stream_columns() {

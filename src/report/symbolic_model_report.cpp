@@ -119,7 +119,7 @@ std::string to_table(const OpenModelReport& report, Style style) {
         if (!work.everywhere) text += fmt::format("(sizes that are multiples of {}; others round)\n", work.step);
         text += "\n";
     }
-    text += dimension_columns().select(report.dimensions, "symbol flag axes").print(style) + "\n";
+    text += dimension_columns().print(report.dimensions, "symbol flag axes", style) + "\n";
     const auto lines = [&](std::string_view label, const std::vector<std::string>& tensors) {
         for (std::size_t i = 0; i < std::min(most_listed, tensors.size()); ++i)
             text += fmt::format("{} {}\n", label, escape_terminal(tensors[i]));
@@ -139,7 +139,7 @@ std::string to_json(const OpenModelReport& report) {
     return document({{"model", report.model},
                      {"format", report.format},
                      {"verdict", verdict_of(report)},
-                     {"open", dimension_columns().select(report.dimensions).json()},
+                     {"open", dimension_columns().json_rows(report.dimensions)},
                      {"inputs", report.inputs},
                      {"outputs", report.outputs},
                      {"operators", report.operators},
@@ -151,7 +151,7 @@ std::string to_csv(const OpenModelReport& report) {
     std::vector<OpenDimension> rows;
     for (const OpenDimension& dimension : report.dimensions)
         for (const std::string& axis : dimension.axes) rows.push_back({dimension.symbol, {axis}, dimension.flag});
-    return dimension_columns().select(rows, "symbol axis=axes flag").csv();
+    return dimension_columns().csv(rows, "symbol axis=axes flag");
 }
 
 }  // namespace ftax::report
