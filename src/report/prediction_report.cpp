@@ -146,10 +146,15 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
     double longest_s = 0;
     for (const Row& row : report.rows)
         longest_s = std::max({longest_s, row.prediction.host_s, row.prediction.device_s});
-    const auto measured_s = [](const Row& row) { return row.measured ? Value(row.measured->latency_s) : Value(); };
-    const auto measured_device_s = [](const Row& row) {
-        return row.measured && row.measured->device_s ? Value(*row.measured->device_s) : Value();
-    };
+    const Columns<Measured> measured{{"measured_latency_s", "measured", Unit::milliseconds, &Measured::latency_s},
+                                     {"measured_device_s", "measured device", Unit::milliseconds,
+                                      [](const Measured& m) { return value_if(m.device_s); }}};
+    const Columns<LatencyRange> branches{
+        {"branches", "by branch ms", Unit::plain,
+         [](const LatencyRange& r) { return range_value(r.min_s, r.max_s, milliseconds); }},
+        {"branches_s", "", Unit::text, [](const LatencyRange& r) {
+             return Json{{"min", r.min_s}, {"max", r.max_s}};
+         }}};
     return Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
         {"device", "device", Unit::text, [&](const Row&) { return report.device.device.slug; }},
@@ -170,20 +175,10 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
          [](const Row& row) {
              return row.batch ? Value(static_cast<double>(*row.batch) / row.prediction.latency_s) : Value();
          }},
-        {"branches", "by branch ms", Unit::plain,
-         [](const Row& row) {
-             return row.branches ? range_value(row.branches->min_s, row.branches->max_s, milliseconds) : Value();
-         }},
-        {"branches_s", "", Unit::text,
-         [](const Row& row) {
-             return row.branches ? Json{{"min", row.branches->min_s}, {"max", row.branches->max_s}} : Value();
-         }},
-        {"measured_latency_s", "measured", Unit::milliseconds, measured_s},
         {"error", "error", Unit::plain,
          [](const Row& row) {
              return row.measured ? error_value(row.prediction.latency_s, row.measured->latency_s) : Value();
          }},
-        {"measured_device_s", "measured device", Unit::milliseconds, measured_device_s},
         {"device_error", "error", Unit::plain,
          [](const Row& row) {
              const bool known = row.measured && row.measured->device_s;
@@ -195,6 +190,8 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
          [longest_s](const Row& row) {
              return host_and_device_bars(row.prediction.host_s, row.prediction.device_s, longest_s);
          }}}
+        .including(measured, &Row::measured)
+        .including(branches, &Row::branches)
         .including(prediction_columns(), &Row::prediction)
         .including(memory_columns(), &Row::memory);
 }

@@ -160,12 +160,9 @@ std::string to_table(const ValidationReport& report, Style style) {
     return text;
 }
 
-UsedProfile used(const DeviceProfile& profile) {
-    return {.kind = "device", .name = profile.device.slug, .version = profile.version, .host = {}};
-}
-
-UsedProfile used(const FrameworkProfile& profile) {
-    return {.kind = "framework", .name = profile.framework, .version = profile.version, .host = profile.host};
+void add_used(std::set<UsedProfile>& profiles, const DeviceProfile& device, const FrameworkProfile& framework) {
+    profiles.insert({"device", device.device.slug, device.version, ""});
+    profiles.insert({"framework", framework.framework, framework.version, framework.host});
 }
 
 std::string to_json(const ValidationReport& report) {

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,8 +66,7 @@ struct UsedProfile {
     friend auto operator<=>(const UsedProfile&, const UsedProfile&) = default;
 };
 
-[[nodiscard]] UsedProfile used(const DeviceProfile& profile);
-[[nodiscard]] UsedProfile used(const FrameworkProfile& profile);
+void add_used(std::set<UsedProfile>& profiles, const DeviceProfile& device, const FrameworkProfile& framework);
 
 struct ValidationReport {
     std::vector<std::string> by;  ///< columns that group the rows

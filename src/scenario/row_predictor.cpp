@@ -229,10 +229,7 @@ void RowPredictor::set_costs(FrameworkProfile costs) {
 
 std::set<report::UsedProfile> RowPredictor::profiles() const {
     std::set<report::UsedProfile> result;
-    for (const auto& [key, predictor] : predictors_) {
-        result.insert(report::used(predictor.device()));
-        result.insert(report::used(predictor.framework()));
-    }
+    for (const auto& [key, predictor] : predictors_) add_used(result, predictor.device(), predictor.framework());
     return result;
 }
 

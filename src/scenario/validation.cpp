@@ -167,7 +167,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
                                     call_host_profile(profile.device.slug, arguments.host_profile);
                                 model = models.emplace(row.gpu, OperatorModel(profile, host)).first;
                                 model->second.anchor(anchors[profile.device.slug]);
-                                profiles.insert({report::used(profile), report::used(host)});
+                                add_used(profiles, profile, host);
                             }
                             const auto p = model->second.predict(row);
                             if (!p) return std::nullopt;
