@@ -123,8 +123,7 @@ void write_output(const std::string& path, std::string_view text);
 
 void write_standard_output(std::string_view text);
 
-/// Progress line on a terminal, rewritten in place: done, total, time left. Silent elsewhere, and before `patience` has
-/// passed.
+/// Progress line on a terminal, rewritten in place: done, total, time left. Silent elsewhere, and during `patience`.
 class Progress {
   public:
     explicit Progress(const std::string& what, std::chrono::milliseconds patience = std::chrono::seconds(1));

@@ -12,8 +12,7 @@ namespace ftax {
 /// device or a socket, naming it.
 [[nodiscard]] Descriptor open_file(const std::string& path);
 
-/// Reads a whole file into memory. Throws as open_file(), and Error{usage} for UTF-16, Error{limit} if it is longer
-/// than `max_bytes`.
+/// Reads a whole file. Throws as open_file(), Error{usage} for UTF-16, and Error{limit} beyond `max_bytes`.
 [[nodiscard]] std::string read_file(const std::string& path, std::uint64_t max_bytes = 64 << 20);
 
 /// Writes a file atomically, even across a crash: temporary file in the same directory, fsync, rename. Follows links;

@@ -10,8 +10,7 @@
 namespace ftax {
 namespace {
 
-/// The cells of one row by column name. An absent column reads as an empty cell; the first value that cannot be used
-/// becomes the row's problem.
+/// The cells of one row by column name, empty for absent columns. The first unusable value is the row's problem.
 class RowReader {
   public:
     RowReader(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}

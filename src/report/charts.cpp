@@ -25,8 +25,7 @@ std::vector<std::string> colour_values(const CsvTable& table) {
     return std::vector<std::string>(table.rows());
 }
 
-/// Category of each value: the most frequent ones have their own, the last one is shared by the others when they are
-/// many.
+/// Category of each value: the most frequent ones have their own, the others share the last one.
 std::map<std::string, std::size_t> categories_of(const std::vector<std::string>& values) {
     std::map<std::string, std::size_t> counts;
     for (const std::string& value : values) ++counts[value];

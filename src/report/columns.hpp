@@ -115,8 +115,7 @@ class Columns {
 
     void add(Column<Row> column) { columns_.push_back(std::move(column)); }
 
-    /// Adds the columns of a part of the row: a member, a pointer or an optional. Their values are absent if the part
-    /// is.
+    /// Adds the columns of a part of the row: a member, a pointer or an optional. Those of an absent part are absent.
     template <class Part, class Of>
     Columns&& including(const Columns<Part>& columns, Of part) && {
         for (const Column<Part>& column : columns.all()) {

@@ -13,8 +13,7 @@
 
 namespace ftax::report {
 
-/// Returns how well a trace's operator ("aten::relu_") matches an operator of the model: 2 by name, 1 by kind, 0 not at
-/// all.
+/// Returns how well a trace's operator ("aten::relu_") matches an operator of the model: 2 by name, 1 by kind, else 0.
 [[nodiscard]] int resemblance(const Op& op, std::string_view traced);
 
 /// Returns, for each traced operator, the index of the matching operator of the model, or nullopt. The trace repeats

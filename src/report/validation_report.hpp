@@ -51,13 +51,11 @@ struct ValidationGroup {
     ErrorStatistics errors;
 };
 
-/// Rows that were skipped for one reason.
 struct SkippedRows {
     std::string reason;
     std::vector<std::size_t> lines;
 };
 
-/// A profile used for predictions.
 struct UsedProfile {
     std::string kind;  ///< "device" or "framework"
     std::string name, version;
@@ -95,7 +93,6 @@ struct ValidationReport {
 [[nodiscard]] Columns<ValidationGroup> group_columns(const std::vector<std::string>& by);
 [[nodiscard]] const Columns<UsedProfile>& profile_columns();
 
-/// Returns the first line of a report.
 [[nodiscard]] std::string verdict_of(const ValidationReport& report);
 [[nodiscard]] std::string to_table(const ValidationReport& report, Style style);
 [[nodiscard]] std::string to_json(const ValidationReport& report);

@@ -110,8 +110,7 @@ std::string host_name(const std::string& framework, const std::string& run) {
     return run.empty() ? framework : fmt::format("{}, run {}", framework, run);
 }
 
-/// Returns the profile for the machine of a run, from its own rows or those of other frameworks. Rows without a run
-/// apply to every run.
+/// Returns the profile for a run's machine, from its own rows, those without a run, or those of other frameworks.
 FrameworkProfile anchored_as(FrameworkProfile profile, const Conditioned& known, const std::string& framework,
                              const std::string& run) {
     const std::vector<std::string> runs{run, ""};

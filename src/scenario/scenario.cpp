@@ -269,8 +269,7 @@ std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view fram
     const bool exported =
         std::ranges::any_of(graph.module_calls, [](const ModuleCall& call) { return call.type.starts_with("torch."); });
     if (!exported || !framework.starts_with("pytorch-eager")) return warnings;
-    // Parameters are named after their module's path, exporter-generated values val_7; results keep the name of their
-    // node.
+    // Parameters are named after their module's path, generated values val_7; results keep the name of their node.
     const auto folded = std::ranges::count_if(graph.tensors, [](const Tensor& tensor) {
         const bool given = tensor.role == TensorRole::weight || tensor.role == TensorRole::constant;
         return given && tensor.shape.size() > 1 && tensor.name.find('.') == std::string::npos &&

@@ -87,7 +87,6 @@ void require_batch(const Graph& graph, const ShapeBindings& dims = {});
 /// The same for commands with a single batch. Throws Error{usage} for a list; `what` begins the message.
 [[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
                                                         const ShapeBindings& dims, std::string_view what);
-/// Returns `dims` with the batch, if any.
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 /// Returns the requested precision, else that of the model: for a quantised checkpoint its own, or a wider one if the
@@ -126,8 +125,7 @@ struct Scenario {
 [[nodiscard]] FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& libraries);
 /// Resolves the arguments of a run without its anchors.
 [[nodiscard]] Scenario resolve(const RunArguments& run, Precision precision);
-/// Returns a warning if `ftax nas` assumes a newer framework than the one that the built-in search spaces were measured
-/// under.
+/// Returns a warning if `ftax nas` assumes a newer framework than that of the built-in search spaces' measurements.
 [[nodiscard]] std::vector<std::string> nas_assumptions(const RunArguments& run, const FrameworkProfile& framework);
 /// Resolves a run of a model, anchored on rows if given. Warns if a profile was fitted for another GPU, framework or
 /// host; throws Error{profile} instead if the model's arguments are strict.
