@@ -14,7 +14,9 @@ struct Result {
     std::string table, json, page;
 };
 
-[[nodiscard]] std::vector<std::string> commands_in_process();
+inline constexpr const char* commands_in_process[] = {"predict",  "compare", "crossover", "headroom",
+                                                      "generate", "serve",   "inspect",   "validate",
+                                                      "models",   "devices", "frameworks"};
 
 /// Runs the words of a command line, one call at a time; `graph` replaces the model that they name. Throws Error.
 [[nodiscard]] Result run_in_process(const std::vector<std::string>& words, const Graph* graph, bool with_page);

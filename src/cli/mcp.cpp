@@ -27,7 +27,7 @@ struct Refusal {
 
 json tools() {
     json list = json::array();
-    for (const std::string& command : commands_in_process())
+    for (const char* const command : commands_in_process)
         list.push_back({{"name", command},
                         {"description", description_of(command)},
                         {"inputSchema", schema_of_arguments(command)},
@@ -38,8 +38,7 @@ json tools() {
 /// A failed tool call is a result, so that the caller can correct its arguments.
 json call(const json& parameters) {
     const std::string name = parameters.value("name", "");
-    const std::vector<std::string> known = commands_in_process();
-    if (std::ranges::find(known, name) == known.end())
+    if (std::ranges::count(commands_in_process, name) == 0)
         throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
     try {
         const Result result =

@@ -123,11 +123,8 @@ std::vector<Launch> equal_launches(const Graph& graph, const std::vector<Launch>
         const std::tuple key{p.op == no_op ? name_of(p.host_kind) : std::string_view(graph.ops[p.op].source),
                              kernel ? std::string_view(kernel->name) : "", kernel ? kernel->seconds : p.host_s};
         const auto [group, is_new] = first.emplace(key, groups.size());
-        if (is_new) {
-            groups.push_back(launch);
-        } else {
-            ++groups[group->second].count;
-        }
+        if (is_new) groups.emplace_back(launch).count = 0;
+        ++groups[group->second].count;
     }
     return groups;
 }
