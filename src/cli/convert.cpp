@@ -1,8 +1,6 @@
 #include "ftax/text_graph.hpp"
 #include "graphs/loading.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {

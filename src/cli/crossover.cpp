@@ -3,10 +3,8 @@
 #include <set>
 
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/alternatives.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {

@@ -1,5 +1,4 @@
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/generation.hpp"
 

@@ -1,13 +1,11 @@
 #include "ftax/headroom.hpp"
 
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/alternatives.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {

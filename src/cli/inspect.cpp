@@ -1,9 +1,7 @@
 #include "ftax/error.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/model_report.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {

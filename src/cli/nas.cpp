@@ -8,12 +8,10 @@
 #include <numeric>
 
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {

@@ -3,14 +3,12 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
 #include "src/io/kineto_trace.hpp"
 #include "src/io/profile_file.hpp"
 #include "src/report/pages.hpp"
 #include "src/report/trace_comparison.hpp"
-#include "src/scenario/scenario.hpp"
 #include "src/scenario/validation.hpp"
 
 namespace ftax::cli {
