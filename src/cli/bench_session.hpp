@@ -42,8 +42,7 @@ class BenchSession {
     [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
 
     /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each repetition in a separate
-    /// process) or whole networks into FOLDER/models.csv, each in all modes, on a GPU in three processes. Returns false
-    /// if interrupted.
+    /// process) or whole networks into FOLDER/models.csv, each in all modes, on a GPU three times. False: interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                       const ShapeBindings& dims, std::span<const bench::Mode> modes,

@@ -8,8 +8,7 @@
 
 namespace ftax {
 
-/// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or for a folder, a pipe, a
-/// device or a socket, naming it.
+/// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or naming what is no file.
 [[nodiscard]] Descriptor open_file(const std::string& path);
 
 /// Reads a whole file. Throws as open_file(), Error{usage} for UTF-16, and Error{limit} beyond `max_bytes`.

@@ -14,7 +14,7 @@ namespace ftax::report {
 enum class Criterion : std::uint8_t { latency, first_token, per_token, throughput, cost, energy, memory };
 
 /// Returns the names accepted by --sort.
-[[nodiscard]] const std::vector<std::string>& criterion_names();
+[[nodiscard]] std::vector<std::string> criterion_names();
 [[nodiscard]] std::optional<Criterion> criterion_from_name(std::string_view name);
 
 /// One combination of device, framework and precision, with the figures that rank it, as far as they apply.

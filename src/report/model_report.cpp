@@ -34,8 +34,7 @@ std::string_view module_prefix(std::string_view path, int depth) {
     return path.substr(0, end);
 }
 
-/// Multiply-adds of a contraction. For each score of an attention, work_of counts two beside those of both products,
-/// for the softmax.
+/// Multiply-adds of a contraction. For each score of an attention, work_of counts two for the softmax, too.
 std::int64_t macs_of(const Graph& graph, const Op& op, const Work& work, const BoundShapes& bound) {
     if (!is_contraction(op.kind)) return 0;
     const std::int64_t macs = work.flops / 2;

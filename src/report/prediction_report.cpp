@@ -27,10 +27,6 @@ constexpr auto cause_names = std::to_array<std::string_view>(
      "sequence{}", "synchronization{}"});
 static_assert(cause_names.size() == host_kind_count);
 
-std::string describe(const DeviceProfile& device) {
-    return device.version.empty() ? "none (built-in start values)" : device.version;
-}
-
 /// "+3.1 %"
 Value error_value(double predicted, double measured) {
     return {predicted / measured - 1, fmt::format("{:+.1f} %", 100 * (predicted / measured - 1))};
@@ -108,13 +104,13 @@ std::string print_header(const PredictionReport& report, Style style) {
     const Coverage coverage = lowest_coverage(report.rows);
     // No specific machine: the reference host is a typical one.
     const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
-    return fmt::format(
-        "{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
-        escape_terminal(fmt::format(
-            "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
-            report.framework.assumed.empty() ? report.framework.host : report.framework.assumed,
-            unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug, describe(report.device),
-            percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
+    return fmt::format("{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
+                       escape_terminal(fmt::format(
+                           "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
+                           report.framework.assumed.empty() ? report.framework.host : report.framework.assumed,
+                           unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug,
+                           report.device.version.empty() ? "none (built-in start values)" : report.device.version,
+                           percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
 }
 
 std::string print_crossover(const CrossoverReport& report, Style style) {

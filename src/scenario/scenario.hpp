@@ -110,8 +110,7 @@ struct FrameworkChoice {
 /// Splits the version off a framework's name ("tensorrt@8.6", "pytorch-eager@2.4") and sets the corresponding library
 /// versions in `libraries`. Warns of a version that changes nothing. Throws Error{usage} for an invalid version.
 [[nodiscard]] FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries);
-/// The same for a run: the default version is the newest measured one, except for host costs of a named host or a file,
-/// which have their own version.
+/// The same for a run: the default is the newest measured version, or that of the host costs of a named host or a file.
 [[nodiscard]] FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libraries);
 
 /// A run with its defaults resolved. Every verb, Python, MCP and the browser predict from one.
