@@ -16,12 +16,8 @@ struct DevicesOptions {
     OutputArguments output;
 };
 
-bool is_file(const std::string& device) {
-    return device.ends_with(".json");
-}
-
 DeviceSpec find_device(const std::string& device) {
-    return is_file(device) ? read_device_spec(device) : device_spec(device);
+    return device.ends_with(".json") ? read_device_spec(device) : device_spec(device);
 }
 
 int list_devices(const DevicesOptions& options) {
@@ -34,7 +30,7 @@ int list_devices(const DevicesOptions& options) {
 int show_device(const DevicesOptions& options) {
     const std::string& device = options.devices.front();
     const DeviceSpec checked = find_device(device);
-    std::string text = is_file(device) ? read_file(device) : std::string(device_text(checked.slug));
+    std::string text = device.ends_with(".json") ? read_file(device) : std::string(device_text(checked.slug));
     return write_result(options.output,
                         {.table = [&](report::Style style) { return report::device_table(text, style); },
                          .json = [&] { return text; }});
