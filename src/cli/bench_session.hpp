@@ -67,9 +67,8 @@ struct CalibrateArguments {
     double max_mape_percent = 0;                    ///< 0: the validation error is only reported
 };
 
-/// Measures operators and their dispatch in an open session, fits the machine's profiles, writes them into the
-/// session's folder, and validates them on networks not used in the fit. Returns the exit code. Throws Error{usage} if
-/// too little could be measured.
+/// Measures operators and their dispatch, fits the machine's profiles, writes them into the session's folder, and
+/// validates them on networks not used in the fit. Returns the exit code. Throws Error{usage} for too few rows.
 [[nodiscard]] int calibrate(const CalibrateArguments& arguments, BenchSession& session);
 
 }  // namespace ftax::cli

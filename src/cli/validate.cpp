@@ -79,8 +79,7 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
 }
 
 /// Compares a prediction with a trace of torch.profiler, operator by operator, and prints the host costs that it
-/// calibrates. Throws Error{usage} for a framework that does not run the model's operators one by one, Error{profile}
-/// for an invalid trace.
+/// calibrates. Throws Error{usage} for a framework that runs no single operators, Error{profile} for an invalid trace.
 int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments& output) {
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
     LibraryVersions libraries;

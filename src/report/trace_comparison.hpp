@@ -18,8 +18,7 @@ namespace ftax::report {
 
 /// Returns, for each traced operator, the index of the matching operator of the model, or nullopt. The trace repeats
 /// the model's sequence any number of times, starting anywhere; both sides may have missing or extra operators. Finds
-/// the alignment with the most matches (dynamic programming that wraps around); traced operators beyond the limit (64 M
-/// cells) are ignored.
+/// the alignment with the most matches (dynamic programming that wraps around, over 64 million cells at most).
 [[nodiscard]] std::vector<std::optional<std::size_t>> align_cyclically(const std::vector<const Op*>& model,
                                                                        const std::vector<std::string_view>& traced);
 

@@ -56,8 +56,7 @@ class RowPredictor {
                                                  const std::string& model);
 
   private:
-    /// Cache key of a predictor: model, host (with framework and device), version, CPU, precision, channels_last,
-    /// synchronized, copies, mode.
+    /// Model, host (with framework and device), version, CPU, precision, channels_last, synchronized, copies, mode.
     using Key = std::tuple<std::string, HostKey, std::string, std::string, Precision, bool, bool, bool, std::string>;
 
     /// Returns the row with canonical names. Throws Error{usage} for rows that cannot be predicted.

@@ -178,8 +178,7 @@ void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 [[nodiscard]] std::pair<std::string, bool> parse_branch(std::string_view text);
 
 /// Parses a list of batch sizes: numbers, FIRST:LAST:xFACTOR and FIRST:LAST:+STEP, separated by commas
-/// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for invalid lists or values below 1, Error{limit} beyond int64 or
-/// 10,000 values.
+/// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for invalid lists, Error{limit} beyond int64 or 10,000 values.
 [[nodiscard]] std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option = "--batch");
 
 /// Parses a list of positive integers: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.
