@@ -102,9 +102,8 @@ void refuse_other_file(const std::string& file, const std::vector<std::string>& 
     const std::string text = read_file(file);
     if (text.find('\n') == text.npos) return;  // a torn header
     const CsvTable table(text, file);
-    if (!std::equal(
-            columns.begin(), columns.end(), table.header().begin(),
-            table.header().begin() + static_cast<std::ptrdiff_t>(std::min(columns.size(), table.header().size()))))
+    const auto known = table.header().first(std::min(columns.size(), table.header().size()));
+    if (!std::ranges::equal(columns, known))
         throw_error(ErrorCode::profile, "{}: other columns than this program writes", file);
 }
 

@@ -42,8 +42,7 @@ class BenchSession {
     [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
 
     /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each repetition in a separate
-    /// process) or whole networks into FOLDER/models.csv, each in all modes, on a GPU in three processes. Returns false
-    /// if interrupted.
+    /// process) or whole networks into FOLDER/models.csv, each in all modes, on a GPU three times. False: interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                       const ShapeBindings& dims, std::span<const bench::Mode> modes,
@@ -68,9 +67,8 @@ struct CalibrateArguments {
     double max_mape_percent = 0;                    ///< 0: the validation error is only reported
 };
 
-/// Measures operators and their dispatch in an open session, fits the machine's profiles, writes them into the
-/// session's folder, and validates them on networks not used in the fit. Returns the exit code. Throws Error{usage} if
-/// too little could be measured.
+/// Measures operators and their dispatch, fits the machine's profiles, writes them into the session's folder, and
+/// validates them on networks not used in the fit. Returns the exit code. Throws Error{usage} for too few rows.
 [[nodiscard]] int calibrate(const CalibrateArguments& arguments, BenchSession& session);
 
 }  // namespace ftax::cli

@@ -135,14 +135,14 @@ std::string fit_table(const fit::FitReport& fitted) {
     std::vector<fit::ErrorSummary> errors = fitted.folds.front().groups;
     errors.push_back(fitted.folds.front().all);
     report::Table table({{"operators", Align::left}, {"rows"}, {"MAPE"}, {"median"}, {"P90"}, {"bias"}});
-    for (const fit::ErrorSummary& e : errors) {
+    const auto percent = [](double error) { return report::Cell{fmt::format("{:.1f} %", 100 * error)}; };
+    for (const fit::ErrorSummary& e : errors)
         table.add({{e.group, report::Tone::strong},
                    {fmt::format("{}", e.rows)},
-                   {fmt::format("{:.1f} %", 100 * e.mean)},
-                   {fmt::format("{:.1f} %", 100 * e.median)},
-                   {fmt::format("{:.1f} %", 100 * e.p90)},
+                   percent(e.mean),
+                   percent(e.median),
+                   percent(e.p90),
                    {fmt::format("{:+.1f} %", 100 * std::expm1(e.bias))}});
-    }
     return table.print(report::standard_output_style());
 }
 
@@ -237,6 +237,11 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     return gate(100 * proof.mape, arguments.max_mape_percent);
 }
 
+int run_calibrate(const CalibrateArguments& arguments) {
+    BenchSession session(arguments.bench);
+    return calibrate(arguments, session);
+}
+
 }  // namespace
 
 int calibrate(const CalibrateArguments& arguments, BenchSession& session) {
@@ -244,16 +249,10 @@ int calibrate(const CalibrateArguments& arguments, BenchSession& session) {
 }
 
 void setup_calibrate(CLI::App& verb, Action& action) {
-    const auto arguments = std::make_shared<CalibrateArguments>();
-    add_bench_options(verb, arguments->bench);
-    verb.add_option("--max-mape", arguments->max_mape_percent,
+    CalibrateArguments& arguments = run_with(verb, action, run_calibrate);
+    add_bench_options(verb, arguments.bench);
+    verb.add_option("--max-mape", arguments.max_mape_percent,
                     "exit with 1 if the validation error is larger (percent)");
-    verb.callback([arguments, &action] {
-        action = [arguments] {
-            BenchSession session(arguments->bench);
-            return calibrate(*arguments, session);
-        };
-    });
 }
 
 }  // namespace ftax::cli

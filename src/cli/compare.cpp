@@ -1,10 +1,8 @@
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/comparison.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct CompareArguments : ComparisonArguments {

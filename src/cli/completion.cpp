@@ -10,8 +10,7 @@
 namespace ftax::cli {
 namespace {
 
-/// The shell scripts call `ftax completion words -- WORDS` with an incomplete last word. Without a result they complete
-/// file names.
+/// The shells call `ftax completion words -- WORDS` with an incomplete last word; without a result they list files.
 constexpr std::string_view bash = R"sh(# Completes ftax in bash:  source <(ftax completion bash)
 _ftax() {
     local current="${COMP_WORDS[COMP_CWORD]}"

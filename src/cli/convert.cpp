@@ -1,11 +1,8 @@
 #include "ftax/text_graph.hpp"
 #include "graphs/loading.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct ConvertArguments {

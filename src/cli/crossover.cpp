@@ -3,13 +3,10 @@
 #include <set>
 
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/alternatives.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct CrossoverArguments {

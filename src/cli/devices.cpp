@@ -16,28 +16,23 @@ struct DevicesOptions {
     OutputArguments output;
 };
 
-bool is_file(const std::string& device) {
-    return device.ends_with(".json");
-}
-
 DeviceSpec find_device(const std::string& device) {
-    return is_file(device) ? read_device_spec(device) : device_spec(device);
+    return device.ends_with(".json") ? read_device_spec(device) : device_spec(device);
 }
 
 int list_devices(const DevicesOptions& options) {
-    return write_result(
-        options.output,
-        {.table = [] { return report::device_list_table(device_specs(), report::standard_output_style()); },
-         .json = [] { return report::device_list_json(device_specs()); }});
+    return write_result(options.output,
+                        {.table = [](report::Style style) { return report::device_list_table(device_specs(), style); },
+                         .json = [] { return report::device_list_json(device_specs()); }});
 }
 
 /// Shows the datasheet; the JSON form is the file itself, with sources and notes.
 int show_device(const DevicesOptions& options) {
     const std::string& device = options.devices.front();
     const DeviceSpec checked = find_device(device);
-    std::string text = is_file(device) ? read_file(device) : std::string(device_text(checked.slug));
+    std::string text = device.ends_with(".json") ? read_file(device) : std::string(device_text(checked.slug));
     return write_result(options.output,
-                        {.table = [&] { return report::device_table(text, report::standard_output_style()); },
+                        {.table = [&](report::Style style) { return report::device_table(text, style); },
                          .json = [&] { return text; }});
 }
 
@@ -45,7 +40,7 @@ int diff_devices(const DevicesOptions& options) {
     std::vector<DeviceSpec> devices;
     for (const std::string& device : options.devices) devices.push_back(find_device(device));
     return write_result(options.output,
-                        {.table = [&] { return report::device_diff_table(devices, report::standard_output_style()); },
+                        {.table = [&](report::Style style) { return report::device_diff_table(devices, style); },
                          .json = [&] { return report::device_diff_json(devices); }});
 }
 

@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "src/cli/verbs.hpp"
-#include "src/io/json_document.hpp"
 #include "src/io/machine.hpp"
 
 namespace ftax::cli {
@@ -42,8 +40,7 @@ constexpr std::array parts{
     Part{"cuda", with_cuda, "FTAX_BUILD_CUDA", "measure kernels and dispatch"},
 };
 
-std::string doctor_table(const report::Grid& findings) {
-    const report::Style style = report::standard_output_style();
+std::string doctor_table(const report::Grid& findings, report::Style style) {
     report::Table built({{"built in", Align::left}, {"", Align::left}, {"for", Align::left}, {"", Align::left}});
     for (const Part& part : parts)
         built.add({{std::string(part.name), Tone::strong},
@@ -54,10 +51,9 @@ std::string doctor_table(const report::Grid& findings) {
 }
 
 std::string doctor_json(const report::Grid& findings) {
-    nlohmann::ordered_json json{{"schema_version", 1}, {"version", FTAX_VERSION}};
-    for (const Part& part : parts) json["built_in"][std::string(part.name)] = part.built;
-    json["machine"] = findings.json();
-    return to_text(json);
+    report::Json built_in;
+    for (const Part& part : parts) built_in[std::string(part.name)] = part.built;
+    return report::document({{"version", FTAX_VERSION}, {"built_in", built_in}, {"machine", findings.json()}});
 }
 
 int run_doctor(const OutputArguments& output) {
@@ -71,8 +67,8 @@ int run_doctor(const OutputArguments& output) {
         {"detail", "found", Unit::text, &Finding::detail},
         {"advice", "", Unit::text, [](const Finding& finding) { return Value(finding.advice, Tone::quiet); }}};
     const report::Grid findings = columns.select(examine_machine());
-    return write_result(
-        output, {.table = [&] { return doctor_table(findings); }, .json = [&] { return doctor_json(findings); }});
+    return write_result(output, {.table = [&](report::Style style) { return doctor_table(findings, style); },
+                                 .json = [&] { return doctor_json(findings); }});
 }
 
 }  // namespace

@@ -3,13 +3,10 @@
 #include <utility>
 
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/report/pages.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 constexpr std::size_t most_predictions = 5'000;  ///< 300 kB of page
@@ -32,14 +29,6 @@ std::pair<std::string, std::vector<std::int64_t>> parse_over(const std::string& 
     return {text.substr(0, equals), parse_batches(std::string_view(text).substr(equals + 1), "--over")};
 }
 
-report::ExplorerCurve curve_of(Predictor& predictor, const ShapeBindings& dims,
-                               const std::vector<std::int64_t>& batches) {
-    report::ExplorerCurve curve;
-    for (const std::int64_t batch : batches) curve.rows.push_back(predicted_row(predictor, dims, batch));
-    curve.crossovers = find_crossovers(predictor, dims, largest_crossover);
-    return curve;
-}
-
 int run_explore(const ExploreArguments& arguments) {
     const auto [dimension, values] = parse_over(arguments.over);
     const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
@@ -59,7 +48,9 @@ int run_explore(const ExploreArguments& arguments) {
         for (const std::int64_t value : values) {
             ShapeBindings dims = report.dims;
             if (!dimension.empty()) dims[dimension] = value;
-            card.curves.push_back(curve_of(predictor, dims, batches));
+            report::ExplorerCurve& curve = card.curves.emplace_back();
+            for (const std::int64_t batch : batches) curve.rows.push_back(predicted_row(predictor, dims, batch));
+            curve.crossovers = find_crossovers(predictor, dims, largest_crossover);
         }
         report.cards.push_back(std::move(card));
         report.precision = predictor.precision();

@@ -59,10 +59,9 @@ int run_frameworks(const OutputArguments& output) {
         {"", "frameworks", report::Unit::text, &HostFrameworks::frameworks}};
     const report::Grid all = framework_columns().select(framework_models());
     Forms forms = forms_of(all, "frameworks", "");
-    forms.table = [&] {
-        const report::Style style = report::standard_output_style();
-        return framework_columns().select(framework_models(), "name version description").print(style) + "\n" +
-               calibrated.select(calibrated_hosts()).print(style);
+    forms.table = [&](report::Style style) {
+        return framework_columns().print(framework_models(), "name version description", style) + "\n" +
+               calibrated.print(calibrated_hosts(), "", style);
     };
     return write_result(output, forms);
 }

@@ -1,10 +1,8 @@
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/generation.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct GenerateArguments : GenerationArguments {
@@ -37,10 +35,10 @@ void setup_generate(CLI::App& verb, Action& action) {
     add_batch_option(verb, arguments.batches);
     add_engine_options(verb, arguments.run);
     GenerationRequest& request = arguments.request;
-    verb.add_option("--prompt", request.prompt, "mean tokens per prompt")->required()->type_name("N");
+    add_option(verb, "--prompt", "N", request.prompt, "mean tokens per prompt")->required();
     add_option(verb, "--longest-prompt", "N", request.longest_prompt,
                "tokens of the longest prompt, to which eager frameworks pad");
-    verb.add_option("--new-tokens", request.new_tokens, "new tokens per prompt")->required()->type_name("M");
+    add_option(verb, "--new-tokens", "M", request.new_tokens, "new tokens per prompt")->required();
     verb.add_flag("--largest-batch", arguments.largest_batch, "also find the largest batch that fits into memory");
     add_html_option(verb, arguments.output, "with both phases and the memory");
     add_data_options(verb, arguments.output);

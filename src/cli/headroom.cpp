@@ -1,16 +1,13 @@
 #include "ftax/headroom.hpp"
 
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/pages.hpp"
 #include "src/scenario/alternatives.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct HeadroomArguments {
@@ -56,7 +53,7 @@ void setup_headroom(CLI::App& verb, Action& action) {
     HeadroomArguments& arguments = run_with(verb, action, run_headroom);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
-    verb.add_option("--batch", arguments.batch, "batch size to start from (default: 1)")->type_name("N");
+    add_option(verb, "--batch", "N", arguments.batch, "batch size to start from (default: 1)");
     verb.add_option("--budget", arguments.budget, "acceptable increase of the latency")->capture_default_str();
     add_data_options(verb, arguments.output);
     add_html_option(verb, arguments.output, "with growth and other frameworks");

@@ -18,8 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* commands[] = {"predict", "compare",  "crossover", "headroom", "generate",  "serve",
-                                    "inspect", "validate", "models",    "devices",  "frameworks"};
 /// Options for output files, and those that print instead of running.
 constexpr std::string_view not_arguments[] = {"help", "json", "csv", "html", "svg", "trace", "predictions"};
 
@@ -54,10 +52,6 @@ std::string word_of(const std::string& name, const json& value) {
 }
 
 }  // namespace
-
-std::vector<std::string> commands_in_process() {
-    return {std::begin(commands), std::end(commands)};
-}
 
 Result run_in_process(const std::vector<std::string>& words, const Graph* graph, bool with_page) {
     static std::mutex turns;

@@ -6,8 +6,7 @@
 
 #include "ftax/graph.hpp"
 
-/// Commands run inside another process, for Python's functions and for agents, with the same options, defaults and
-/// results.
+/// Commands run inside another process, for Python's functions and for agents, with the same options and results.
 namespace ftax::cli {
 
 /// The forms of a result. The page is empty unless requested and supported by the command.
@@ -15,10 +14,11 @@ struct Result {
     std::string table, json, page;
 };
 
-[[nodiscard]] std::vector<std::string> commands_in_process();
+inline constexpr const char* commands_in_process[] = {"predict",  "compare", "crossover", "headroom",
+                                                      "generate", "serve",   "inspect",   "validate",
+                                                      "models",   "devices", "frameworks"};
 
-/// Runs one of them with the words of a command line; `graph`, if given, replaces the model that they name. Calls are
-/// serialised. Throws Error.
+/// Runs the words of a command line, one call at a time; `graph` replaces the model that they name. Throws Error.
 [[nodiscard]] Result run_in_process(const std::vector<std::string>& words, const Graph* graph, bool with_page);
 
 /// Returns a command's options, without dashes, with their descriptions.

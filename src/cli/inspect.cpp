@@ -1,12 +1,9 @@
 #include "ftax/error.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/model_report.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct InspectArguments {
@@ -47,10 +44,9 @@ int run_inspect(const InspectArguments& arguments) {
     header.rows.push_back({batch, explanation.prediction, {}});
     print_warnings(explanation.prediction.warnings);
     const auto launches = arguments.all ? report::launches_table : report::launches_summary;
-    const report::Style style = report::standard_output_style();
     const std::string verdict = verdict_of(header);
     Forms forms;
-    forms.table = [&] {
+    forms.table = [&](report::Style style) {
         return print_verdict(verdict, style) + print_header(header, style) +
                launches(predictor.graph(), explanation, style);
     };

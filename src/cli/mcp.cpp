@@ -29,7 +29,7 @@ struct Refusal {
 
 json tools() {
     json list = json::array();
-    for (const std::string& command : commands_in_process())
+    for (const char* const command : commands_in_process)
         list.push_back({{"name", command},
                         {"description", description_of(command)},
                         {"inputSchema", schema_of_arguments(command)},
@@ -47,9 +47,9 @@ struct McpArguments {
 /// may die.
 json call(const json& parameters, const McpArguments& limits) {
     const std::string name = parameters.value("name", "");
-    const std::vector<std::string> known = commands_in_process();
-    if (std::ranges::find(known, name) == known.end())
+    if (std::ranges::count(commands_in_process, name) == 0)
         throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
+<<<<<<< HEAD
     const auto answer = [](const std::string& text, bool is_error) {
         return json{{"content", {{{"type", "text"}, {"text", text}}}}, {"isError", is_error}};
     };
@@ -73,6 +73,17 @@ json call(const json& parameters, const McpArguments& limits) {
                       : fmt::format("{} needs more than {} s or {} MB (ftax mcp --timeout, --max-memory)", name,
                                     limits.seconds, limits.megabytes),
                   true);
+=======
+    try {
+        const Result result =
+            run_in_process(words_of(name, parameters.value("arguments", json::object())), nullptr, false);
+        json answer{{"content", {{{"type", "text"}, {"text", result.table}}}}, {"isError", false}};
+        if (!result.json.empty()) answer["structuredContent"] = json::parse(result.json);
+        return answer;
+    } catch (const Error& error) {
+        return {{"content", {{{"type", "text"}, {"text", error.what()}}}}, {"isError", true}};
+    }
+>>>>>>> lean-house
 }
 
 json initialize(const json& parameters) {

@@ -8,15 +8,12 @@
 #include <numeric>
 
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 constexpr std::size_t rows_per_step = 4096;  // rows between progress updates
@@ -111,7 +108,7 @@ std::vector<std::string> keep_columns(Architectures& archs, const std::string& s
     if (!archs.table.column(score)) throw_error(ErrorCode::usage, "no column {} for --score", score);
     for (std::size_t column = 0; column < archs.table.header().size(); ++column) {
         const std::string name(archs.table.header()[column]);
-        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        if (std::ranges::count(names, name) > 0) continue;
         names.push_back(name);
         archs.kept.push_back(column);
     }
@@ -228,23 +225,19 @@ void setup_nas(CLI::App& verb, Action& action) {
     verb.add_option("ARCHS", arguments.architectures, "CSV with a column arch")->required();
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
-    verb.add_option("--dim", arguments.dims, "value of a symbolic dimension of the space, e.g. seq=512")
-        ->allow_extra_args(false)
-        ->type_name("NAME=N");
-    verb.add_option(
-            "-o,--output", arguments.output,
-            "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output")
-        ->type_name("FILE")
+    add_option(verb, "--dim", "NAME=N", arguments.dims, "value of a symbolic dimension of the space, e.g. seq=512")
+        ->allow_extra_args(false);
+    add_option(verb, "-o,--output", "FILE", arguments.output,
+               "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard "
+               "output")
         ->capture_default_str();
-    verb.add_option("--top", arguments.top, "keep only the best K: by --score, else the fastest")
-        ->type_name("K")
+    add_option(verb, "--top", "K", arguments.top, "keep only the best K: by --score, else the fastest")
         ->check(within(1, 1e18, "a number of architectures from 1 on"));
-    verb.add_option("--max-latency", arguments.max_latency_ms,
-                    "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)")
-        ->type_name("TIME")
+    add_option(verb, "--max-latency", "TIME", arguments.max_latency_ms,
+               "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}))
         ->check(within(1e-9, 1e9, "a latency above 0"));
-    verb.add_option("--score", arguments.score, "column of ARCHS with a score to maximise")->type_name("COLUMN");
+    add_option(verb, "--score", "COLUMN", arguments.score, "column of ARCHS with a score to maximise");
     verb.add_flag("--pareto", arguments.pareto, "keep only Pareto-optimal architectures in latency and score");
     // Two flags instead of one with two names: CLI11 sets an optional flag that is not given to false.
     verb.add_flag_callback(
@@ -253,7 +246,7 @@ void setup_nas(CLI::App& verb, Action& action) {
     verb.add_flag_callback(
             "--no-waits", [&arguments] { arguments.waits = false; }, "the host runs ahead of the device")
         ->excludes(verb.get_option("--waits"));
-    verb.add_option("--threads", arguments.threads, "threads to cost on; 0: all cores")->type_name("N");
+    add_option(verb, "--threads", "N", arguments.threads, "threads to cost on; 0: all cores");
 }
 
 }  // namespace ftax::cli

@@ -12,7 +12,6 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
-#include "src/io/json_document.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -73,23 +72,24 @@ int write_result(const OutputArguments& arguments, const Forms& forms) {
         Form{"--trace", arguments.trace, forms.trace}, Form{"--html", arguments.html, forms.html},
         Form{"--svg", arguments.svg, forms.svg},       Form{"--predictions", arguments.predictions, forms.predictions}};
     refuse_one_place_for_two(all);
+    const report::Style style = report::standard_output_style();
     bool table = captured.result == nullptr;
     if (captured.result)
-        *captured.result = {forms.table(), forms.json(), captured.with_page && forms.html ? forms.html() : ""};
+        *captured.result = {forms.table(style), forms.json(), captured.with_page && forms.html ? forms.html() : ""};
     for (const Form& form : all) {
         if (form.path.empty()) continue;
         write_output(form.path, form.text());
         table = table && form.path != standard_output;
     }
-    if (table) write_standard_output(forms.table());
+    if (table) write_standard_output(forms.table(style));
     return 0;
 }
 
 Forms forms_of(const report::Grid& list, const char* name, const std::string& below) {
-    return {.table = [&] { return list.print(report::standard_output_style()) + below; },
+    return {.table = [&](report::Style style) { return list.print(style) + below; },
             .json =
                 [&, name] {
-                    return to_text(report::Json{{"schema_version", 1}, {name, list.json()}});
+                    return report::document({{name, list.json()}});
                 },
             .csv = [&] { return list.csv(); }};
 }

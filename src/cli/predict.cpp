@@ -7,7 +7,6 @@
 #include "ftax/error.hpp"
 #include "ftax/version.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
@@ -18,10 +17,8 @@
 #include "src/scenario/alternatives.hpp"
 #include "src/scenario/branches.hpp"
 #include "src/scenario/measured.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct PredictArguments {

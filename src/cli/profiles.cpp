@@ -8,11 +8,11 @@
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -46,12 +46,10 @@ ProfileView view_of(const FrameworkProfile& profile, std::string_view name) {
 }
 
 ProfileView view_of(const std::string& name) {
-    const std::size_t at = name.find('@');
-    const std::string after_at = at == std::string::npos ? "" : name.substr(at + 1);
-    const std::vector<std::string> hosts = call_host_names();
-    if (const std::string host = name.substr(0, at); std::ranges::count(hosts, host) > 0)
-        return view_of(call_host_profile(after_at.empty() ? after_at : device_spec(after_at).slug, host), host);
-    const std::string framework = framework_name(name.substr(0, at));
+    const auto [host, after_at] = split_at(name, '@');
+    if (std::ranges::count(call_host_names(), host) > 0)
+        return view_of(call_host_profile(after_at.empty() ? "" : device_spec(after_at).slug, std::string(host)), host);
+    const std::string framework = framework_name(host);
     if (std::ranges::count(framework_names(), framework) == 0) {
         try {
             DeviceProfile profile = device_profile(name);
@@ -63,9 +61,9 @@ ProfileView view_of(const std::string& name) {
     }
     LibraryVersions libraries;
     const bool is_version = version_number(after_at).has_value();
-    return view_of(scenario::resolve_framework(
-                       {.framework = is_version ? name : framework, .host = is_version ? "" : after_at}, libraries),
-                   framework);
+    const scenario::RunArguments run{.framework = is_version ? name : framework,
+                                     .host = is_version ? "" : std::string(after_at)};
+    return view_of(scenario::resolve_framework(run, libraries), framework);
 }
 
 int run_list(const ProfilesArguments& arguments) {
@@ -88,15 +86,12 @@ int run_show(const ProfilesArguments& arguments) {
     const ProfileView view = view_of(arguments.name);
     constexpr int digits = 5;  // parameters span from 1e-6 s to 1e6 bytes
     const report::Grid list = report::parameter_columns(digits).select(view.parameters);
-    const report::Json json{
-        {"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", list.json()}};
-    return write_result(arguments.output, {.table =
-                                               [&] {
-                                                   return fmt::format("{}, version {}\n\n{}", view.title,
-                                                                      view.version.empty() ? "none" : view.version,
-                                                                      list.print(report::standard_output_style()));
-                                               },
-                                           .json = [&] { return to_text(json); }});
+    const report::Json json{{"name", view.title}, {"version", view.version}, {"parameters", list.json()}};
+    const std::string version = view.version.empty() ? "none" : view.version;
+    const auto table = [&](report::Style style) {
+        return fmt::format("{}, version {}\n\n{}", view.title, version, list.print(style));
+    };
+    return write_result(arguments.output, {.table = table, .json = [&] { return report::document(json); }});
 }
 
 }  // namespace

@@ -16,16 +16,16 @@ void add_model_options(CLI::App& verb, ModelArguments& arguments) {
 
 void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     // One value per occurrence, so that MODEL may follow.
-    const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* description) {
-        return verb.add_option(name, values, description)->allow_extra_args(false);
+    const auto repeatable = [&](const char* name, const char* type, std::vector<std::string>& values,
+                                const char* description) {
+        add_option(verb, name, type, values, description)->allow_extra_args(false);
     };
-    repeatable("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
-    repeatable("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
+    repeatable("--dim", "NAME=N", arguments.dims, "value of a dynamic dimension, e.g. seq=128");
+    repeatable("--shapes", "INPUT:DIMS", arguments.shapes, "shape of an input, e.g. in:4x3x224x224");
     add_option(verb, "--input", "TYPE:DIMS,...", arguments.inputs,
                "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5");
-    repeatable("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
-    repeatable("--branch", arguments.branches, "branch of an If whose condition depends on data")
-        ->type_name("IF=then|else");
+    repeatable("--trip", "LOOP=N", arguments.trips, "trip count of a loop");
+    repeatable("--branch", "IF=then|else", arguments.branches, "branch of an If whose condition depends on data");
     add_option(verb, "--kv-cache", "KIND", arguments.cache,
                "KV cache of a decoder built from config.json: dynamic, static or paged (default: dynamic)");
     add_option(verb, "--kv-precision", "TYPE", arguments.cache_type,

@@ -19,9 +19,8 @@ void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view s
 /// rank all combinations. `order`: the default without --price.
 void add_choice_options(CLI::App& verb, ChoiceArguments& arguments,
                         std::string_view order = "throughput with --slo, else latency");
-/// Adds --advise.
 void add_advice_option(CLI::App& verb, bool& advises);
-/// Adds --gpu-memory-utilization and the options of the link between cards.
+/// With those of the link between cards.
 void add_engine_options(CLI::App& verb, RunArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
 void add_batch_option(CLI::App& verb, std::string& batches, const std::string& note = " (default: 1)");

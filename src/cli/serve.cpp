@@ -1,21 +1,28 @@
-#include <memory>
-
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/scenario/serving.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
+
+namespace {
+
+struct ServeArguments : ServingArguments {
+    OutputArguments output;
+};
+
+int run_serve(const ServeArguments& arguments) {
+    ServingArguments serving = arguments;
+    serving.rates = !arguments.output.html.empty();
+    const report::ServingReport report = serve(serving);
+    return write_result(arguments.output, forms_of(report, [&] { return serving_page(report); }));
+}
+
+}  // namespace
 
 void setup_serve(CLI::App& verb, Action& action) {
-    struct Arguments : ServingArguments {
-        OutputArguments output;
-    };
-    const auto arguments = std::make_shared<Arguments>();
-    add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run, ", or a list");
-    add_choice_options(verb, arguments->choice, "else fewest cards, then p99 latency");
-    ServingArguments& a = *arguments;
+    ServeArguments& a = run_with(verb, action, run_serve);
+    add_model_options(verb, a.model);
+    add_run_options(verb, a.run, ", or a list");
+    add_choice_options(verb, a.choice, "else fewest cards, then p99 latency");
     SchedulerOptions& engine = a.engine;
     const CLI::Validator share = is_share(), parts = within(1, 1024, "a number from 1 to 1024"),
                          steps = within(0, 1e9, "a number of steps from 0 on"),
@@ -80,15 +87,8 @@ void setup_serve(CLI::App& verb, Action& action) {
     option("--max-delay", a.max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms",
            within(0, 1e6, "a time from 0 to 1e6 s"), "TIME")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}}));
-    add_html_option(verb, arguments->output, "with percentiles, latency against rate and the queue over time");
-    add_data_options(verb, arguments->output);
-    verb.callback([arguments, &action] {
-        action = [arguments] {
-            arguments->rates = !arguments->output.html.empty();
-            const report::ServingReport report = serve(*arguments);
-            return write_result(arguments->output, forms_of(report, [&] { return serving_page(report); }));
-        };
-    });
+    add_html_option(verb, a.output, "with percentiles, latency against rate and the queue over time");
+    add_data_options(verb, a.output);
 }
 
 }  // namespace ftax::cli

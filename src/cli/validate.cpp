@@ -3,18 +3,15 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/cli/verbs.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/file.hpp"
 #include "src/io/kineto_trace.hpp"
 #include "src/io/profile_file.hpp"
 #include "src/report/pages.hpp"
 #include "src/report/trace_comparison.hpp"
-#include "src/scenario/scenario.hpp"
 #include "src/scenario/validation.hpp"
 
 namespace ftax::cli {
-using namespace scenario;
 namespace {
 
 struct KinetoArguments {
@@ -82,8 +79,7 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
 }
 
 /// Compares a prediction with a trace of torch.profiler, operator by operator, and prints the host costs that it
-/// calibrates. Throws Error{usage} for a framework that does not run the model's operators one by one, Error{profile}
-/// for an invalid trace.
+/// calibrates. Throws Error{usage} for a framework that runs no single operators, Error{profile} for an invalid trace.
 int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments& output) {
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
     LibraryVersions libraries;
@@ -110,16 +106,13 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     warn_of_what_differs(trace, comparison, predictor.device());
     const auto parameters = traced_parameters(comparison, predictor.framework(), predictor.precision());
     if (!arguments.calibrated.empty()) write_calibrated(arguments, predictor.framework(), parameters);
-    return write_result(output, {.table =
-                                     [&] {
-                                         const report::Style style = report::standard_output_style();
-                                         report::PredictionReport header = report_on(predictor, arguments.model);
-                                         header.rows.push_back({batch, explanation.prediction, {}, {}});
-                                         return print_verdict(verdict_of(comparison), style) +
-                                                print_header(header, style) +
-                                                to_table(comparison, trace, parameters, style);
-                                     },
-                                 .json = [&] { return to_json(comparison, trace, parameters); }});
+    report::PredictionReport header = report_on(predictor, arguments.model);
+    header.rows.push_back({batch, explanation.prediction, {}, {}});
+    const auto table = [&](report::Style style) {
+        return print_verdict(verdict_of(comparison), style) + print_header(header, style) +
+               to_table(comparison, trace, parameters, style);
+    };
+    return write_result(output, {.table = table, .json = [&] { return to_json(comparison, trace, parameters); }});
 }
 
 struct ValidateArguments {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
-#include <span>
 
 #include "ftax/error.hpp"
 #include "src/io/number.hpp"

@@ -59,14 +59,12 @@ CLI::Option* add_option(CLI::App& verb, const char* name, const char* value_name
 }
 /// Returns a check of an option: "X is not WHAT" unless it is a number of the range.
 [[nodiscard]] CLI::Validator within(double least, double most, const std::string& what);
-/// Returns the check of a share from 0 to 1.
 [[nodiscard]] CLI::Validator is_share(double least = 0);
 
 /// Returns true for a command line that needs no other verb than its first word: not for verbs that describe others (as
 /// `manual` does). A single word that is no verb (--help, --version, one misspelled) needs the verbs' names alone.
 [[nodiscard]] bool stands_alone(std::span<const std::string> words);
 
-/// Adds the verb of this name with its options.
 void add_verb(CLI::App& app, Action& action, const std::string& name);
 
 /// Adds the verb that the words name, to avoid the startup cost of the other verbs' options. Adds all verbs, in help
@@ -89,13 +87,14 @@ CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const s
 
 /// Output forms of a result, produced on demand in this order, the table last.
 struct Forms {
-    std::function<std::string()> table, json, csv{}, trace{}, html{}, svg{}, predictions{};
+    std::function<std::string(report::Style)> table;
+    std::function<std::string()> json, csv{}, trace{}, html{}, svg{}, predictions{};
 };
 
 /// Returns the forms that the report supports and its page; they keep a reference to it.
 template <class Report>
 [[nodiscard]] Forms forms_of(const Report& report, std::function<std::string()> page = nullptr) {
-    Forms forms{.table = [&] { return to_table(report, report::standard_output_style()); },
+    Forms forms{.table = [&](report::Style style) { return to_table(report, style); },
                 .json = [&] { return to_json(report); },
                 .html = std::move(page)};
     if constexpr (requires { to_csv(report); }) forms.csv = [&] { return to_csv(report); };
@@ -124,8 +123,7 @@ void write_output(const std::string& path, std::string_view text);
 
 void write_standard_output(std::string_view text);
 
-/// Progress line on a terminal, rewritten in place: done, total, time left. Silent elsewhere, and before `patience` has
-/// passed.
+/// Progress line on a terminal, rewritten in place: done, total, time left. Silent elsewhere, and during `patience`.
 class Progress {
   public:
     explicit Progress(const std::string& what, std::chrono::milliseconds patience = std::chrono::seconds(1));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ftax {
@@ -29,6 +30,12 @@ namespace ftax {
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return words;
+}
+
+/// Returns what comes before the first separator, and what comes after it: nothing without one.
+[[nodiscard]] inline std::pair<std::string_view, std::string_view> split_at(std::string_view text, char separator) {
+    const std::size_t at = std::min(text.find(separator), text.size());
+    return {text.substr(0, at), text.substr(std::min(at + 1, text.size()))};
 }
 
 }  // namespace ftax

@@ -49,15 +49,12 @@ int log2_of(const JsonField& field, std::string_view digits) {
 GemmTile parse_tile(const JsonField& field) {
     field.allow({"loop", "threads", "resident", "share"});
     const std::string& name = field.key();
-    const std::size_t by = std::min(name.find('x'), name.size());
-    const std::size_t begin = std::min(by + 1, name.size());
-    const std::size_t end = name.find_first_not_of("0123456789", begin);
+    const auto [columns, rest] = split_at(name, 'x');
+    const std::string_view rows = rest.substr(0, rest.find_first_not_of("0123456789"));
     const auto loop = std::ranges::find(loop_names, field["loop"].text());
     if (loop == loop_names.end()) field["loop"].fail(fmt::format("must be one of {}", fmt::join(loop_names, ", ")));
-    GemmTile tile = gemm_tile(name, static_cast<MainLoop>(loop - loop_names.begin()),
-                              log2_of(field, std::string_view(name).substr(0, by)),
-                              log2_of(field, std::string_view(name).substr(begin, end - begin)),
-                              field["threads"].positive_count(), field["resident"].positive());
+    GemmTile tile = gemm_tile(name, static_cast<MainLoop>(loop - loop_names.begin()), log2_of(field, columns),
+                              log2_of(field, rows), field["threads"].positive_count(), field["resident"].positive());
     if (const auto share = field.find("share")) tile.share = share->positive();
     return tile;
 }

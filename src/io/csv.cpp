@@ -93,15 +93,6 @@ void append_cell(std::string& text, std::string_view cell) {
     text += '"';
 }
 
-template <class Cell>
-void append_row(std::string& text, std::span<const Cell> cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-        if (i > 0) text += ',';
-        append_cell(text, cells[i]);
-    }
-    text += '\n';
-}
-
 }  // namespace
 
 CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::move(origin)) {
@@ -167,10 +158,11 @@ CsvTable read_csv(const std::string& path) {
 }
 
 void append_csv_row(std::string& text, std::span<const std::string> cells) {
-    append_row(text, cells);
-}
-void append_csv_row(std::string& text, std::span<const std::string_view> cells) {
-    append_row(text, cells);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (i > 0) text += ',';
+        append_cell(text, cells[i]);
+    }
+    text += '\n';
 }
 
 }  // namespace ftax

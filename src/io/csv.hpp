@@ -46,6 +46,5 @@ class CsvTable {
 /// a formula is prefixed with an apostrophe, and control characters (including line ends) become visible escapes.
 /// Source: OWASP, CSV injection.
 void append_csv_row(std::string& text, std::span<const std::string> cells);
-void append_csv_row(std::string& text, std::span<const std::string_view> cells);
 
 }  // namespace ftax

@@ -15,9 +15,8 @@ namespace {
 
 std::pair<int, int> parse_compute_capability(const JsonField& field) {
     const std::string text = field.text();
-    const std::size_t dot = std::min(text.find('.'), text.size());
-    const auto major = parse_integer(std::string_view(text).substr(0, dot));
-    const auto minor = dot < text.size() ? parse_integer(std::string_view(text).substr(dot + 1)) : std::nullopt;
+    const auto [before, after] = split_at(text, '.');
+    const auto major = parse_integer(before), minor = parse_integer(after);
     if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9)
         field.fail("must be a compute capability such as \"7.5\"");
     return {static_cast<int>(*major), static_cast<int>(*minor)};

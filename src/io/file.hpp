@@ -8,12 +8,15 @@
 
 namespace ftax {
 
+<<<<<<< HEAD
 /// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or for a folder, a pipe, a
 /// device or a socket, naming it, and Error{refused} outside of the folder of confine_files().
+=======
+/// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or naming what is no file.
+>>>>>>> lean-house
 [[nodiscard]] Descriptor open_file(const std::string& path);
 
-/// Reads a whole file into memory. Throws as open_file(), and Error{usage} for UTF-16, Error{limit} if it is longer
-/// than `max_bytes`.
+/// Reads a whole file. Throws as open_file(), Error{usage} for UTF-16, and Error{limit} beyond `max_bytes`.
 [[nodiscard]] std::string read_file(const std::string& path, std::uint64_t max_bytes = 64 << 20);
 
 /// From now on, only files below this folder are read, which becomes the working folder. Throws Error{usage} if it

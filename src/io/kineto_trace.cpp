@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -105,10 +106,8 @@ std::optional<TraceEventKind> kind_of(std::string_view category) {
         Category{"Operator", TraceEventKind::operation},  Category{"Runtime", TraceEventKind::runtime},
         Category{"Kernel", TraceEventKind::kernel},       Category{"Memcpy", TraceEventKind::kernel},
         Category{"Memset", TraceEventKind::kernel}};
-    for (const Category& category_of : categories) {
-        if (category_of.name == category) return category_of.kind;
-    }
-    return std::nullopt;
+    const auto known = std::ranges::find(categories, category, &Category::name);
+    return known == categories.end() ? std::nullopt : std::optional(known->kind);
 }
 
 class TraceReader {
@@ -216,8 +215,7 @@ class TraceReader {
     }
 
     void check() const {
-        std::size_t operations = 0;
-        for (const TraceEvent& event : trace_.events) operations += event.kind == TraceEventKind::operation ? 1 : 0;
+        const bool has_operators = std::ranges::count(trace_.events, TraceEventKind::operation, &TraceEvent::kind) > 0;
         const TraceDamage& damage = trace_.damage;
         const auto all = static_cast<double>(trace_.events.size() + damage.unreadable + damage.untimed);
         const double usable = static_cast<double>(trace_.events.size()) - static_cast<double>(damage.lost_kernels);
@@ -225,7 +223,7 @@ class TraceReader {
             fail(fmt::format(
                 "only {} of {} events are usable: {} are not JSON, {} have no time, {} lack their kernel or launch",
                 std::max(usable, 0.0), all, damage.unreadable, damage.untimed, damage.lost_kernels));
-        if (operations == 0) fail("the trace holds no operators (torch.profiler's ProfilerActivity.CPU records them)");
+        if (!has_operators) fail("the trace holds no operators (torch.profiler's ProfilerActivity.CPU records them)");
     }
 
     std::istream& in_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/io/file.hpp"
 
 namespace ftax {
@@ -99,17 +101,15 @@ std::vector<Finding> python() {
     const auto [output, status] = run_command(shell_quoted(find_program("python3")) + python_arguments);
     if (status != 0)
         return {{"python", FindingState::absent, "no python3 on the path", "only exporting models needs it"}};
-    const std::size_t first_line = output.find('\n');
-    std::vector<Finding> findings{{"python", FindingState::present, output.substr(0, first_line), {}}};
-    std::string packages = output.substr(std::min(first_line + 1, output.size()));
+    const auto [interpreter, rest] = split_at(output, '\n');
+    std::vector<Finding> findings{{"python", FindingState::present, std::string(interpreter), {}}};
+    std::string packages(rest);
     while (!packages.empty() && packages.back() == '\n') packages.pop_back();
-    for (char& c : packages) c = c == '\n' ? ',' : c;
-    if (packages.find("torch ") == std::string::npos) {
-        findings.push_back({"torch", FindingState::absent, packages.empty() ? "not in this python" : packages,
-                            "only exporting models and measuring frameworks need it"});
-    } else {
-        findings.push_back({"torch", FindingState::present, packages, {}});
-    }
+    std::ranges::replace(packages, '\n', ',');
+    findings.push_back({"torch", FindingState::present, packages, {}});
+    if (packages.find("torch ") == std::string::npos)
+        findings.back() = {"torch", FindingState::absent, packages.empty() ? "not in this python" : packages,
+                           "only exporting models and measuring frameworks need it"};
     return findings;
 }
 

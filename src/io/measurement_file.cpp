@@ -10,8 +10,7 @@
 namespace ftax {
 namespace {
 
-/// The cells of one row by column name. An absent column reads as an empty cell; the first value that cannot be used
-/// becomes the row's problem.
+/// The cells of one row by column name, empty for absent columns. The first unusable value is the row's problem.
 class RowReader {
   public:
     RowReader(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
@@ -90,16 +89,12 @@ class RowReader {
 /// Parses "b=6 m=27 n=390 k=21".
 std::map<std::string, std::int64_t> parse_shape(RowReader& reader) {
     std::map<std::string, std::int64_t> shape;
-    std::string_view rest = reader.text("shape");
-    if (rest.empty()) reader.report("no shape");
-    while (!rest.empty()) {
-        const std::size_t end = std::min(rest.find(' '), rest.size());
-        const std::string_view part = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (reader.text("shape").empty()) reader.report("no shape");
+    for (const std::string_view part : words_of(reader.text("shape"))) {
         if (part.empty()) continue;
-        const std::size_t equals = part.find('=');
-        const auto value = equals == std::string_view::npos ? std::nullopt : parse_integer(part.substr(equals + 1));
-        if (!value || *value < 0 || !shape.emplace(part.substr(0, equals), *value).second) {
+        const auto [name, number] = split_at(part, '=');
+        const auto value = parse_integer(number);
+        if (!value || *value < 0 || !shape.emplace(name, *value).second) {
             reader.report(
                 fmt::format("shape is not a list of name=number: {}", escape_terminal(excerpt(reader.text("shape")))));
             break;

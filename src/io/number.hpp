@@ -10,8 +10,7 @@ namespace ftax {
 /// Parses all of `text` as a finite decimal number, independent of the locale; nullopt otherwise (empty, NaN, 1e400).
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
-/// Parses all of `text` as an integer, also in decimal form ("8.0", as in pandas columns with gaps); nullopt if invalid
-/// or out of range.
+/// Parses all of `text` as an integer, also as decimal ("8.0", of pandas columns with gaps); nullopt if there is none.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 
 /// Returns the shortest text that parses to the same number, with a decimal point in every locale.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <span>
 #include <tuple>
 
 #include "src/io/json_document.hpp"

@@ -56,8 +56,7 @@ struct HostProfileFile {
 [[nodiscard]] std::string to_text(FrameworkProfile profile);
 [[nodiscard]] std::string to_text(HostProfileFile profile);
 
-/// Returns the fitted parameters of all devices: the built-in ones, or those of the folder in the environment variable
-/// FTAX_DATA.
+/// Returns the fitted parameters of all devices: the built-in ones, or those of the folder FTAX_DATA.
 [[nodiscard]] const DeviceProfileFile& embedded_device_profile();
 
 /// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null if there is none.
@@ -118,8 +117,7 @@ struct Stack {
 /// Throws Error{profile} naming the path to the field: missing version, unknown library, non-positive cost.
 [[nodiscard]] Stack parse_stack(std::string_view text, const std::string& origin);
 
-/// Replaces the profile's costs by those of a stack. `relative_scale`: host scale of the profile relative to the
-/// framework's reference host.
+/// Replaces the profile's costs by those of a stack. `relative_scale`: its host scale relative to the reference host's.
 [[nodiscard]] FrameworkProfile on_stack(FrameworkProfile profile, const Stack& stack, double relative_scale = 1);
 
 }  // namespace ftax

@@ -23,18 +23,9 @@ class Quantities {
         for (const JsonField& source : sources_) static_cast<void>(source.text());
     }
 
-    double operator()(const JsonField& field) const {
-        check(field);
-        return field["value"].positive();
-    }
-    int count(const JsonField& field) const {
-        check(field);
-        return field["value"].positive_count();
-    }
-    bool flag(const JsonField& field) const {
-        check(field);
-        return field["value"].flag();
-    }
+    double operator()(const JsonField& field) const { return value_of(field).positive(); }
+    int count(const JsonField& field) const { return value_of(field).positive_count(); }
+    bool flag(const JsonField& field) const { return value_of(field).flag(); }
 
     void check_source(const JsonField& source) const {
         const std::string text = source.text();
@@ -43,9 +34,10 @@ class Quantities {
     }
 
   private:
-    void check(const JsonField& field) const {
+    JsonField value_of(const JsonField& field) const {
         field.allow({"value", "source"});
         check_source(field["source"]);
+        return field["value"];
     }
     std::vector<JsonField> sources_;
 };

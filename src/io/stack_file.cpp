@@ -22,13 +22,6 @@ std::vector<Parameter> parse_values(const JsonField& root, std::string_view key)
     return values;
 }
 
-LibraryVersions parse_libraries(const JsonField& field) {
-    field.allow({"cudnn"});
-    LibraryVersions libraries;
-    if (const auto cudnn = field.find("cudnn")) libraries.cudnn = cudnn->positive_count();
-    return libraries;
-}
-
 }  // namespace
 
 std::optional<int> version_number(std::string_view text) {
@@ -51,7 +44,10 @@ Stack parse_stack(std::string_view text, const std::string& origin) {
     if (const auto also = root.find("also")) {
         for (const JsonField& framework : also->elements()) stack.frameworks.push_back(framework.text());
     }
-    if (const auto libraries = root.find("libraries")) stack.libraries = parse_libraries(*libraries);
+    if (const auto libraries = root.find("libraries")) {
+        libraries->allow({"cudnn"});
+        if (const auto cudnn = libraries->find("cudnn")) stack.libraries.cudnn = cudnn->positive_count();
+    }
     if (const auto spread = root.find("scale_log_stddev")) stack.scale_log_stddev = spread->not_negative();
     if (const auto spread = root.find("model_log_stddev")) stack.model_log_stddev = spread->not_negative();
     if (const auto cpu = root.find("reference_cpu")) stack.reference_cpu = cpu->text();

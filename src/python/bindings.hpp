@@ -14,8 +14,7 @@
 #include <string>
 #include <vector>
 
-/// The extension module ftax._ftax. It converts types and releases the interpreter lock; the user-facing API is written
-/// in Python (src/python/ftax).
+/// The extension module ftax._ftax. It converts types and releases the interpreter lock; users see src/python/ftax.
 namespace ftax::python {
 
 namespace nb = nanobind;

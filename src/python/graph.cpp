@@ -62,6 +62,11 @@ Window window(std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::i
     return {kernel, stride, pad, dilation, groups};
 }
 
+template <auto method>
+TensorId pool(GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+    return (net.*method)(x, window(kernel, stride, pad, 1, 1));
+}
+
 }  // namespace
 
 void bind_graph(nb::module_& module) {
@@ -115,18 +120,8 @@ void bind_graph(nb::module_& module) {
         .def("layer_norm", &GraphBuilder::layer_norm, "x"_a)
         .def("softmax", &GraphBuilder::softmax, "x"_a, "axis"_a = -1)
         .def("embedding", &GraphBuilder::embedding, "indices"_a, "rows"_a, "width"_a)
-        .def(
-            "max_pool",
-            [](GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-                return net.max_pool(x, window(kernel, stride, pad, 1, 1));
-            },
-            "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
-        .def(
-            "average_pool",
-            [](GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-                return net.average_pool(x, window(kernel, stride, pad, 1, 1));
-            },
-            "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
+        .def("max_pool", pool<&GraphBuilder::max_pool>, "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
+        .def("average_pool", pool<&GraphBuilder::average_pool>, "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
         .def("global_average_pool", &GraphBuilder::global_average_pool, "x"_a)
         .def("pointwise", &GraphBuilder::pointwise, "function"_a, "inputs"_a)
         .def("relu", &GraphBuilder::relu, "x"_a)

@@ -1,11 +1,9 @@
 #include "ftax/nas.hpp"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <memory>
 
-#include "ftax/error.hpp"
+#include "src/core/throw_error.hpp"
 #include "src/python/bindings.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -36,8 +34,8 @@ class PythonSpace final : public nas::Space {
         const nb::gil_scoped_acquire locked;
         choices = nb::cast<std::vector<int>>(space_.attr("parse")(std::string(text)));
         if (choices.size() == options_.size()) return;
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: parse() must return {} choices, not {}", name_, options_.size(), choices.size()));
+        throw_error(ErrorCode::usage, "{}: parse() must return {} choices, not {}", name_, options_.size(),
+                    choices.size());
     }
 
     void blocks(std::span<const int> choices, std::vector<nas::Block>& chain) const override {
@@ -76,12 +74,12 @@ class PythonSpace final : public nas::Space {
         nas::Block result;
         const auto most = std::numeric_limits<std::int16_t>::max();
         if (fields.size() > result.fields.size())
-            throw Error(ErrorCode::usage, fmt::format("{}: a block has at most {} numbers, not {}", name_,
-                                                      result.fields.size(), fields.size()));
+            throw_error(ErrorCode::usage, "{}: a block has at most {} numbers, not {}", name_, result.fields.size(),
+                        fields.size());
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i] < -most || fields[i] > most)
-                throw Error(ErrorCode::usage,
-                            fmt::format("{}: a number of a block must be at most {}, not {}", name_, most, fields[i]));
+                throw_error(ErrorCode::usage, "{}: a number of a block must be at most {}, not {}", name_, most,
+                            fields[i]);
             result.fields[i] = static_cast<std::int16_t>(fields[i]);
         }
         return result;
@@ -89,8 +87,7 @@ class PythonSpace final : public nas::Space {
 
     [[nodiscard]] std::vector<TensorId> checked(const nb::object& tensors, std::string_view method) const {
         auto live = nb::cast<std::vector<TensorId>>(tensors);
-        if (live.empty())
-            throw Error(ErrorCode::model, fmt::format("{}: {}() must return the live tensors", name_, method));
+        if (live.empty()) throw_error(ErrorCode::model, "{}: {}() must return the live tensors", name_, method);
         return live;
     }
 
@@ -162,7 +159,7 @@ Array<int, 2> parse(const SpaceHandle& space, const std::vector<std::string>& te
             try {
                 space.get().parse(texts[i], one);
             } catch (const Error& error) {
-                throw Error(error.code(), fmt::format("architecture {}: {}", i, error.what()));
+                throw_error(error.code(), "architecture {}: {}", i, error.what());
             }
             all.insert(all.end(), one.begin(), one.end());
         }
@@ -174,8 +171,7 @@ Array<int, 2> parse(const SpaceHandle& space, const std::vector<std::string>& te
 std::size_t checked_sites(const SharedCost& cost, std::size_t given) {
     const std::size_t sites = cost.space().options().size();
     if (given == sites) return sites;
-    throw Error(ErrorCode::usage,
-                fmt::format("{}: an architecture has {} choices, not {}", cost.space().name(), sites, given));
+    throw_error(ErrorCode::usage, "{}: an architecture has {} choices, not {}", cost.space().name(), sites, given);
 }
 
 Array<double, 2> cost_of(const SharedCost& cost, const Choices& choices, unsigned threads) {
@@ -195,8 +191,7 @@ Array<double, 2> cost_of(const SharedCost& cost, const Choices& choices, unsigne
 Array<double, 2> marginal_cost(const SharedCost& cost, const std::vector<int>& choices, std::size_t site) {
     checked_sites(cost, choices.size());
     const std::vector<int> options = cost.space().options();
-    if (site >= options.size())
-        throw Error(ErrorCode::usage, fmt::format("{}: invalid choice {}", cost.space().name(), site));
+    if (site >= options.size()) throw_error(ErrorCode::usage, "{}: invalid choice {}", cost.space().name(), site);
     const auto rows = static_cast<std::size_t>(options[site]);
     std::vector<double> latency_s(rows * cost.get().batches().size());
     {

@@ -64,18 +64,16 @@ class SharedPredictor {
     [[nodiscard]] std::string crossovers(const Bindings& dims, std::int64_t largest) {
         const std::lock_guard guard(mutex_);
         return report::crossover_columns()
-            .select(find_crossovers(*predictor_, {dims.begin(), dims.end()}, largest),
-                    "batch low high host_s gpu_waits causes")
-            .json()
+            .json_rows(find_crossovers(*predictor_, {dims.begin(), dims.end()}, largest),
+                       "batch low high host_s gpu_waits causes")
             .dump();
     }
     [[nodiscard]] std::string headroom(const Bindings& dims, double budget) const {
         if (!(budget > 0)) throw Error(ErrorCode::usage, "the budget must be a share above 0, e.g. 0.05");
         return report::growth_columns()
-            .select(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(),
-                                  {dims.begin(), dims.end()}, budget),
-                    "name=property start=from end=to latency_s bound is_open=open skipped")
-            .json()
+            .json_rows(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(),
+                                     {dims.begin(), dims.end()}, budget),
+                       "name=property start=from end=to latency_s bound is_open=open skipped")
             .dump();
     }
     /// Every launch with its times and when it ran.
@@ -84,8 +82,7 @@ class SharedPredictor {
         const Explanation explanation = predictor_->explain({dims.begin(), dims.end()});
         report::Json rows =
             report::launch_columns(predictor_->graph())
-                .select(explanation.launches, "operator source module host_kind kernels host_s device_s bound")
-                .json();
+                .json_rows(explanation.launches, "operator source module host_kind kernels host_s device_s bound");
         for (std::size_t i = 0; i < explanation.timeline.size(); ++i) {
             const Span& span = explanation.timeline[i];
             rows[i]["host_start_s"] = span.host_start_s;

@@ -20,8 +20,7 @@ struct Ink {
     std::string_view name, light, dark;
 };
 
-/// After Okabe and Ito (2008), whose colours colour-blind readers tell apart; darker for light ground, lighter for
-/// dark.
+/// After Okabe and Ito (2008), whose colours colour-blind readers tell apart; darker on light ground, and lighter.
 constexpr std::array inks{
     Ink{"title", "#1c2430", "#e8ecf1"},      Ink{"legend", "#1c2430", "#e8ecf1"},
     Ink{"label", "#4a5462", "#b4bdc9"},      Ink{"grid", "#e3e7ec", "#333c48"},

@@ -25,8 +25,7 @@ std::vector<std::string> colour_values(const CsvTable& table) {
     return std::vector<std::string>(table.rows());
 }
 
-/// Category of each value: the most frequent ones have their own, the last one is shared by the others when they are
-/// many.
+/// Category of each value: the most frequent ones have their own, the others share the last one.
 std::map<std::string, std::size_t> categories_of(const std::vector<std::string>& values) {
     std::map<std::string, std::size_t> counts;
     for (const std::string& value : values) ++counts[value];
@@ -58,13 +57,6 @@ std::string note_of(const RooflineKernel& kernel, double device_s) {
     return note;
 }
 
-/// Returns the index of a name among those seen so far; adds new names.
-std::size_t index_of(const std::string& name, std::vector<std::string>& seen) {
-    const auto index = static_cast<std::size_t>(std::ranges::find(seen, name) - seen.begin());
-    if (index == seen.size()) seen.push_back(name);
-    return index;
-}
-
 /// The slope of the memory and the flat roof of one kind of units, between two intensities.
 Series roof(std::string_view path, double peak, double bandwidth, double from, double to) {
     return {.label = fmt::format("{} {}", path, quantity(peak, "FLOP/s")),
@@ -87,7 +79,7 @@ std::string choice_figures(const std::vector<const Choice*>& choices, const Char
     Differences others = differences;
     others.device = false;
     const bool by_device = differences.device && (others.framework || others.precision || others.cards);
-    std::vector<std::string> names;
+    std::map<std::string, std::size_t> looks;
     std::vector<Chart> charts;
     std::vector<ChartPoint> extent;
     for (const Choice* choice : choices) {
@@ -96,7 +88,7 @@ std::string choice_figures(const std::vector<const Choice*>& choices, const Char
         if (points.empty()) continue;
         const std::string title = by_device ? choice->device : frame.title;
         const std::string name = (by_device ? others : differences).name(*choice);
-        const std::size_t look = std::min(index_of(name, names), category_count - 1);
+        const std::size_t look = std::min(looks.try_emplace(name, looks.size()).first->second, category_count - 1);
         auto chart = std::ranges::find(charts, title, &Chart::title);
         if (chart == charts.end()) {
             chart = charts.insert(chart, frame);

@@ -40,8 +40,7 @@ struct RooflineKernel : KernelDetail {
     [[nodiscard]] double of_roof() const { return flops_per_s() / roof_flops_per_s; }
 };
 
-/// Collects the kernels of a prediction of `graph` (Predictor::graph) that have both traffic and arithmetic, largest
-/// total time first.
+/// Collects the kernels of a prediction of `graph` (Predictor::graph) with traffic and arithmetic, longest time first.
 [[nodiscard]] std::vector<RooflineKernel> roofline_kernels(const DeviceSpec& device, const Graph& graph,
                                                            const Explanation& explanation);
 

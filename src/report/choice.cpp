@@ -8,8 +8,8 @@
 #include <limits>
 #include <tuple>
 
+#include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
-#include "src/io/escape.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -22,17 +22,19 @@ struct Figure {
     std::string (*print)(double);
 };
 
+/// In the order of Criterion.
+constexpr Figure all_figures[]{
+    {"latency", [](const Choice& c) { return c.latency_s; }, duration},
+    {"first-token", [](const Choice& c) { return c.first_token_s; }, duration},
+    {"per-token", [](const Choice& c) { return c.per_token_s; }, duration},
+    {"throughput", [](const Choice& c) { return c.items_per_s ? std::optional(1 / *c.items_per_s) : std::nullopt; },
+     [](double seconds) { return significant(1 / seconds); }},
+    {"cost", [](const Choice& c) { return c.dollars_per_million(); }, significant},
+    {"energy", [](const Choice& c) { return c.energy_per_item_j; }, significant},
+    {"memory", [](const Choice& c) { return c.memory_bytes; }, byte_size}};
+
 const Figure& figure_of(Criterion by) {
-    static constexpr Figure figures[]{
-        {"latency", [](const Choice& c) { return c.latency_s; }, duration},
-        {"first-token", [](const Choice& c) { return c.first_token_s; }, duration},
-        {"per-token", [](const Choice& c) { return c.per_token_s; }, duration},
-        {"throughput", [](const Choice& c) { return c.items_per_s ? std::optional(1 / *c.items_per_s) : std::nullopt; },
-         [](double seconds) { return significant(1 / seconds); }},
-        {"cost", [](const Choice& c) { return c.dollars_per_million(); }, significant},
-        {"energy", [](const Choice& c) { return c.energy_per_item_j; }, significant},
-        {"memory", [](const Choice& c) { return c.memory_bytes; }, byte_size}};
-    return figures[static_cast<std::size_t>(by)];
+    return all_figures[static_cast<std::size_t>(by)];
 }
 
 std::optional<double> value_of(const Choice& choice, Criterion by) {
@@ -115,7 +117,7 @@ Lead lead_of(const std::vector<const Choice*>& choices, Criterion by, bool same_
 
 /// "vllm 0.14"; "vllm@0.11" says its version itself.
 std::string versioned(const Choice& choice) {
-    const bool known = choice.version.empty() || choice.framework.find('@') != std::string::npos;
+    const bool known = choice.version.empty() || !split_at(choice.framework, '@').second.empty();
     return known ? choice.framework : choice.framework + " " + choice.version;
 }
 
@@ -217,20 +219,15 @@ std::string verdict_by_batch(const std::vector<const Choice*>& choices) {
 
 }  // namespace
 
-const std::vector<std::string>& criterion_names() {
-    static const std::vector<std::string> names = [] {
-        std::vector<std::string> list;
-        for (int by = 0; by <= static_cast<int>(Criterion::memory); ++by)
-            list.emplace_back(figure_of(static_cast<Criterion>(by)).name);
-        return list;
-    }();
+std::vector<std::string> criterion_names() {
+    std::vector<std::string> names;
+    for (const Figure& figure : all_figures) names.emplace_back(figure.name);
     return names;
 }
 
 std::optional<Criterion> criterion_from_name(std::string_view name) {
-    const auto found = std::ranges::find(criterion_names(), name);
-    if (found == criterion_names().end()) return std::nullopt;
-    return static_cast<Criterion>(found - criterion_names().begin());
+    const auto* found = std::ranges::find(all_figures, name, &Figure::name);
+    return found == std::end(all_figures) ? std::nullopt : std::optional(static_cast<Criterion>(found - all_figures));
 }
 
 std::optional<double> Choice::dollars_per_million() const {
@@ -335,8 +332,8 @@ std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, con
         any = any || value_of(*choices[i], by) || !choices[i]->runs();
     }
     if (!any)
-        throw_error(ErrorCode::usage, "--sort {}: not available for these rows{}",
-                    criterion_names()[static_cast<std::size_t>(by)], by == Criterion::cost ? "; give --price" : "");
+        throw_error(ErrorCode::usage, "--sort {}: not available for these rows{}", figure_of(by).name,
+                    by == Criterion::cost ? "; give --price" : "");
     std::ranges::stable_sort(order, {}, key);
     return order;
 }

@@ -11,15 +11,13 @@
 /// Ranking and verdict shared by compare, generate and serve.
 namespace ftax::report {
 
-/// Ranking criterion.
 enum class Criterion : std::uint8_t { latency, first_token, per_token, throughput, cost, energy, memory };
 
 /// Returns the names accepted by --sort.
-[[nodiscard]] const std::vector<std::string>& criterion_names();
+[[nodiscard]] std::vector<std::string> criterion_names();
 [[nodiscard]] std::optional<Criterion> criterion_from_name(std::string_view name);
 
-/// One combination of device, framework and precision, with the figures that rank it; figures that do not apply are
-/// absent.
+/// One combination of device, framework and precision, with the figures that rank it, as far as they apply.
 struct Choice {
     std::string device, framework, version, host, precision;
     int cards = 1;
@@ -60,7 +58,6 @@ struct Ranking {
 /// "4 x h100-sxm5-80gb"
 [[nodiscard]] std::string with_cards(const Choice& choice);
 
-/// Differences between choices.
 struct Differences {
     bool device = false, framework = false, precision = false, cards = false, layout = false, batch = false;
 
@@ -81,8 +78,7 @@ struct Differences {
 /// Returns "order: fewest cards, then p99 latency".
 [[nodiscard]] std::string order_text(const Ranking& ranking);
 
-/// Returns the best of sorted choices and its margin, considering the 90 % intervals; empty if there is nothing to
-/// compare.
+/// Returns the best of sorted choices and its margin, considering the 90 % intervals; empty if none runs.
 [[nodiscard]] std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking& ranking);
 
 /// Whether a choice keeps up with its load and none of the others that do is as fast and cheaper.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "src/core/excerpt.hpp"
 #include "src/io/csv.hpp"
+#include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 #include "src/report/page.hpp"
 #include "src/report/units.hpp"
@@ -94,6 +96,17 @@ std::string page_cell(const Value& value, Unit unit) {
 
 }  // namespace
 
+std::string document(const Json& fields) {
+    Json whole{{"schema_version", 1}};
+    whole.update(fields);
+    return to_text(whole);
+}
+
+std::string document(Json fields, const std::vector<std::string>& warnings) {
+    fields["warnings"] = warnings;
+    return document(fields);
+}
+
 std::string Grid::print(Style style) const {
     std::vector<Table::Column> columns;
     for (const Head& head : heads) {
@@ -167,15 +180,11 @@ void Grid::drop_if_empty(std::size_t column) {
 
 std::vector<Selected> parse_selection(std::string_view keys) {
     std::vector<Selected> list;
-    std::istringstream words{std::string(keys)};
-    for (std::string word; words >> word;) {
-        Selected selected;
-        selected.is_optional = word.starts_with('?');
-        word.erase(0, selected.is_optional ? 1 : 0);
-        const std::size_t equals = word.find('=');
-        selected.name = word.substr(0, equals);
-        selected.key = equals == std::string::npos ? word : word.substr(equals + 1);
-        list.push_back(std::move(selected));
+    for (std::string_view word : words_of(keys)) {
+        const bool is_optional = word.starts_with('?');
+        word.remove_prefix(is_optional ? 1 : 0);
+        const auto [name, key] = split_at(word, '=');
+        list.push_back({std::string(name), std::string(name == word ? word : key), is_optional});
     }
     return list;
 }

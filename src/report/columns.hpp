@@ -72,6 +72,10 @@ template <class T>
     return {Json(Json::value_t::discarded), std::optional(std::move(text)), tone};
 }
 
+/// Returns the JSON of a result: the version of its schema, its fields in their order, and its warnings.
+[[nodiscard]] std::string document(const Json& fields);
+[[nodiscard]] std::string document(Json fields, const std::vector<std::string>& warnings);
+
 template <class Row>
 struct Column {
     std::string key;    ///< in JSON and CSV, and on a page for scripts
@@ -97,8 +101,7 @@ struct Grid {
 };
 
 /// One entry of a selection: "key", "name=key" to write the column under another name, "=key" to give it none on a
-/// page,
-/// "?key" for a column that is omitted if no row has a value. In JSON, "a.b=key" is the field b of an object a.
+/// page, "?key" for a column that is omitted if no row has a value. In JSON, "a.b=key" is the field b of an object a.
 struct Selected {
     std::string name, key;
     bool is_optional = false;
@@ -112,8 +115,7 @@ class Columns {
 
     void add(Column<Row> column) { columns_.push_back(std::move(column)); }
 
-    /// Adds the columns of a part of the row: a member, a pointer or an optional. Their values are absent if the part
-    /// is.
+    /// Adds the columns of a part of the row: a member, a pointer or an optional. Those of an absent part are absent.
     template <class Part, class Of>
     Columns&& including(const Columns<Part>& columns, Of part) && {
         for (const Column<Part>& column : columns.all()) {
@@ -154,6 +156,17 @@ class Columns {
         }
         for (auto column = optional.rbegin(); column != optional.rend(); ++column) grid.drop_if_empty(*column);
         return grid;
+    }
+
+    /// The same in one form of a result.
+    [[nodiscard]] std::string print(const auto& rows, std::string_view keys, Style style) const {
+        return select(rows, keys).print(style);
+    }
+    [[nodiscard]] std::string csv(const auto& rows, std::string_view keys = "") const {
+        return select(rows, keys).csv();
+    }
+    [[nodiscard]] Json json_rows(const auto& rows, std::string_view keys = "") const {
+        return select(rows, keys).json();
     }
 
     /// Returns the fields of one row.

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::report {
@@ -82,15 +81,15 @@ std::string escaped(const Json& text) {
 }  // namespace
 
 std::string device_list_table(const std::vector<DeviceSpec>& devices, Style style) {
-    return device_columns()
-        .select(devices,
-                "slug architecture compute_capability sms boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s "
-                "fp32_flops_per_s fp16_tensor_flops_per_s name")
-        .print(style);
+    return device_columns().print(
+        devices,
+        "slug architecture compute_capability sms boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s "
+        "fp32_flops_per_s fp16_tensor_flops_per_s name",
+        style);
 }
 
 std::string device_list_json(const std::vector<DeviceSpec>& devices) {
-    return to_text(Json{{"schema_version", 1}, {"devices", device_columns().select(devices).json()}});
+    return document({{"devices", device_columns().json_rows(devices)}});
 }
 
 std::string device_table(std::string_view datasheet, Style style) {
@@ -141,7 +140,7 @@ std::string device_diff_table(const std::vector<DeviceSpec>& devices, Style styl
 }
 
 std::string device_diff_json(const std::vector<DeviceSpec>& devices) {
-    Json list = device_columns().select(devices).json();
+    Json list = device_columns().json_rows(devices);
     for (Json& device : list) {
         Json ratios = Json::object();
         for (const auto& [name, value] : device.items()) {
@@ -152,7 +151,7 @@ std::string device_diff_json(const std::vector<DeviceSpec>& devices) {
         }
         device["ratio_to_first"] = std::move(ratios);
     }
-    return to_text(Json{{"schema_version", 1}, {"devices", std::move(list)}});
+    return document({{"devices", std::move(list)}});
 }
 
 }  // namespace ftax::report

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
@@ -81,6 +80,10 @@ const GenerationRow& shown(const GenerationReport& report) {
 Columns<GenerationRow> generation_columns(const GenerationReport& report) {
     using G = Generation;
     using Row = GenerationRow;
+    const auto prefill = [](const G& g) { return phase_json(g.prefill, {{"passes", g.prefill_passes}}); };
+    const auto decode = [](const G& g) {
+        return phase_json(g.decode, {{"mean_host_s", g.decode_host_s}, {"mean_device_s", g.decode_device_s}});
+    };
     const Columns<G> own{
         {"batch", "batch", Unit::plain, [](const G& g) { return g.request.batch; }},
         {"prompt", "prompt", Unit::plain, [](const G& g) { return g.request.prompt; }},
@@ -99,14 +102,8 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"interval", "90 % interval", Unit::plain,
          [](const G& g) { return range_value(g.low_s, g.high_s, significant); }},
         {"tokens_per_s", "tokens/s", Unit::significant, &G::tokens_per_s},
-        {"prefill", "", Unit::text,
-         [](const G& g) {
-             return phase_json(g.prefill, {{"passes", g.prefill_passes}});
-         }},
-        {"decode", "", Unit::text,
-         [](const G& g) {
-             return phase_json(g.decode, {{"mean_host_s", g.decode_host_s}, {"mean_device_s", g.decode_device_s}});
-         }},
+        {"prefill", "", Unit::text, prefill},
+        {"decode", "", Unit::text, decode},
         {"prefill_bound", "prompt bound by", Unit::text, [](const G& g) { return g.prefill.bound; }},
         {"decode_bound", "decoding bound by", Unit::text, [](const G& g) { return g.decode.bound; }},
         {"bound", "bound", Unit::text,
@@ -156,12 +153,12 @@ std::string to_table(const GenerationReport& report, Style style) {
     text += report.rows.size() == 1 || text.empty()
                 ? print_header(report.run, style)
                 : escape_terminal(fmt::format("{}: {}", report.run.model, differences.common(row))) + "\n\n";
-    text += generation_columns(report)
-                .select(rows_that_run(report.rows),
-                        differences.keys() +
-                            "batch tokens_per_s ?dollars_per_million ?keeps_level ttft_s tpot_s total_s interval bound "
-                            "decode_host_s decode_device_s ?exchange_share total_bytes fits ?largest_batch")
-                .print(style) +
+    text += generation_columns(report).print(
+                rows_that_run(report.rows),
+                differences.keys() +
+                    "batch tokens_per_s ?dollars_per_million ?keeps_level ttft_s tpot_s total_s interval bound "
+                    "decode_host_s decode_device_s ?exchange_share total_bytes fits ?largest_batch",
+                style) +
             "\n";
     for (const std::string& line : reasons_of(choices)) text += "not generated: " + escape_terminal(line) + "\n";
     text += "first token: of the whole batch; per token, host, device and bound: a step of decoding, on average\n";
@@ -176,27 +173,21 @@ std::string to_table(const GenerationReport& report, Style style) {
 
 std::string to_json(const GenerationReport& report) {
     Json json = run_json(report.run);
-    json["predictions"] = generation_columns(report)
-                              .select(report.rows,
-                                      "device framework precision batch prompt longest_prompt new_tokens cards "
-                                      "skipped keeps_level ttft_s tpot_s first_tpot_s last_tpot_s total_s low_s "
-                                      "high_s tokens_per_s tokens_per_dollar dollars_per_million power_w energy_j "
-                                      "prefill decode exchange_share crossover memory fits at_once waves "
-                                      "largest_batch warnings")
-                              .json();
+    json["predictions"] = generation_columns(report).json_rows(
+        report.rows,
+        "device framework precision batch prompt longest_prompt new_tokens cards skipped keeps_level ttft_s tpot_s "
+        "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar dollars_per_million power_w "
+        "energy_j prefill decode exchange_share crossover memory fits at_once waves largest_batch warnings");
     json["verdict"] = report.ranking.verdict;
-    json["warnings"] = report.run.warnings;
-    return to_text(json);
+    return document(std::move(json), report.run.warnings);
 }
 
 std::string to_csv(const GenerationReport& report) {
-    return generation_columns(report)
-        .select(report.rows,
-                "model device framework framework_version precision cards batch prompt new_tokens ttft_s tpot_s "
-                "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s dollars_per_million keeps_level power_w "
-                "energy_j prefill_bound decode_bound decode_host_s decode_device_s memory_bytes=total_bytes fits "
-                "waves skipped warnings=all_warnings")
-        .csv();
+    return generation_columns(report).csv(
+        report.rows,
+        "model device framework framework_version precision cards batch prompt new_tokens ttft_s tpot_s first_tpot_s "
+        "last_tpot_s total_s low_s high_s tokens_per_s dollars_per_million keeps_level power_w energy_j prefill_bound "
+        "decode_bound decode_host_s decode_device_s memory_bytes=total_bytes fits waves skipped warnings=all_warnings");
 }
 
 }  // namespace ftax::report

@@ -142,18 +142,9 @@ std::string to_json(const HeadroomReport& report) {
 std::string to_csv(const HeadroomReport& report) {
     const std::vector<std::string> warnings = joined(report.run.warnings, base(report).warnings);
     Grid table = growth_columns(warnings).select(report.growths, std::string(growth_keys) + " warnings");
-    for (const FrameworkSwitch& other : report.switches) {
-        table.rows.push_back({"framework",
-                              report.run.framework.framework,
-                              other.framework,
-                              {},
-                              other.latency_s,
-                              other.bound,
-                              {},
-                              {},
-                              {},
-                              warnings});
-    }
+    const std::string& own = report.run.framework.framework;
+    for (const FrameworkSwitch& to : report.switches)
+        table.rows.push_back({"framework", own, to.framework, {}, to.latency_s, to.bound, {}, {}, {}, warnings});
     return table.csv();
 }
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
@@ -105,11 +104,10 @@ Columns<Launch> columns_of(const Graph& graph) {
                             }},
                            {"kernel_details", "", Unit::text,
                             [](const Launch& launch) {
-                                return kernel_columns()
-                                    .select(*launch.kernels,
-                                            "name path seconds compute_s memory_s waves flops bytes "
-                                            "ridge_flops_per_byte bound reason")
-                                    .json();
+                                return kernel_columns().json_rows(
+                                    *launch.kernels,
+                                    "name path seconds compute_s memory_s waves flops bytes "
+                                    "ridge_flops_per_byte bound reason");
                             }}}
         .including(kernel_columns(), &Launch::longest)
         .including(launch_columns(graph), &Launch::prediction);
@@ -125,11 +123,8 @@ std::vector<Launch> equal_launches(const Graph& graph, const std::vector<Launch>
         const std::tuple key{p.op == no_op ? name_of(p.host_kind) : std::string_view(graph.ops[p.op].source),
                              kernel ? std::string_view(kernel->name) : "", kernel ? kernel->seconds : p.host_s};
         const auto [group, is_new] = first.emplace(key, groups.size());
-        if (is_new) {
-            groups.push_back(launch);
-        } else {
-            ++groups[group->second].count;
-        }
+        if (is_new) groups.emplace_back(launch).count = 0;
+        ++groups[group->second].count;
     }
     return groups;
 }
@@ -179,35 +174,27 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
     return fmt::format(
         "{}\nthe {} of {} groups of equal launches that take longest, each with its first module (--all: every launch):"
         "\n\n{}",
-        columns.select(classes, "name launches kernels host_s kernel_s share bars").print(style), groups.size(), all,
-        columns_of(graph)
-            .select(groups, "source count total_s kernel_s host_s bound name path module waves intensity reason")
-            .print(style));
+        columns.print(classes, "name launches kernels host_s kernel_s share bars", style), groups.size(), all,
+        columns_of(graph).print(
+            groups, "source count total_s kernel_s host_s bound name path module waves intensity reason", style));
 }
 
 std::string launches_table(const Graph& graph, const Explanation& explanation, Style style) {
-    return columns_of(graph)
-        .select(launches_of(explanation),
-                "operator source module host_kind kernels host_s kernel_s bound name path waves intensity reason")
-        .print(style);
+    return columns_of(graph).print(
+        launches_of(explanation),
+        "operator source module host_kind kernels host_s kernel_s bound name path waves intensity reason", style);
 }
 
 std::string launches_json(const Graph& graph, const Explanation& explanation, const std::string& verdict,
                           const std::vector<std::string>& warnings) {
-    return to_text(Json{{"schema_version", 1},
-                        {"verdict", verdict},
-                        {"launches", columns_of(graph)
-                                         .select(launches_of(explanation),
-                                                 "operator source module host_kind kernels host_s device_s bound "
-                                                 "kernel_details")
-                                         .json()},
-                        {"warnings", warnings}});
+    const Grid launches = columns_of(graph).select(
+        launches_of(explanation), "operator source module host_kind kernels host_s device_s bound kernel_details");
+    return document({{"verdict", verdict}, {"launches", launches.json()}}, warnings);
 }
 
 std::string launches_csv(const Graph& graph, const Explanation& explanation) {
-    return launch_columns(graph)
-        .select(explanation.launches, "operator source module host_kind kernels host_s device_s bound")
-        .csv();
+    return launch_columns(graph).csv(explanation.launches,
+                                     "operator source module host_kind kernels host_s device_s bound");
 }
 
 }  // namespace ftax::report

@@ -11,7 +11,6 @@
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -35,8 +34,7 @@ std::string_view module_prefix(std::string_view path, int depth) {
     return path.substr(0, end);
 }
 
-/// Multiply-adds of a contraction. For each score of an attention, work_of counts two beside those of both products,
-/// for the softmax.
+/// Multiply-adds of a contraction. For each score of an attention, work_of counts two for the softmax, too.
 std::int64_t macs_of(const Graph& graph, const Op& op, const Work& work, const BoundShapes& bound) {
     if (!is_contraction(op.kind)) return 0;
     const std::int64_t macs = work.flops / 2;
@@ -210,29 +208,28 @@ std::string to_table(const ModelReport& report, Style style) {
         text +=
             fmt::format("; without a rule: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
     }
-    text += "\n\n" + work_columns("operator").select(report.by_kind).print(style);
-    if (!report.by_module.empty()) text += "\n" + work_columns("module").select(report.by_module).print(style);
+    text += "\n\n" + work_columns("operator").print(report.by_kind, "", style);
+    if (!report.by_module.empty()) text += "\n" + work_columns("module").print(report.by_module, "", style);
     return text;
 }
 
 std::string to_json(const ModelReport& report) {
-    return to_text(Json{{"schema_version", 1},
-                        {"model", report.model},
-                        {"format", report.format},
-                        {"bindings", report.bindings},
-                        {"verdict", verdict_of(report)},
-                        {"inputs", report.inputs},
-                        {"outputs", report.outputs},
-                        {"parameters", report.parameters},
-                        {"parameter_bytes", report.parameter_bytes},
-                        {"written_bytes", report.written_bytes},
-                        {"total", work_columns("").json(report.total)},
-                        {"unknown_operators", report.unknown_operators},
-                        {"unknown", report.unknown},
-                        {"coverage", {{"nodes", report.modelled_operators}, {"flops", report.modelled_flops}}},
-                        {"by_kind", work_columns("").select(report.by_kind).json()},
-                        {"by_module", work_columns("").select(report.by_module).json()},
-                        {"warnings", report.warnings}});
+    return document({{"model", report.model},
+                     {"format", report.format},
+                     {"bindings", report.bindings},
+                     {"verdict", verdict_of(report)},
+                     {"inputs", report.inputs},
+                     {"outputs", report.outputs},
+                     {"parameters", report.parameters},
+                     {"parameter_bytes", report.parameter_bytes},
+                     {"written_bytes", report.written_bytes},
+                     {"total", work_columns("").json(report.total)},
+                     {"unknown_operators", report.unknown_operators},
+                     {"unknown", report.unknown},
+                     {"coverage", {{"nodes", report.modelled_operators}, {"flops", report.modelled_flops}}},
+                     {"by_kind", work_columns("").json_rows(report.by_kind)},
+                     {"by_module", work_columns("").json_rows(report.by_module)}},
+                    report.warnings);
 }
 
 std::string to_csv(const ModelReport& report) {
@@ -242,8 +239,7 @@ std::string to_csv(const ModelReport& report) {
     for (const WorkGroup& group : report.by_module) rows.emplace_back("module", &group);
     return Columns<Row>{{"grouped_by", "", Unit::text, &Row::first}}
         .including(work_columns(""), &Row::second)
-        .select(rows)
-        .csv();
+        .csv(rows);
 }
 
 const Columns<StreamRow>& stream_columns() {

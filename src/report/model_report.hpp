@@ -15,7 +15,6 @@
 
 namespace ftax::report {
 
-/// Work of a group of operators.
 struct WorkGroup {
     std::string name;
     std::int64_t operators = 0;
@@ -45,7 +44,6 @@ struct ModelReport {
 /// Throws what bind() and work_of() throw.
 [[nodiscard]] ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth);
 
-/// Returns the first line of a report.
 [[nodiscard]] std::string verdict_of(const ModelReport& report);
 [[nodiscard]] std::string to_table(const ModelReport& report, Style style);
 [[nodiscard]] std::string to_json(const ModelReport& report);

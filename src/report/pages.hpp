@@ -19,8 +19,7 @@ namespace ftax::report {
 /// explanation of its last row, in a sortable table, warnings, and the profiles used.
 [[nodiscard]] std::string prediction_page(const PredictionReport& report, const Graph& graph, const Explanation& last);
 
-/// Writes the page of `ftax headroom`: how far each property can grow, other frameworks, and the profiles used. `graph`
-/// is the framework's graph.
+/// Writes the page of `ftax headroom`: how far each property can grow, other frameworks, and the profiles used.
 [[nodiscard]] std::string headroom_page(const HeadroomReport& report, const Graph& graph);
 
 /// Writes the page of `ftax compare`: latency over batch for every pair, all numbers in a sortable table, and skipped

@@ -11,7 +11,6 @@
 
 #include "ftax/equations.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/diagnosis_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
@@ -27,10 +26,6 @@ constexpr auto cause_names = std::to_array<std::string_view>(
      "part{} of concatenations", "fused kernel{}", "engine layer{}", "engine call{}", "graph node{}", "forward call{}",
      "sequence{}", "synchronization{}"});
 static_assert(cause_names.size() == host_kind_count);
-
-std::string describe(const DeviceProfile& device) {
-    return device.version.empty() ? "none (built-in start values)" : device.version;
-}
 
 /// "+3.1 %"
 Value error_value(double predicted, double measured) {
@@ -118,13 +113,13 @@ std::string print_header(const PredictionReport& report, Style style) {
     const Coverage coverage = lowest_coverage(report.rows);
     // No specific machine: the reference host is a typical one.
     const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
-    return fmt::format(
-        "{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
-        escape_terminal(fmt::format(
-            "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
-            report.framework.assumed.empty() ? report.framework.host : report.framework.assumed,
-            unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug, describe(report.device),
-            percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
+    return fmt::format("{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
+                       escape_terminal(fmt::format(
+                           "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
+                           report.framework.assumed.empty() ? report.framework.host : report.framework.assumed,
+                           unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug,
+                           report.device.version.empty() ? "none (built-in start values)" : report.device.version,
+                           percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
 }
 
 std::string print_crossover(const CrossoverReport& report, Style style) {
@@ -156,10 +151,15 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
     double longest_s = 0;
     for (const Row& row : report.rows)
         longest_s = std::max({longest_s, row.prediction.host_s, row.prediction.device_s});
-    const auto measured_s = [](const Row& row) { return row.measured ? Value(row.measured->latency_s) : Value(); };
-    const auto measured_device_s = [](const Row& row) {
-        return row.measured && row.measured->device_s ? Value(*row.measured->device_s) : Value();
-    };
+    const Columns<Measured> measured{{"measured_latency_s", "measured", Unit::milliseconds, &Measured::latency_s},
+                                     {"measured_device_s", "measured device", Unit::milliseconds,
+                                      [](const Measured& m) { return value_if(m.device_s); }}};
+    const Columns<LatencyRange> branches{
+        {"branches", "by branch ms", Unit::plain,
+         [](const LatencyRange& r) { return range_value(r.min_s, r.max_s, milliseconds); }},
+        {"branches_s", "", Unit::text, [](const LatencyRange& r) {
+             return Json{{"min", r.min_s}, {"max", r.max_s}};
+         }}};
     return Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
         {"device", "device", Unit::text, [&](const Row&) { return report.device.device.slug; }},
@@ -180,20 +180,10 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
          [](const Row& row) {
              return row.batch ? Value(static_cast<double>(*row.batch) / row.prediction.latency_s) : Value();
          }},
-        {"branches", "by branch ms", Unit::plain,
-         [](const Row& row) {
-             return row.branches ? range_value(row.branches->min_s, row.branches->max_s, milliseconds) : Value();
-         }},
-        {"branches_s", "", Unit::text,
-         [](const Row& row) {
-             return row.branches ? Json{{"min", row.branches->min_s}, {"max", row.branches->max_s}} : Value();
-         }},
-        {"measured_latency_s", "measured", Unit::milliseconds, measured_s},
         {"error", "error", Unit::plain,
          [](const Row& row) {
              return row.measured ? error_value(row.prediction.latency_s, row.measured->latency_s) : Value();
          }},
-        {"measured_device_s", "measured device", Unit::milliseconds, measured_device_s},
         {"device_error", "error", Unit::plain,
          [](const Row& row) {
              const bool known = row.measured && row.measured->device_s;
@@ -205,6 +195,8 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
          [longest_s](const Row& row) {
              return host_and_device_bars(row.prediction.host_s, row.prediction.device_s, longest_s);
          }}}
+        .including(measured, &Row::measured)
+        .including(branches, &Row::branches)
         .including(prediction_columns(), &Row::prediction)
         .including(memory_columns(), &Row::memory);
 }
@@ -289,7 +281,7 @@ std::string to_json(const PredictionReport& report) {
         json["nearest_rows"] = report.explained->evidence;
     }
     json["warnings"] = report.warnings;
-    return to_text(json);
+    return document(json);
 }
 
 }  // namespace ftax::report

@@ -98,8 +98,7 @@ std::string describe(const MemoryUse& memory) {
 }
 
 Json run_json(const PredictionReport& report) {
-    return {{"schema_version", 1},
-            {"model", report.model},
+    return {{"model", report.model},
             {"device",
              {{"slug", report.device.device.slug},
               {"name", report.device.device.name},

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"
@@ -37,8 +36,7 @@ void add_times(Columns<Row>& columns, std::string_view figure,
 
 /// What JSON and CSV have of a row.
 constexpr std::string_view row_keys =
-    "device framework framework_version precision cards layout skipped keeps_level kept_share "
-    "goodput_per_s saturated "
+    "device framework framework_version precision cards layout skipped keeps_level kept_share goodput_per_s saturated "
     "largest_rate dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation "
     "mean_sequences mean_outstanding peak_cache_share steps evictions bound ttft_mean_s ttft_p50_s ttft_p90_s "
     "ttft_p99_s tpot_mean_s tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s itl_p90_s itl_p99_s latency_mean_s "
@@ -189,17 +187,16 @@ std::string to_table(const ServingReport& report, Style style) {
         fmt::format("{}: {}{}{}", report.model, common, common.empty() ? "" : "; ", report.workload);
     std::string text =
         print_verdict(report.ranking.verdict, style) + escape_terminal(title) + "\n\n" +
-        serving_columns(report)
-            .select(
-                shown_rows(report),
-                differences.keys() +
-                    (report.generates
-                         ? "?layout ?keeps_level ?dollars_per_million ?largest_rate tokens_per_s ttft_p50_s ttft_p99_s "
-                           "tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s requests_per_s bound mean_sequences "
-                           "utilisation peak_cache_share power_w energy_per_item_j"
-                         : "?keeps_level ?dollars_per_million ?largest_rate latency_p50_s latency_p90_s latency_p99_s "
-                           "requests_per_s bound mean_sequences utilisation power_w energy_per_item_j"))
-            .print(style);
+        serving_columns(report).print(
+            shown_rows(report),
+            differences.keys() +
+                (report.generates
+                     ? "?layout ?keeps_level ?dollars_per_million ?largest_rate tokens_per_s ttft_p50_s ttft_p99_s "
+                       "tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s requests_per_s bound mean_sequences "
+                       "utilisation peak_cache_share power_w energy_per_item_j"
+                     : "?keeps_level ?dollars_per_million ?largest_rate latency_p50_s latency_p90_s latency_p99_s "
+                       "requests_per_s bound mean_sequences utilisation power_w energy_per_item_j"),
+            style);
     text += fmt::format("\n{}{}\n", order_text(report.ranking), order_note);
     text += "batch: sequences that run, on average; busy: share of the time in which a step runs\n";
     if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report.level));
@@ -215,21 +212,18 @@ std::string to_json(const ServingReport& report) {
         for (const auto& [what, key, limit] : limits)
             if (std::isfinite(report.level.*limit)) level[key] = report.level.*limit;
     }
-    return to_text(Json{
-        {"schema_version", 1},
-        {"model", report.model},
-        {"workload", report.workload},
-        {"slo", level},
-        {"verdict", report.ranking.verdict},
-        {"rows", serving_columns(report).select(report.rows, keys_of(report) + " memory cache_tokens warnings").json()},
-        {"warnings", report.warnings}});
+    return document(
+        {{"model", report.model},
+         {"workload", report.workload},
+         {"slo", level},
+         {"verdict", report.ranking.verdict},
+         {"rows", serving_columns(report).json_rows(report.rows, keys_of(report) + " memory cache_tokens warnings")}},
+        report.warnings);
 }
 
 std::string to_csv(const ServingReport& report) {
-    return serving_columns(report)
-        .select(report.rows,
-                "model workload " + keys_of(report) + " memory_bytes=total_bytes cache_tokens warnings=all_warnings")
-        .csv();
+    return serving_columns(report).csv(report.rows, "model workload " + keys_of(report) +
+                                                        " memory_bytes=total_bytes cache_tokens warnings=all_warnings");
 }
 
 std::string serving_page(const ServingReport& report) {

@@ -12,8 +12,7 @@
 
 namespace ftax::report {
 
-/// One combination; its figures refer to tokens, or to requests if none are generated, and to the 99th percentile of
-/// the latency.
+/// One combination; its figures refer to tokens, or to requests if none are generated, and to the p99 latency.
 struct ServingRow : Choice {
     Serving serving;
     double idle_w = 0;                   ///< power of a board between steps

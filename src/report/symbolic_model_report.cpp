@@ -8,7 +8,6 @@
 
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/report/model_report.hpp"
 
 namespace ftax::report {
@@ -120,7 +119,7 @@ std::string to_table(const OpenModelReport& report, Style style) {
         if (!work.everywhere) text += fmt::format("(sizes that are multiples of {}; others round)\n", work.step);
         text += "\n";
     }
-    text += dimension_columns().select(report.dimensions, "symbol flag axes").print(style) + "\n";
+    text += dimension_columns().print(report.dimensions, "symbol flag axes", style) + "\n";
     const auto lines = [&](std::string_view label, const std::vector<std::string>& tensors) {
         for (std::size_t i = 0; i < std::min(most_listed, tensors.size()); ++i)
             text += fmt::format("{} {}\n", label, escape_terminal(tensors[i]));
@@ -137,23 +136,22 @@ std::string to_json(const OpenModelReport& report) {
         work = {{"flops", polynomial_json(report.work->symbols, report.work->flops)},
                 {"bytes", polynomial_json(report.work->symbols, report.work->bytes)},
                 {"multiples_of", report.work->everywhere ? 1 : report.work->step}};
-    return to_text(Json{{"schema_version", 1},
-                        {"model", report.model},
-                        {"format", report.format},
-                        {"verdict", verdict_of(report)},
-                        {"open", dimension_columns().select(report.dimensions).json()},
-                        {"inputs", report.inputs},
-                        {"outputs", report.outputs},
-                        {"operators", report.operators},
-                        {"work", std::move(work)},
-                        {"warnings", report.warnings}});
+    return document({{"model", report.model},
+                     {"format", report.format},
+                     {"verdict", verdict_of(report)},
+                     {"open", dimension_columns().json_rows(report.dimensions)},
+                     {"inputs", report.inputs},
+                     {"outputs", report.outputs},
+                     {"operators", report.operators},
+                     {"work", std::move(work)}},
+                    report.warnings);
 }
 
 std::string to_csv(const OpenModelReport& report) {
     std::vector<OpenDimension> rows;
     for (const OpenDimension& dimension : report.dimensions)
         for (const std::string& axis : dimension.axes) rows.push_back({dimension.symbol, {axis}, dimension.flag});
-    return dimension_columns().select(rows, "symbol axis=axes flag").csv();
+    return dimension_columns().csv(rows, "symbol axis=axes flag");
 }
 
 }  // namespace ftax::report

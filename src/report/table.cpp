@@ -28,11 +28,6 @@ std::string shortened(std::string_view text, std::size_t width) {
     return std::string(text.substr(0, end)) + "…";
 }
 
-std::string_view code_of(Tone tone) {
-    static constexpr std::string_view codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m"};
-    return codes[static_cast<std::size_t>(tone)];
-}
-
 }  // namespace
 
 Style standard_output_style() {
@@ -51,8 +46,9 @@ std::string print_verdict(std::string_view verdict, Style style) {
 }
 
 std::string toned(std::string_view text, Tone tone, Style style) {
+    static constexpr std::string_view codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m"};
     if (!style.colour || tone == Tone::plain || text.empty()) return std::string(text);
-    return std::string(code_of(tone)) + std::string(text) + "\x1b[0m";
+    return fmt::format("{}{}\x1b[0m", codes[static_cast<std::size_t>(tone)], text);
 }
 
 void Table::add(std::vector<Cell> row) {

@@ -18,8 +18,7 @@ struct Style {
     std::size_t width = 0;
 };
 
-/// Style for standard output: on a terminal its width, and colours unless the environment variable NO_COLOR is set
-/// (no-color.org) or TERM is dumb.
+/// Style for standard output: on a terminal its width, and colours unless NO_COLOR (no-color.org) is set or TERM dumb.
 [[nodiscard]] Style standard_output_style();
 
 /// Adds the tone's terminal codes around `text` if the style has colours.

@@ -15,8 +15,7 @@ constexpr int process = 1;
 constexpr int host_row = 1;
 constexpr int device_row = 2;
 
-/// Perfetto counts in nanoseconds; in fractions of them, slices that follow on each other would overlap, and it drops
-/// such.
+/// Perfetto counts in nanoseconds; in fractions of them, slices that follow on each other would overlap and be lost.
 double nanoseconds(double seconds) {
     return std::round(seconds * 1e9);
 }
@@ -98,8 +97,7 @@ std::string timeline_trace(const PredictionReport& header, const Graph& graph, c
         if (launch.kernels == 0) continue;
         events.push_back(flow_event("s", host_row, i, span.host_start_s));
         append_kernels(events, span, explanation.kernels[i], operation);
-        // Behind the kernels: of events at the same time Perfetto reads the first first, and ties the arrow to the last
-        // one begun.
+        // Behind the kernels: of events at the same time Perfetto ties the arrow to the one that begins last.
         events.push_back(flow_event("f", device_row, i, span.device_start_s));
     }
     const PredictionRow& row = header.rows.back();

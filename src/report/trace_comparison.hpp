@@ -13,14 +13,12 @@
 
 namespace ftax::report {
 
-/// Returns how well a trace's operator ("aten::relu_") matches an operator of the model: 2 by name, 1 by kind, 0 not at
-/// all.
+/// Returns how well a trace's operator ("aten::relu_") matches an operator of the model: 2 by name, 1 by kind, else 0.
 [[nodiscard]] int resemblance(const Op& op, std::string_view traced);
 
 /// Returns, for each traced operator, the index of the matching operator of the model, or nullopt. The trace repeats
 /// the model's sequence any number of times, starting anywhere; both sides may have missing or extra operators. Finds
-/// the alignment with the most matches (dynamic programming that wraps around); traced operators beyond the limit (64 M
-/// cells) are ignored.
+/// the alignment with the most matches (dynamic programming that wraps around, over 64 million cells at most).
 [[nodiscard]] std::vector<std::optional<std::size_t>> align_cyclically(const std::vector<const Op*>& model,
                                                                        const std::vector<std::string_view>& traced);
 

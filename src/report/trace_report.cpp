@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/io/json_document.hpp"
 #include "src/report/columns.hpp"
 #include "src/report/trace_comparison.hpp"
 #include "src/report/units.hpp"
@@ -90,8 +89,7 @@ std::string times_table(const std::vector<ComparedTime>& times, std::string_view
         {"measured_s", "measured", Unit::duration, &Time::measured_s},
         {"ratio", "ratio", Unit::plain, [](const Time& time) { return ratio(time.predicted_s, time.measured_s); }}}
         .including(operator_columns(true), &Time::op)
-        .select(times, keys)
-        .print({});
+        .print(times, keys, {});
 }
 
 std::string summary(const TraceComparison& comparison, const KinetoTrace& trace) {
@@ -154,7 +152,7 @@ Grid parameters_grid(const std::vector<TracedParameter>& parameters) {
 }
 
 std::string host_table(const TraceComparison& comparison, const std::vector<TracedParameter>& parameters) {
-    std::string text = "\n" + kind_columns().select(comparison.host_kinds).print({});
+    std::string text = "\n" + kind_columns().print(comparison.host_kinds, "", {});
     if (parameters.empty()) return text;
     return text + "\n" + parameters_grid(parameters).print({}) +
            "Recording costs host time itself: these are upper bounds, least so without stacks, shapes and memory.\n";
@@ -178,10 +176,10 @@ std::string verdict_of(const TraceComparison& comparison) {
 std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace,
                      const std::vector<TracedParameter>& parameters, Style style) {
     const std::string operators = operator_columns(comparison.has_kernels)
-                                      .select(comparison.operators,
-                                              "operator source module host_s measured_host_s host_ratio device_s "
-                                              "measured_device_s device_ratio kernels measured_kernels")
-                                      .print(style);
+                                      .print(comparison.operators,
+                                             "operator source module host_s measured_host_s host_ratio device_s "
+                                             "measured_device_s device_ratio kernels measured_kernels",
+                                             style);
     return summary(comparison, trace) + largest_differences(comparison) + "\n" + operators +
            (comparison.unpredicted.empty() ? "" : "\n" + only_in_trace(comparison).print({})) +
            host_table(comparison, parameters);
@@ -189,31 +187,28 @@ std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace
 
 std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
                     const std::vector<TracedParameter>& parameters) {
-    return to_text(
-        Json{{"schema_version", 1},
-             {"verdict", verdict_of(comparison)},
-             {"passes", comparison.passes},
-             {"aligned", comparison.aligned},
-             {"has_kernels", comparison.has_kernels},
-             {"gpu", trace.gpu},
-             {"events", trace.events.size()},
-             {"damage",
-              {{"unreadable", trace.damage.unreadable},
-               {"untimed", trace.damage.untimed},
-               {"lost_kernels", trace.damage.lost_kernels},
-               {"truncated", trace.damage.truncated}}},
-             {"latency_s",
-              {{"predicted", comparison.predicted_latency_s},
-               {"measured", comparison.measured_latency_s ? Json(*comparison.measured_latency_s) : Json(nullptr)}}},
-             {"predicted", times_json(comparison.predicted)},
-             {"measured", times_json(comparison.measured)},
-             {"operators", operator_columns(comparison.has_kernels)
-                               .select(comparison.operators, "operator source module host_kind predicted measured")
-                               .json()},
-             {"only_in_trace", only_in_trace(comparison).json()},
-             {"host_kinds",
-              kind_columns().select(comparison.host_kinds, "host_kind operators predicted_s measured_s").json()},
-             {"parameters", parameters_grid(parameters).json()}});
+    return document(
+        {{"verdict", verdict_of(comparison)},
+         {"passes", comparison.passes},
+         {"aligned", comparison.aligned},
+         {"has_kernels", comparison.has_kernels},
+         {"gpu", trace.gpu},
+         {"events", trace.events.size()},
+         {"damage",
+          {{"unreadable", trace.damage.unreadable},
+           {"untimed", trace.damage.untimed},
+           {"lost_kernels", trace.damage.lost_kernels},
+           {"truncated", trace.damage.truncated}}},
+         {"latency_s",
+          {{"predicted", comparison.predicted_latency_s},
+           {"measured", comparison.measured_latency_s ? Json(*comparison.measured_latency_s) : Json(nullptr)}}},
+         {"predicted", times_json(comparison.predicted)},
+         {"measured", times_json(comparison.measured)},
+         {"operators", operator_columns(comparison.has_kernels)
+                           .json_rows(comparison.operators, "operator source module host_kind predicted measured")},
+         {"only_in_trace", only_in_trace(comparison).json()},
+         {"host_kinds", kind_columns().json_rows(comparison.host_kinds, "host_kind operators predicted_s measured_s")},
+         {"parameters", parameters_grid(parameters).json()}});
 }
 
 }  // namespace ftax::report

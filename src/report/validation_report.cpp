@@ -7,7 +7,6 @@
 #include <map>
 
 #include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 #include "src/report/columns.hpp"
 
@@ -161,17 +160,13 @@ std::string to_table(const ValidationReport& report, Style style) {
     return text;
 }
 
-UsedProfile used(const DeviceProfile& profile) {
-    return {.kind = "device", .name = profile.device.slug, .version = profile.version, .host = {}};
-}
-
-UsedProfile used(const FrameworkProfile& profile) {
-    return {.kind = "framework", .name = profile.framework, .version = profile.version, .host = profile.host};
+void add_used(std::set<UsedProfile>& profiles, const DeviceProfile& device, const FrameworkProfile& framework) {
+    profiles.insert({"device", device.device.slug, device.version, ""});
+    profiles.insert({"framework", framework.framework, framework.version, framework.host});
 }
 
 std::string to_json(const ValidationReport& report) {
-    Json json = {{"schema_version", 1},
-                 {"verdict", verdict_of(report)},
+    Json json = {{"verdict", verdict_of(report)},
                  {"rows", report.rows},
                  {"overall", report.overall ? error_columns().json(*report.overall) : Json(nullptr)},
                  {"groups", Json::array()},
@@ -185,8 +180,7 @@ std::string to_json(const ValidationReport& report) {
     }
     for (const SkippedRows& skipped : report.skipped)
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});
-    json["warnings"] = report.warnings;
-    return to_text(json);
+    return document(std::move(json), report.warnings);
 }
 
 std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow> rows) {

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,13 +52,11 @@ struct ValidationGroup {
     ErrorStatistics errors;
 };
 
-/// Rows that were skipped for one reason.
 struct SkippedRows {
     std::string reason;
     std::vector<std::size_t> lines;
 };
 
-/// A profile used for predictions.
 struct UsedProfile {
     std::string kind;  ///< "device" or "framework"
     std::string name, version;
@@ -66,8 +65,7 @@ struct UsedProfile {
     friend auto operator<=>(const UsedProfile&, const UsedProfile&) = default;
 };
 
-[[nodiscard]] UsedProfile used(const DeviceProfile& profile);
-[[nodiscard]] UsedProfile used(const FrameworkProfile& profile);
+void add_used(std::set<UsedProfile>& profiles, const DeviceProfile& device, const FrameworkProfile& framework);
 
 struct ValidationReport {
     std::vector<std::string> by;  ///< columns that group the rows
@@ -96,7 +94,6 @@ struct ValidationReport {
 [[nodiscard]] Columns<ValidationGroup> group_columns(const std::vector<std::string>& by);
 [[nodiscard]] const Columns<UsedProfile>& profile_columns();
 
-/// Returns the first line of a report.
 [[nodiscard]] std::string verdict_of(const ValidationReport& report);
 [[nodiscard]] std::string to_table(const ValidationReport& report, Style style);
 [[nodiscard]] std::string to_json(const ValidationReport& report);

@@ -19,10 +19,6 @@
 namespace ftax::scenario {
 namespace {
 
-std::string unversioned(std::string_view framework) {
-    return framework_name(framework.substr(0, framework.find('@')));
-}
-
 /// What people write the model's program for: a measurement may be of another framework of the same by mistake.
 std::string program_of(const std::string& framework) {
     if (framework_model(framework).traits.serves_sequences) return framework;
@@ -112,8 +108,7 @@ std::vector<Change> changes_of(std::string_view framework) {
                                                      .code = std::string(cell("code")),
                                                      .prior = parse_number(cell("prior")).value(),
                                                      .from = words_of(cell("from"))});
-        for (const std::string_view word : words_of(cell("change")))
-            change.effects.emplace(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
+        for (const std::string_view word : words_of(cell("change"))) change.effects.insert(split_at(word, '='));
     }
     return changes;
 }

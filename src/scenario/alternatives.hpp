@@ -41,8 +41,8 @@ struct Alternative {
 [[nodiscard]] std::vector<report::Advice> advise(const Graph& graph, const ModelArguments& model,
                                                  const RunArguments& run, std::optional<std::int64_t> batch);
 
-/// Predicts the run of a predictor under every other framework that supports it, fastest first, those that do not fit
-/// into the memory last.
+/// Predicts a predictor's run under every other framework that supports it, fastest first; what does not fit comes
+/// last.
 [[nodiscard]] std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const Predictor& predictor,
                                                                     const ModelArguments& model,
                                                                     const RunArguments& run,

@@ -34,8 +34,7 @@ struct Combination {
 /// Without devices, uses those of the price file. Throws Error{usage} for invalid names and prices.
 [[nodiscard]] std::vector<Combination> combinations(const RunArguments& run, const ChoiceArguments& arguments);
 
-/// Returns the ranking criterion: cost if there are prices, else `without`. Throws Error{usage} for an unknown
-/// criterion.
+/// Returns the ranking: by cost if there are prices, else by `without`. Throws Error{usage} for an unknown criterion.
 [[nodiscard]] report::Ranking ranking_of(const ChoiceArguments& arguments, std::optional<report::Criterion> without,
                                          std::string items);
 

@@ -33,8 +33,7 @@ void serve_rate(double rate, double items, report::ComparisonRow& row) {
 std::vector<report::ComparisonRow> compare_one(const Graph& graph, const ComparisonArguments& arguments,
                                                Combination one, const std::vector<std::optional<std::int64_t>>& batches,
                                                const ServiceLevel& level) {
-    LibraryVersions libraries;
-    const FrameworkModel& model = framework_model(take_version(one.run.framework, libraries).name);
+    const FrameworkModel& model = framework_model(unversioned(one.run.framework));
     report::ComparisonRow row{one.choice()};
     if (one.run.framework.find('@') == std::string::npos) row.framework = model.name;
     std::optional<Predictor> predictor;

@@ -16,9 +16,8 @@ struct ComparisonArguments {
     double rate = 0;  ///< items per second that all servers together do; 0: what one does
 };
 
-/// Predicts each batch under each combination; an impossible combination (a precision that the device lacks) becomes a
-/// row with the reason. `graph` is the model on one card. Throws Error{usage} for misspelt arguments, and if no
-/// combination can run.
+/// Predicts each batch under each combination; one that cannot run (a precision that the device lacks) becomes a row
+/// with the reason. `graph` is the model on one card. Throws Error{usage} for misspelt arguments, and if none can run.
 [[nodiscard]] report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& arguments);
 
 }  // namespace ftax::scenario

@@ -31,6 +31,61 @@ bool quantizes_cache(const RunArguments& run) {
            (precision == Precision::fp8 || precision == Precision::nvfp4);
 }
 
+/// Rejects a model that does not generate tokens if the zoo has a similar one that does: gpt2 lacks the cache of
+/// gpt2-small. For others, the Generator reports what is missing.
+void suggest_decoders(const Graph& graph) {
+    if (is_decoder(graph)) return;
+    std::vector<std::string> decoders = zoo_names();
+    std::erase_if(decoders, [](const std::string& model) { return !is_decoder(ftax::load_graph("zoo:" + model)); });
+    const std::vector<std::string> near = near_names(graph.name, decoders);
+    if (near.empty()) return;
+    throw_error(ErrorCode::model, "{} generates no tokens: it has no cache of earlier ones; did you mean {}?",
+                graph.name, fmt::join(near, " or "));
+}
+
+/// Rejects a size of a dimension, which the lengths of prompts and answers give, and a model with further dimensions.
+void require_no_dimensions(const Graph& graph, const ModelArguments& model) {
+    if (!model.dims.empty())
+        throw_error(ErrorCode::usage, "--dim {}: --batch, --prompt and --new-tokens give the dimensions of {}",
+                    model.dims.front(), graph.name);
+    constexpr std::array<std::string_view, 4> own{"batch", "seq", cached_tokens, "cache"};
+    for (const std::string& symbol : graph.expressions.symbols()) {
+        if (!is_decoder(graph) || std::ranges::count(own, symbol) > 0) continue;
+        throw_error(ErrorCode::usage, "{} has the dimension {} beside batch, seq and {}: fix it with --shapes",
+                    graph.name, symbol, cached_tokens);
+    }
+}
+
+std::vector<report::GenerationRow> rows_of(Generator& generator, const GenerationArguments& arguments,
+                                           report::GenerationRow row) {
+    const ServiceLevel level = parse_level(arguments.choice.level);
+    row.version = generator.predictor().framework().version;
+    row.host = generator.predictor().framework().host;
+    std::vector<report::GenerationRow> rows;
+    for (const std::int64_t batch : parse_batches(arguments.batches)) {
+        GenerationRequest request = arguments.request;
+        request.batch = batch;
+        const Generation& g = row.generation = generator.generate(request);
+        row.crossover = generator.crossover(request, rows.empty() ? nullptr : &rows.front().crossover);
+        if (arguments.largest_batch) row.largest_batch = g.at_once;
+        if (row.cards > 1) row.exchange_share = exchange_share(generator.decoder(), generator.middle_step(request));
+        row.batch = batch;
+        row.fits = g.fits;
+        row.memory_bytes = g.memory.total_bytes();
+        row.latency_s = g.total_s;
+        row.first_token_s = g.ttft_s;
+        row.per_token_s = g.tpot_s;
+        row.items_per_s = g.tokens_per_s;
+        row.energy_per_item_j = row.cards * g.energy_j() / static_cast<double>(batch * request.new_tokens);
+        row.low = g.low_s / g.total_s;
+        row.high = g.high_s / g.total_s;
+        hold_to(level, row);
+        print_warnings(g.warnings);
+        rows.push_back(row);
+    }
+    return rows;
+}
+
 }  // namespace
 
 std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
@@ -83,35 +138,6 @@ void require_shards(const FrameworkProfile& framework, const DeviceSpec& device,
                     device.name);
 }
 
-namespace {
-
-/// Rejects a model that does not generate tokens if the zoo has a similar one that does: gpt2 lacks the cache of
-/// gpt2-small. For others, the Generator reports what is missing.
-void suggest_decoders(const Graph& graph) {
-    if (is_decoder(graph)) return;
-    std::vector<std::string> decoders = zoo_names();
-    std::erase_if(decoders, [](const std::string& model) { return !is_decoder(ftax::load_graph("zoo:" + model)); });
-    const std::vector<std::string> near = near_names(graph.name, decoders);
-    if (near.empty()) return;
-    throw_error(ErrorCode::model, "{} generates no tokens: it has no cache of earlier ones; did you mean {}?",
-                graph.name, fmt::join(near, " or "));
-}
-
-/// Rejects a size of a dimension, which the lengths of prompts and answers give, and a model with further dimensions.
-void require_no_dimensions(const Graph& graph, const ModelArguments& model) {
-    if (!model.dims.empty())
-        throw_error(ErrorCode::usage, "--dim {}: --batch, --prompt and --new-tokens give the dimensions of {}",
-                    model.dims.front(), graph.name);
-    constexpr std::array<std::string_view, 4> own{"batch", "seq", cached_tokens, "cache"};
-    for (const std::string& symbol : graph.expressions.symbols()) {
-        if (!is_decoder(graph) || std::ranges::count(own, symbol) > 0) continue;
-        throw_error(ErrorCode::usage, "{} has the dimension {} beside batch, seq and {}: fix it with --shapes",
-                    graph.name, symbol, cached_tokens);
-    }
-}
-
-}  // namespace
-
 std::shared_ptr<const Graph> Shards::load(const ModelArguments& model, std::int64_t cards) {
     const std::lock_guard lock(mutex_);
     const ImportOptions& limits = model.limits;
@@ -149,40 +175,6 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     return generators.emplace_back(graph, std::move(scenario.device), std::move(scenario.framework), scenario.options,
                                    run.memory_share);
 }
-
-namespace {
-
-std::vector<report::GenerationRow> rows_of(Generator& generator, const GenerationArguments& arguments,
-                                           report::GenerationRow row) {
-    const ServiceLevel level = parse_level(arguments.choice.level);
-    row.version = generator.predictor().framework().version;
-    row.host = generator.predictor().framework().host;
-    std::vector<report::GenerationRow> rows;
-    for (const std::int64_t batch : parse_batches(arguments.batches)) {
-        GenerationRequest request = arguments.request;
-        request.batch = batch;
-        const Generation& g = row.generation = generator.generate(request);
-        row.crossover = generator.crossover(request, rows.empty() ? nullptr : &rows.front().crossover);
-        if (arguments.largest_batch) row.largest_batch = g.at_once;
-        if (row.cards > 1) row.exchange_share = exchange_share(generator.decoder(), generator.middle_step(request));
-        row.batch = batch;
-        row.fits = g.fits;
-        row.memory_bytes = g.memory.total_bytes();
-        row.latency_s = g.total_s;
-        row.first_token_s = g.ttft_s;
-        row.per_token_s = g.tpot_s;
-        row.items_per_s = g.tokens_per_s;
-        row.energy_per_item_j = row.cards * g.energy_j() / static_cast<double>(batch * request.new_tokens);
-        row.low = g.low_s / g.total_s;
-        row.high = g.high_s / g.total_s;
-        hold_to(level, row);
-        print_warnings(g.warnings);
-        rows.push_back(row);
-    }
-    return rows;
-}
-
-}  // namespace
 
 GenerationResult generate(const GenerationArguments& arguments) {
     GenerationResult result;

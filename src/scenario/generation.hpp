@@ -64,9 +64,8 @@ struct GenerationResult {
     GenerationModels models;  ///< one per possible combination
 };
 
-/// Predicts each batch under each combination; an impossible combination becomes a row with the reason. Throws
-/// Error{usage} for misspelt arguments, Error{model} for a model that is not a decoder or not divisible by the number
-/// of cards.
+/// Predicts each batch under each combination; an impossible one becomes a row with the reason. Throws Error{usage} for
+/// misspelt arguments, Error{model} for a model that is no decoder or not divisible by the number of cards.
 [[nodiscard]] GenerationResult generate(const GenerationArguments& arguments);
 
 }  // namespace ftax::scenario

@@ -86,8 +86,8 @@ std::set<report::UsedProfile> LanguagePredictor::profiles() const {
     std::set<report::UsedProfile> result;
     for (const auto& [key, entry] : entries_) {
         if (!entry.generator) continue;
-        result.insert(report::used(entry.generator->predictor().device()));
-        result.insert(report::used(entry.generator->predictor().framework()));
+        const Predictor& predictor = entry.generator->predictor();
+        add_used(result, predictor.device(), predictor.framework());
     }
     return result;
 }

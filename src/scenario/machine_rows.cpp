@@ -125,8 +125,7 @@ class Collector {
         }
     }
 
-    /// Returns the median time of each case, without rows at unusually low clocks (thermal throttling, external
-    /// limits).
+    /// Returns the median time of each case, without rows at unusually low clocks (throttling, external limits).
     std::map<Case, double> median_rows() {
         constexpr double lowest = 0.85, usual_share = 0.9, most_dropped = 0.5;
         std::vector<double> clocks;

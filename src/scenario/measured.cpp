@@ -19,8 +19,7 @@ namespace {
 /// Noise of a measured row. Source: framework_tax.csv, spread around the mean of a model on one host.
 constexpr double row_log_stddev = 0.05;
 
-/// Log density of residuals that share normally distributed errors: a column of `shared` has an error's part in each
-/// row.
+/// Log density of residuals that share normal errors: a column of `shared` has an error's part in each row.
 double log_density(const Eigen::VectorXd& residuals, const Eigen::MatrixXd& shared) {
     Eigen::MatrixXd covariance = shared * shared.transpose();
     covariance.diagonal().array() += row_log_stddev * row_log_stddev;

@@ -14,25 +14,19 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
-namespace {
-
-bool holds(const std::vector<std::string>& list, std::string_view value) {
-    return std::ranges::find(list, value) != list.end();
-}
-
-}  // namespace
 
 std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, const ModelRowSelection& selection) {
     using Curve = std::tuple<std::string, std::string, std::string, std::string, Precision, std::string, std::int64_t>;
     std::map<Curve, std::map<double, std::vector<const Measurement*>>> curves;
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         const Measurement& row = file.rows[i];
-        if (!file.problems[i].empty() || !holds(selection.frameworks, row.framework) || row.mode == "train" ||
-            !row.option.empty())
+        if (!file.problems[i].empty() || std::ranges::count(selection.frameworks, row.framework) == 0 ||
+            row.mode == "train" || !row.option.empty())
             continue;
-        if (holds(selection.left_out_models, row.model) || holds(selection.left_out_runs, row.gpu + ":" + row.run))
+        if (std::ranges::count(selection.left_out_models, row.model) > 0 ||
+            std::ranges::count(selection.left_out_runs, row.gpu + ":" + row.run) > 0 ||
+            std::ranges::count(selection.left_out_devices, device_spec(row.gpu).slug) > 0)
             continue;
-        if (holds(selection.left_out_devices, device_spec(row.gpu).slug)) continue;
         const std::int64_t size = row.input.value_or(row.seq.value_or(0));
         curves[{row.gpu, row.framework, row.model, row.run, row.precision, row.layout, size}]
               [static_cast<double>(row.batch)]

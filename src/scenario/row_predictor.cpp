@@ -8,8 +8,9 @@
 #include "ftax/import.hpp"
 #include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/excerpt.hpp"
+#include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
-#include "src/io/number.hpp"
 #include "src/scenario/cpu.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -80,9 +81,7 @@ Measurement with_own_framework(Measurement row) {
 FrameworkProfile timed_part(FrameworkProfile profile, std::string_view mode) {
     if (mode != kernels_alone && mode != from_enqueue) return profile;
     const auto leave_out = [&](const std::string& name) {
-        std::erase_if(profile.parameters, [&](const Parameter& parameter) { return parameter.name == name; });
-        const auto after = std::ranges::upper_bound(profile.parameters, name, {}, &Parameter::name);
-        profile.parameters.insert(after, {.name = name, .value = 1e-9, .source = "not timed"});
+        set_parameter(profile.parameters, {.name = name, .value = 1e-9, .source = "not timed"});
     };
     leave_out("host.forward");
     if (mode == from_enqueue) return profile;
@@ -111,18 +110,16 @@ std::string host_name(const std::string& framework, const std::string& run) {
     return run.empty() ? framework : fmt::format("{}, run {}", framework, run);
 }
 
-/// Returns the profile for the machine of a run, from its own rows or those of other frameworks. Rows without a run
-/// apply to every run.
+/// Returns the profile for a run's machine, from its own rows, those without a run, or those of other frameworks.
 FrameworkProfile anchored_as(FrameworkProfile profile, const Conditioned& known, const std::string& framework,
                              const std::string& run) {
-    for (const std::string& of : {run, std::string()}) {
-        const auto host = known.hosts.find(host_name(framework, of));
-        if (host != known.hosts.end()) return anchored(std::move(profile), host->second);
-    }
-    for (const std::string& of : {run, std::string()}) {
-        const auto cpu = known.cpus.find(of);
-        if (cpu != known.cpus.end()) return anchored(std::move(profile), cpu->second);
-    }
+    const std::vector<std::string> runs{run, ""};
+    for (const std::string& of : runs)
+        if (const auto host = known.hosts.find(host_name(framework, of)); host != known.hosts.end())
+            return anchored(std::move(profile), host->second);
+    for (const std::string& of : runs)
+        if (const auto cpu = known.cpus.find(of); cpu != known.cpus.end())
+            return anchored(std::move(profile), cpu->second);
     return profile;
 }
 
@@ -131,9 +128,8 @@ FrameworkProfile anchored_as(FrameworkProfile profile, const Conditioned& known,
 const Graph& RowPredictor::graph(const std::string& model) {
     const auto found = graphs_.find(model);
     if (found != graphs_.end()) return found->second;
-    ImportOptions options;
-    options.vary_batch = true;
-    return graphs_.emplace(model, load_graph(locate_model(run_.models, model), options)).first->second;
+    return graphs_.emplace(model, ftax::load_graph(locate_model(run_.models, model), {.vary_batch = true}))
+        .first->second;
 }
 
 ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
@@ -156,8 +152,7 @@ RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const s
     RunArguments own{.device = gpu, .framework = versioned(framework, version), .device_profile = run.device_profile};
     own.cpu = run.cpu;
     own.host_load = run.host_load;
-    const std::string costs = run.costs ? run.costs->framework : run.framework.substr(0, run.framework.find('@'));
-    if (framework_name(costs) != framework_name(framework)) return own;
+    if (unversioned(run.costs ? run.costs->framework : run.framework) != framework_name(framework)) return own;
     own.host = run.host;
     own.framework_profile = run.framework_profile;
     own.costs = run.costs;
@@ -233,10 +228,7 @@ void RowPredictor::set_costs(FrameworkProfile costs) {
 
 std::set<report::UsedProfile> RowPredictor::profiles() const {
     std::set<report::UsedProfile> result;
-    for (const auto& [key, predictor] : predictors_) {
-        result.insert(report::used(predictor.device()));
-        result.insert(report::used(predictor.framework()));
-    }
+    for (const auto& [key, predictor] : predictors_) add_used(result, predictor.device(), predictor.framework());
     return result;
 }
 
@@ -314,10 +306,8 @@ void anchor_on(Scenario& scenario, std::span<const Measurement> rows, const std:
         row.run.clear();
         if (is_same_model(run.models, row.model, model)) row.model = model;
         // Rows without a version are assumed to have the predicted one.
-        if (row.version.empty() && row.framework == framework.framework) {
-            const std::size_t at = run.framework.find('@');
-            if (at != std::string::npos) row.version = run.framework.substr(at + 1);
-        }
+        if (row.version.empty() && row.framework == framework.framework)
+            row.version = split_at(run.framework, '@').second;
         try {
             if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));
         } catch (const Error& error) {

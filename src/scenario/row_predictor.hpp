@@ -29,8 +29,7 @@ class RowPredictor {
         : run_(std::move(run)), dims_(std::move(dims)) {}
 
     /// Predicts one row, with host and card conditioned on the anchor rows, if any; excludes the row itself from them
-    /// if its card has at most `most_left_out`. Throws Error for unsupported requests: device, framework, model, shape,
-    /// training.
+    /// if its card has at most `most_left_out`. Throws Error for an unsupported device, framework, model or shape.
     [[nodiscard]] Prediction predict(const Measurement& row);
 
     static constexpr std::size_t most_left_out = 200;
@@ -57,8 +56,7 @@ class RowPredictor {
                                                  const std::string& model);
 
   private:
-    /// Cache key of a predictor: model, host (with framework and device), version, CPU, precision, channels_last,
-    /// synchronized, copies, mode.
+    /// Model, host (with framework and device), version, CPU, precision, channels_last, synchronized, copies, mode.
     using Key = std::tuple<std::string, HostKey, std::string, std::string, Precision, bool, bool, bool, std::string>;
 
     /// Returns the row with canonical names. Throws Error{usage} for rows that cannot be predicted.
@@ -88,8 +86,7 @@ class RowPredictor {
     std::map<std::pair<Card, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };
 
-/// Returns the run of a row with these cells: `run` with its device profile and CPU, and its host and host costs for
-/// rows of its framework.
+/// Returns the run of a row with these cells: `run` with its device profile and CPU; its host costs for its framework.
 [[nodiscard]] RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const std::string& framework,
                                       const std::string& version);
 

@@ -14,7 +14,11 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/all_reduce.hpp"
 #include "src/core/control_flow.hpp"
+<<<<<<< HEAD
 #include "src/core/operands.hpp"
+=======
+#include "src/core/excerpt.hpp"
+>>>>>>> lean-house
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
@@ -88,12 +92,7 @@ thread_local HeldWarnings* held_warnings = nullptr;
 Notices shown = Notices::all;
 
 std::mutex printing;
-std::vector<std::string> waiting;  ///< warnings to print
-
-std::vector<std::string>& printed_warnings() {
-    static std::vector<std::string> printed;
-    return printed;
-}
+std::vector<std::string> printed, waiting;  ///< warnings of this result, and those of them to print
 
 namespace fs = std::filesystem;
 
@@ -126,6 +125,32 @@ std::vector<fs::path> owners(const fs::path& folder) {
     }
     std::ranges::sort(result);
     return result;
+}
+
+constexpr int oldest_tensorrt = 700;
+
+/// TensorRT's version decides what its builder fuses. A lower one is that of what calls it: Torch-TensorRT 1.2.
+bool builds_engines(std::string_view framework) {
+    return framework.find("tensorrt") != std::string_view::npos && !framework_model(framework).traits.serves_sequences;
+}
+
+void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
+    const LoweringTraits& traits = framework_model(choice.name).traits;
+    if (traits.library != Library::none) libraries.engine = *choice.version;
+    if (!traits.serves_sequences) set_libraries(libraries, choice.name, *choice.version);
+}
+
+void note(const std::vector<std::string>& warnings, bool prints) {
+    if (held_warnings != nullptr) {
+        for (const std::string& warning : warnings) held_warnings->emplace_back(warning, prints);
+        return;
+    }
+    const std::lock_guard guard(printing);
+    for (const std::string& warning : warnings) {
+        if (std::ranges::count(printed, warning) > 0) continue;
+        printed.push_back(warning);
+        if (prints) waiting.push_back(warning);
+    }
 }
 
 }  // namespace
@@ -247,8 +272,7 @@ std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view fram
     const bool exported =
         std::ranges::any_of(graph.module_calls, [](const ModuleCall& call) { return call.type.starts_with("torch."); });
     if (!exported || !framework.starts_with("pytorch-eager")) return warnings;
-    // Parameters are named after their module's path, exporter-generated values val_7; results keep the name of their
-    // node.
+    // Parameters are named after their module's path, generated values val_7; results keep the name of their node.
     const auto folded = std::ranges::count_if(graph.tensors, [](const Tensor& tensor) {
         const bool given = tensor.role == TensorRole::weight || tensor.role == TensorRole::constant;
         return given && tensor.shape.size() > 1 && tensor.name.find('.') == std::string::npos &&
@@ -266,28 +290,15 @@ std::string versioned(const std::string& framework, const std::string& version) 
     return version.empty() ? framework : fmt::format("{}@{}", framework, version);
 }
 
-namespace {
-
-constexpr int oldest_tensorrt = 700;
-
-/// TensorRT's version decides what its builder fuses. A lower one is that of what calls it: Torch-TensorRT 1.2.
-bool builds_engines(std::string_view framework) {
-    return framework.find("tensorrt") != std::string_view::npos && !framework_model(framework).traits.serves_sequences;
+std::string unversioned(std::string_view framework) {
+    return framework_name(split_at(framework, '@').first);
 }
-
-void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
-    const LoweringTraits& traits = framework_model(choice.name).traits;
-    if (traits.library != Library::none) libraries.engine = *choice.version;
-    if (!traits.serves_sequences) set_libraries(libraries, choice.name, *choice.version);
-}
-
-}  // namespace
 
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
-    const std::size_t at = framework.find('@');
-    FrameworkChoice choice{framework_name(framework.substr(0, at)), std::nullopt};
-    if (at == std::string_view::npos) return choice;
-    const std::optional<int> version = version_number(framework.substr(at + 1));
+    const auto [name, number] = split_at(framework, '@');
+    FrameworkChoice choice{framework_name(name), std::nullopt};
+    if (name == framework) return choice;
+    const std::optional<int> version = version_number(number);
     const bool engine = builds_engines(choice.name);
     if (!version || (choice.name.starts_with("tensorrt") && engine && *version < oldest_tensorrt)) {
         throw_error(ErrorCode::usage, "{}: {}", framework,
@@ -307,7 +318,7 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
 
 FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libraries) {
     FrameworkChoice choice = take_version(run.framework, libraries);
-    const bool versioned = run.framework.find('@') != std::string::npos;
+    const bool versioned = !split_at(run.framework, '@').second.empty();
     const bool has_costs = run.costs || !run.host.empty() || !run.framework_profile.empty();
     if (versioned || has_costs || builds_engines(choice.name)) return choice;
     choice.version = newest_version(choice.name);
@@ -357,7 +368,7 @@ Precision precision_of(const Graph& graph, const RunArguments& run) {
 
 std::vector<std::string> nas_assumptions(const RunArguments& run, const FrameworkProfile& framework) {
     const bool assumed = run.host.empty() && run.framework_profile.empty() && run.anchor.empty() &&
-                         run.framework.find('@') == std::string::npos && framework.framework == nas::measured_framework;
+                         split_at(run.framework, '@').second.empty() && framework.framework == nas::measured_framework;
     if (!assumed) return {};
     return {
         fmt::format("predicted under {} {}, the newest measured; the built-in search spaces were measured on the host "
@@ -436,23 +447,6 @@ std::FILE* notices() {
     return shown == Notices::all || !nowhere ? stderr : nowhere;
 }
 
-namespace {
-
-void note(const std::vector<std::string>& warnings, bool prints) {
-    if (held_warnings != nullptr) {
-        for (const std::string& warning : warnings) held_warnings->emplace_back(warning, prints);
-        return;
-    }
-    const std::lock_guard guard(printing);
-    for (const std::string& warning : warnings) {
-        if (std::ranges::count(printed_warnings(), warning) > 0) continue;
-        printed_warnings().push_back(warning);
-        if (prints) waiting.push_back(warning);
-    }
-}
-
-}  // namespace
-
 void flush_warnings() {
     const std::lock_guard guard(printing);
     for (const std::string& warning : report::merged(std::exchange(waiting, {})))
@@ -473,14 +467,14 @@ void release(const HeldWarnings& held) {
 
 std::vector<std::string> warnings_besides(const std::set<std::string>& known) {
     const std::lock_guard guard(printing);
-    std::vector<std::string> others = printed_warnings();
+    std::vector<std::string> others = printed;
     std::erase_if(others, [&](const std::string& warning) { return known.contains(warning); });
     return report::merged(others);
 }
 
 void forget_warnings() {
     const std::lock_guard guard(printing);
-    printed_warnings().clear();
+    printed.clear();
     waiting.clear();
 }
 

@@ -87,7 +87,6 @@ void require_batch(const Graph& graph, const ShapeBindings& dims = {});
 /// The same for commands with a single batch. Throws Error{usage} for a list; `what` begins the message.
 [[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
                                                         const ShapeBindings& dims, std::string_view what);
-/// Returns `dims` with the batch, if any.
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 /// Returns the requested precision, else that of the model: for a quantised checkpoint its own, or a wider one if the
@@ -101,6 +100,8 @@ void require_batch(const Graph& graph, const ShapeBindings& dims = {});
                                                      bool framework_given);
 /// Returns "pytorch-eager@2.4", or the framework alone without a version.
 [[nodiscard]] std::string versioned(const std::string& framework, const std::string& version);
+/// Returns "pytorch-eager" for "PyTorch-Eager@2.4".
+[[nodiscard]] std::string unversioned(std::string_view framework);
 struct FrameworkChoice {
     std::string name;
     std::optional<int> version;  ///< version of the host costs, see at_version()
@@ -109,8 +110,7 @@ struct FrameworkChoice {
 /// Splits the version off a framework's name ("tensorrt@8.6", "pytorch-eager@2.4") and sets the corresponding library
 /// versions in `libraries`. Warns of a version that changes nothing. Throws Error{usage} for an invalid version.
 [[nodiscard]] FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries);
-/// The same for a run: the default version is the newest measured one, except for host costs of a named host or a file,
-/// which have their own version.
+/// The same for a run: the default is the newest measured version, or that of the host costs of a named host or a file.
 [[nodiscard]] FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libraries);
 
 /// A run with its defaults resolved. Every verb, Python, MCP and the browser predict from one.
@@ -124,8 +124,7 @@ struct Scenario {
 [[nodiscard]] FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& libraries);
 /// Resolves the arguments of a run without its anchors.
 [[nodiscard]] Scenario resolve(const RunArguments& run, Precision precision);
-/// Returns a warning if `ftax nas` assumes a newer framework than the one that the built-in search spaces were measured
-/// under.
+/// Returns a warning if `ftax nas` assumes a newer framework than that of the built-in search spaces' measurements.
 [[nodiscard]] std::vector<std::string> nas_assumptions(const RunArguments& run, const FrameworkProfile& framework);
 /// Resolves a run of a model, anchored on rows if given. Warns if a profile was fitted for another GPU, framework or
 /// host; throws Error{profile} instead if the model's arguments are strict.
@@ -179,8 +178,7 @@ void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 [[nodiscard]] std::pair<std::string, bool> parse_branch(std::string_view text);
 
 /// Parses a list of batch sizes: numbers, FIRST:LAST:xFACTOR and FIRST:LAST:+STEP, separated by commas
-/// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for invalid lists or values below 1, Error{limit} beyond int64 or
-/// 10,000 values.
+/// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for invalid lists, Error{limit} beyond int64 or 10,000 values.
 [[nodiscard]] std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option = "--batch");
 
 /// Parses a list of positive integers: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.

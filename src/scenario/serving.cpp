@@ -26,7 +26,6 @@
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 #include "src/scenario/generation.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {
@@ -129,9 +128,9 @@ Layout parse_layout(const std::string& text) {
     const std::map<std::string, std::int64_t*, std::less<>> parts{
         {"servers", &layout.servers}, {"tp", &layout.tensor}, {"dp", &layout.data}, {"ep", &layout.experts}};
     for (const std::string& word : split_list(text)) {
-        const std::size_t equals = std::min(word.find('='), word.size());
-        const auto part = parts.find(word.substr(0, equals));
-        const auto count = parse_integer(std::string_view(word).substr(std::min(equals + 1, word.size())));
+        const auto [name, number] = split_at(word, '=');
+        const auto part = parts.find(name);
+        const auto count = parse_integer(number);
         require(part != parts.end() && count && *count >= 1 && *count <= most_parts,
                 fmt::format("--prefill {}: not one of servers, tp, dp and ep with a number, as in servers=2,tp=4",
                             escape_terminal(excerpt(word))));
@@ -334,11 +333,9 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
     std::vector<ServedRun> served;
     bool any = false;
     for (const LanguageMeasurement& anchor : anchors) {
-        LibraryVersions own;
         if (anchor.clients == 0) continue;
         any = true;
-        if (device_spec(anchor.gpu).slug != card ||
-            framework_name(anchor.framework) != take_version(run.framework, own).name)
+        if (device_spec(anchor.gpu).slug != card || framework_name(anchor.framework) != unversioned(run.framework))
             continue;
         LanguageMeasurement scenario = anchor;
         scenario.latency_s = 0, scenario.line = 0;
@@ -567,9 +564,8 @@ std::vector<Trial> trials_of(const ServingArguments& arguments, const RunArgumen
     std::vector<Trial> trials;
     std::size_t group = 0;
     for (const Combination& one : combinations(run, arguments.choice)) {
-        LibraryVersions ignored;
-        const std::string framework = chosen_framework(one.run, ignored).name;
-        const std::vector<Layout> layouts = server_layouts(cards, has_experts, framework != "tensorrt-llm");
+        const bool splits_groups = unversioned(one.run.framework) != "tensorrt-llm";
+        const std::vector<Layout> layouts = server_layouts(cards, has_experts, splits_groups);
         std::vector<Layout> all_readers{{.servers = 0}};
         for (Layout some : layouts)
             for (; some.stages == 1 && some.servers * some.cards() < cards; ++some.servers) all_readers.push_back(some);
@@ -598,8 +594,7 @@ std::vector<Trial> trials_of(const ServingArguments& arguments, const RunArgumen
 /// has each engine's; options without "--" are lines of a YAML file.
 std::vector<std::string> commands_of(const ServingArguments& a, const Combination& one) {
     static const CsvTable table(embedded_text("data/commands.csv"), "data/commands.csv");
-    LibraryVersions ignored;
-    const std::string engine = chosen_framework(one.run, ignored).name;
+    const std::string engine = unversioned(one.run.framework);
     std::size_t row = 0;
     while (row < table.rows() && table.cell(row, "engine") != engine) ++row;
     if (row == table.rows()) return {};

@@ -9,7 +9,6 @@
 #include <span>
 
 #include "ftax/framework.hpp"
-#include "ftax/version.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
@@ -151,8 +150,9 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
 }
 
 std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<OperatorMeasurement>& file,
-                                                     const ValidationArguments& arguments, const Warn& warn,
-                                                     const Watch& watch, std::set<report::UsedProfile>& profiles) {
+                                                     const ValidationArguments& arguments, const RunArguments&,
+                                                     const Warn& warn, const Watch& watch,
+                                                     std::set<report::UsedProfile>& profiles) {
     std::map<std::string, std::vector<OperatorMeasurement>> anchors;
     if (!arguments.anchor.empty()) {
         auto rows = usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn);
@@ -169,7 +169,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
                                     call_host_profile(profile.device.slug, arguments.host_profile);
                                 model = models.emplace(row.gpu, OperatorModel(profile, host)).first;
                                 model->second.anchor(anchors[profile.device.slug]);
-                                profiles.insert({report::used(profile), report::used(host)});
+                                add_used(profiles, profile, host);
                             }
                             const auto p = model->second.predict(row);
                             if (!p) return std::nullopt;
@@ -205,18 +205,16 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     if (const std::string& path = arguments.framework_profile; !path.empty())
         run.costs = parse_framework_profile(read_file(path), escape_terminal(path));
     const bool operators = holds_operators(result.table);
+    const auto predict = [&](auto file, const auto& rows_of) {
+        result.rows = rows_of(file, arguments, run, warn, watch, profiles);
+        result.table = std::move(file.table);
+    };
     if (operators) {
-        auto file = read_operator_measurements(std::move(result.table));
-        result.rows = validate_operators(file, arguments, warn, watch, profiles);
-        result.table = std::move(file.table);
+        predict(read_operator_measurements(std::move(result.table)), validate_operators);
     } else if (holds_language_models(result.table)) {
-        auto file = read_language_measurements(std::move(result.table));
-        result.rows = validate_language_models(file, arguments, run, warn, watch, profiles);
-        result.table = std::move(file.table);
+        predict(read_language_measurements(std::move(result.table)), validate_language_models);
     } else {
-        auto file = read_model_measurements(std::move(result.table));
-        result.rows = validate_models(file, arguments, run, warn, watch, profiles);
-        result.table = std::move(file.table);
+        predict(read_model_measurements(std::move(result.table)), validate_models);
     }
     warn_of_unused_hosts(arguments, run.costs, operators, profiles, warn);
     warn_of_units(result.rows, warn);

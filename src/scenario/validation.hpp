@@ -19,8 +19,7 @@ struct ValidationArguments {
     std::string by;                ///< columns to group by, separated by commas; empty for the default
     std::string device_profile{};  ///< file; empty for the built-in one
     std::string host_profile{};    ///< for operator rows, see call_host_profile
-    /// For rows of models: file with the host costs of a framework, see framework_profile(); empty for the built-in
-    /// ones.
+    /// For rows of models: file with the host costs of a framework; empty for the built-in ones.
     std::string framework_profile{};
 };
 
