@@ -114,18 +114,15 @@ ftax_sources(predictors_sources
         rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp
         rewrite_quantization.cpp rewrite_serving.cpp type_assignment.cpp
     predictors/kernels/
-        bind_attention.cpp bind_memory.cpp bind_products.cpp device_model.cpp kernel_detail.cpp kernel_models.cpp
-        layout.cpp
+        bind_memory.cpp bind_products.cpp device_model.cpp kernel_detail.cpp kernel_models.cpp layout.cpp
     predictors/host/
         host_costs.cpp
     predictors/timeline/
         timeline.cpp
     predictors/frameworks/
-        bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
-        pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
+        framework_model.cpp onnxruntime_cuda.cpp pytorch.cpp serving.cpp tensorrt.cpp torch_compile.cpp
     predictors/analysis/
-        anchor.cpp crossings.cpp crossover.cpp generation.cpp headroom.cpp log_posterior.cpp serving.cpp step_table.cpp
-        widen.cpp
+        anchor.cpp crossings.cpp generation.cpp headroom.cpp log_posterior.cpp serving.cpp step_table.cpp widen.cpp
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
@@ -140,7 +137,7 @@ target_compile_options(ftax_predictors PRIVATE -fno-stack-protector)
 
 ftax_sources(fit_sources
     calibration/fit/
-        conv_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp kernel_fit.cpp log_fit.cpp
+        call_fit.cpp dispatch_fit.cpp framework_fit.cpp kernel_fit.cpp log_fit.cpp
         machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_rows.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
@@ -149,7 +146,7 @@ ftax_sources(nas_scores_sources
     calibration/nas/
         nas_study.cpp)
 set(fit_alone ${fit_sources})
-list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|kernel|machine|memory|scoped)_fit\\.cpp$")
+list(FILTER fit_alone INCLUDE REGEX "/(call|kernel|machine|memory|scoped)_fit\\.cpp$")
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt ALONE ${fit_alone})

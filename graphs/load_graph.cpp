@@ -166,11 +166,11 @@ std::vector<ZooModel> zoo_models() {
         models[name].name = name;
         if (file.path.ends_with(config_suffix)) models[name].source = hub_name(file.content, std::string(file.path));
     }
-    for_each_data_row("graphs/zoo/models.tsv", [&](DataRow row) {
+    for_each_data_row(embedded_text("graphs/zoo/models.tsv"), [&](DataRow row) {
         if (const auto model = models.find(std::string(row.text())); model != models.end())
             model->second.source = row.text();
     });
-    for_each_data_row("graphs/zoo/names.tsv", [&](DataRow row) {
+    for_each_data_row(embedded_text("graphs/zoo/names.tsv"), [&](DataRow row) {
         ZooModel& model = models.at(std::string(row.text()));
         model.note = row.text();
         for (DataRow aliases(row.text()); !aliases.ends();) model.aliases.emplace_back(aliases.text(','));

@@ -21,10 +21,6 @@ double library_workspace_bytes(const DeviceSpec& device) {
     return (device.compute_capability_major >= 9 ? 32 : 8.125) * mebibyte + mebibyte;
 }
 
-bool shares_storage(const Op& op) {
-    return is_view(op) && !op.inputs.empty() && op.inputs[0] != no_tensor;
-}
-
 class Liveness {
   public:
     Liveness(const Graph& graph, const Schedule& schedule)
@@ -88,7 +84,7 @@ class Liveness {
         const Op& op = graph_.ops[id];
         for (const TensorId input : op.inputs)
             if (input != no_tensor) last_[root_[input]] = id;
-        if (shares_storage(op)) {
+        if (is_view(op) && !op.inputs.empty() && op.inputs[0] != no_tensor) {
             for (const TensorId output : op.outputs) root_[output] = root_[op.inputs[0]];
         } else if (op.kind == OpKind::scatter && !scattered(graph_, op).empty()) {
             for (std::size_t i = 0; i < std::min(op.outputs.size(), scatter_bases(op)); ++i) {

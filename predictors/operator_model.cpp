@@ -41,10 +41,6 @@ kernels::MemoryClass memory_class(std::string_view op) {
     return pointwise;
 }
 
-bool has_second_tensor(std::string_view op) {
-    return op == "add" || op == "mul" || op == "div" || op == "pow";
-}
-
 /// Kernel that reads `tensors` tensors of the size of its output.
 kernels::MemoryShape traffic(const OperatorMeasurement& row, kernels::MemoryClass cls, std::int64_t rows,
                              std::int64_t row_length, int tensors) {
@@ -60,8 +56,8 @@ kernels::MemoryShape traffic(const OperatorMeasurement& row, kernels::MemoryClas
 }
 
 kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
-    return traffic(row, memory_class(row.op), dimension(row, "b"), dimension(row, "h"),
-                   has_second_tensor(row.op) ? 2 : 1);
+    const bool two_tensors = row.op == "add" || row.op == "mul" || row.op == "div" || row.op == "pow";
+    return traffic(row, memory_class(row.op), dimension(row, "b"), dimension(row, "h"), two_tensors ? 2 : 1);
 }
 
 /// Returns true if a layer's kernel before Volta belongs to cuBLAS and not to cublasLt: the only evidence in

@@ -9,6 +9,7 @@
 
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/fit/framework_fit.hpp"
+#include "ftax/equations.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
@@ -88,7 +89,7 @@ FrameworkProfile fit_without(const std::string& framework, const std::vector<Run
 FrameworkProfile with_noise(FrameworkProfile profile, std::vector<double> left_out_logs, const std::string& source) {
     constexpr double unlike_hosts = 0.2;  // a guess: rows of one machine do not tell
     set_parameter(profile.parameters, {"host.scale", 1, unlike_hosts, "of the machine that was measured"});
-    const double spread = quantile(std::move(left_out_logs), 0.9) / 1.6449;
+    const double spread = quantile(std::move(left_out_logs), 0.9) / equations::normal_90;
     for (const char* noise : {"noise.device", "noise.host"})
         set_parameter(profile.parameters, {noise, spread, 0, fmt::format("{}, one model left out", source)});
     return profile;

@@ -20,7 +20,6 @@ namespace {
 constexpr double host_counts = 0.5;        // kernels up to this share of the latency
 constexpr double longest_kernel_s = 1e-4;  // an error in a longer one would count as host time
 constexpr std::size_t fewest_rows = 20;
-constexpr std::string_view dispatch_prefix = "operator.dispatch_s.";
 
 /// Latency of a row and the kernel time in it, as predicted.
 struct RowTime {
@@ -93,7 +92,7 @@ FitReport fit_dispatch(std::span<const OperatorRow> rows, const DeviceProfileFil
         if (of_device.size() < fewest_rows) continue;
         const OperatorHostParameters& host = devices.at(slug).host;
         const std::string source = "fitted: " + std::to_string(of_device.size()) + " " + op + " rows";
-        const std::string name = std::string(dispatch_prefix) + op;
+        const std::string name = "operator.dispatch_s." + op;
         const double host_s = campaign_median(of_device);
         by_name[name].push_back(host_s / host.scale);
         report.nuisance.push_back({{name, host_s / host.scale, 0, source}, ParameterScope::device, slug});

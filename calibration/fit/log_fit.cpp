@@ -4,7 +4,6 @@
 #include <ceres/normal_prior.h>
 
 #include <algorithm>
-#include <memory>
 #include <random>
 #include <set>
 
@@ -45,6 +44,30 @@ void scatter(std::vector<std::vector<double>>& logs, const std::vector<LogFit::B
             logs[b][i] = std::clamp(moved, std::log(u.lower), std::log(u.upper));
         }
     }
+}
+
+/// Ceres cuts a step short that leads beyond a bound, in all unknowns alike, and may stop where the others could still
+/// gain: those go on without what is at a bound. `fixed` holds the places that stay, by block of those that are `used`.
+ceres::Solver::Summary solve_between_bounds(ceres::Problem& problem, const ceres::Solver::Options& options,
+                                            const std::vector<LogFit::Block>& blocks, const std::set<std::size_t>& used,
+                                            const std::vector<std::vector<int>>& fixed,
+                                            std::vector<std::vector<double>>& logs) {
+    ceres::Solver::Summary solved;
+    ceres::Solve(options, &problem, &solved);
+    auto held = fixed;
+    for (bool more = true; more;) {
+        more = false;
+        for (const std::size_t b : used) {
+            std::vector<int> constant = fixed_or_at_bound(blocks[b], logs[b]);
+            if (constant == held[b]) continue;
+            hold(problem, logs[b], constant);
+            held[b] = std::move(constant);
+            more = true;
+        }
+        if (more) ceres::Solve(options, &problem, &solved);
+    }
+    for (const std::size_t b : used) hold(problem, logs[b], fixed[b]);
+    return solved;
 }
 
 }  // namespace
@@ -108,13 +131,7 @@ bool LogFit::solve() {
     }
     const auto centre = current;
 
-    ceres::Problem::Options ownership;
-    ownership.cost_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
-    ownership.loss_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
-    ceres::Problem problem(ownership);
-    ceres::SoftLOneLoss robust(1.0);
-    std::vector<std::unique_ptr<ceres::CostFunction>> residuals;
-
+    ceres::Problem problem;      // owns what is added to it
     std::set<std::size_t> used;  // blocks
     for (const Row& row : rows_) {
         std::vector<double*> pointers;
@@ -123,8 +140,8 @@ bool LogFit::solve() {
             pointers.push_back(current[b].data());
             used.insert(b);
         }
-        residuals.push_back(std::make_unique<Residual>(row, blocks_, options_.row_log_stddev));
-        problem.AddResidualBlock(residuals.back().get(), &robust, pointers);
+        problem.AddResidualBlock(new Residual(row, blocks_, options_.row_log_stddev), new ceres::SoftLOneLoss(1),
+                                 pointers);
     }
     std::vector<std::vector<int>> fixed(blocks_.size());
     for (const std::size_t b : used) {
@@ -140,32 +157,10 @@ bool LogFit::solve() {
             problem.SetParameterUpperBound(current[b].data(), i, std::log(u.upper));
             if (u.prior_log_stddev > 0) weights[i] = 1 / u.prior_log_stddev;
         }
-        residuals.push_back(std::make_unique<ceres::NormalPrior>(
-            weights.asDiagonal(), Eigen::Map<const Eigen::VectorXd>(centre[b].data(), size)));
-        problem.AddResidualBlock(residuals.back().get(), nullptr, current[b].data());
+        const Eigen::Map<const Eigen::VectorXd> expected(centre[b].data(), size);
+        problem.AddResidualBlock(new ceres::NormalPrior(weights.asDiagonal(), expected), nullptr, current[b].data());
         hold(problem, current[b], fixed[b]);
     }
-    // Ceres cuts a step short that leads beyond a bound, in all unknowns alike, and may stop where the others could
-    // still gain: those go on without what is at a bound.
-    const auto solve_between_bounds = [&](const ceres::Solver::Options& options) {
-        ceres::Solver::Summary solved;
-        ceres::Solve(options, &problem, &solved);
-        auto held = fixed;
-        for (bool more = true; more;) {
-            more = false;
-            for (const std::size_t b : used) {
-                std::vector<int> constant = fixed_or_at_bound(blocks_[b], current[b]);
-                if (constant == held[b]) continue;
-                hold(problem, current[b], constant);
-                held[b] = std::move(constant);
-                more = true;
-            }
-            if (more) ceres::Solve(options, &problem, &solved);
-        }
-        for (const std::size_t b : used) hold(problem, current[b], fixed[b]);
-        return solved;
-    };
-
     ceres::Solver::Options solver;
     solver.linear_solver_type = ceres::DENSE_NORMAL_CHOLESKY;
     solver.max_num_iterations = options_.iterations;
@@ -180,7 +175,7 @@ bool LogFit::solve() {
         auto from = centre;
         if (start > 0) scatter(from, blocks_, random);
         for (std::size_t b = 0; b < current.size(); ++b) std::copy(from[b].begin(), from[b].end(), current[b].begin());
-        const ceres::Solver::Summary solved = solve_between_bounds(solver);
+        const auto solved = solve_between_bounds(problem, solver, blocks_, used, fixed, current);
         if (start > 0 && !(solved.final_cost < cost)) continue;
         cost = solved.final_cost;
         converged = solved.termination_type == ceres::CONVERGENCE;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
@@ -77,14 +76,14 @@ std::string source_of(std::size_t rows, const char* what, const FitReport& repor
 
 }  // namespace
 
-GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
+GpuFit fit_gpu(std::span<const ModelRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                const FitOptions& options) {
-    const std::vector<DeviceRow> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
+    const std::vector<ModelRow> used = usable(rows, &ModelRow::latency_s, fewest_device_rows, "a GPU");
     LogFit::Block unknowns = device_unknowns(device, start);
     ScopedFit engine = machine_fit("device", options);
     engine.device = [&](const DeviceSpec&) { return unknowns; };
-    const auto folds = folds_of(used, &DeviceRow::group);
-    for (const DeviceRow& row : used)
+    const auto folds = folds_of(used, &ModelRow::group);
+    for (const ModelRow& row : used)
         engine.rows.push_back(
             {.device = &device, .latency_s = row.latency_s, .group = row.group, .key = folds.at(row.group)});
     engine.latency_s = [&](std::size_t i, ScopedValues values, bool) {
@@ -199,38 +198,35 @@ CpuRow cpu_row(const Graph& graph, const DeviceSpec& device, std::string_view fr
 
 CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::string_view framework,
                const FitOptions& options) {
-    if (rows.size() < fewest_operators)
-        throw_error(ErrorCode::usage, "{} usable operators are too few to fit a CPU, it takes {}", rows.size(),
-                    fewest_operators);
+    const std::vector<CpuRow> used = usable(rows, &CpuRow::latency_s, fewest_operators, "a CPU");
     std::vector<HostKind> kinds;
     LogFit::Block host_block;
     for (int i = 0; i < host_kind_count; ++i) {
-        const bool used = std::ranges::any_of(rows, [&](const CpuRow& row) { return row.dispatched[i] > 0; });
-        if (!used) continue;
+        if (std::ranges::none_of(used, [&](const CpuRow& row) { return row.dispatched[i] > 0; })) continue;
         kinds.push_back(static_cast<HostKind>(i));
         host_block.push_back({fmt::format("host.{}", name_of(kinds.back())), host_start_s, host_start_s / 100,
                               host_start_s * 100, host_log_stddev});
     }
     ScopedFit engine{.kernel_class = "cpu", .options = options, .folds = false, .host = host_block};
     engine.device = [](const DeviceSpec& cpu) { return declared<kernels::CpuParameters>({}, cpu); };
-    for (const CpuRow& row : rows)
+    for (const CpuRow& row : used)
         engine.rows.push_back({.device = &device, .latency_s = row.latency_s, .group = row.group});
     // The CPU dispatches and computes in turn.
     engine.latency_s = [&](std::size_t i, ScopedValues values, bool) {
         const kernels::CpuModel model{device, take_all<kernels::CpuParameters>(values, device)};
         double total = 0;
-        for (const CountedKernel& kernel : rows[i].kernels)
+        for (const CountedKernel& kernel : used[i].kernels)
             total += kernel.count * std::visit([&](const auto& s) { return model.seconds(s); }, kernel.shape);
         for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-            total += rows[i].dispatched[static_cast<std::size_t>(kinds[kind])] * values.host[kind];
+            total += used[i].dispatched[static_cast<std::size_t>(kinds[kind])] * values.host[kind];
         return total;
     };
     auto [report, unknowns] = solve(engine);
-    return {{device, parameters_of(unknowns.devices.at(device.slug), rows.size()), "1", {}},
+    return {{device, parameters_of(unknowns.devices.at(device.slug), used.size()), "1", {}},
             {std::string(framework),
              "measured",
              device.name,
-             parameters_of(unknowns.hosts.at(device.slug), rows.size()),
+             parameters_of(unknowns.hosts.at(device.slug), used.size()),
              {}},
             std::move(report)};
 }

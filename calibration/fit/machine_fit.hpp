@@ -9,23 +9,15 @@
 
 #include "calibration/fit/framework_fit.hpp"
 #include "calibration/fit/log_fit.hpp"
+#include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
-#include "predictors/lowering/kernel_shapes.hpp"
 #include "src/io/profile_file.hpp"
 
 /// One GPU and one framework, fitted to rows that were measured on that machine. Ratios of the generation stay.
 namespace ftax::fit {
-
-/// Device time of one call, an operator or a whole network, calls back to back.
-struct DeviceRow {
-    std::string group;  ///< fold group: the operator's or the model's name
-    std::vector<CountedKernel> kernels;
-    double gaps_s = 0;  ///< device idle between these kernels, which the timeline adds to them
-    double latency_s = 0;
-};
 
 struct GpuFit {
     DeviceProfileFile profile;  ///< `start` with the parameters of this device replaced
@@ -36,7 +28,7 @@ struct GpuFit {
 /// the bandwidth it reaches, the shortest time a kernel takes and, where its power limit holds it back, the energy of
 /// an operation. All others, and those that no row determines, keep the values of `start`. The source of each parameter
 /// holds the left-out error. Throws Error{usage} for fewer rows than it takes.
-[[nodiscard]] GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
+[[nodiscard]] GpuFit fit_gpu(std::span<const ModelRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                              const FitOptions& options = {});
 
 struct HostFit {

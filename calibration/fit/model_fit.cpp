@@ -1,7 +1,6 @@
 #include "calibration/fit/model_fit.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -10,9 +9,6 @@
 namespace ftax::fit {
 namespace {
 
-constexpr double least_growth_per_doubling = 1.75;
-constexpr double most_growth_per_doubling = 2.6;  // beyond it something else slowed the run
-constexpr double above_flat_start = 1.5;
 /// Width of the priors around `start`, relative to what the fit of the operators left (Parameter::relative_stddev).
 constexpr double prior_scale = 3;
 constexpr double determined_below = 0.9;  // share of the prior's width: narrowed by operator rows
@@ -125,25 +121,6 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     }
     add_fitted_devices(fitted);
     return std::move(report);
-}
-
-std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s) {
-    std::vector<bool> bound(batches.size(), false);
-    if (batches.size() < 2) return bound;
-    const double flat_s = *std::ranges::min_element(latency_s);
-    for (std::size_t i = 1; i < batches.size(); ++i) {
-        const double doublings = std::log2(batches[i] / batches[i - 1]);
-        const double growth = std::pow(latency_s[i] / latency_s[i - 1], 1 / doublings);
-        bound[i] = growth >= least_growth_per_doubling && growth <= most_growth_per_doubling &&
-                   latency_s[i] > above_flat_start * flat_s;
-    }
-    return bound;
-}
-
-double dispatch_bound_s(std::span<const CountedKernel> kernels) {
-    double count = 0;
-    for (const CountedKernel& kernel : kernels) count += kernel.count;
-    return 50e-6 * count;
 }
 
 }  // namespace ftax::fit

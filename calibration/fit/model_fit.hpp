@@ -12,20 +12,19 @@
 
 namespace ftax::fit {
 
-/// One measured forward pass whose latency is device time: the host ran ahead.
+/// One measured call, of an operator or a whole network, whose latency is device time: the host ran ahead.
 struct ModelRow {
     const DeviceSpec* device = nullptr;
-    std::vector<CountedKernel> kernels;  ///< kernels of the forward pass, see list_kernels
+    std::vector<CountedKernel> kernels;  ///< those of the call, see list_kernels
     double gaps_s = 0;                   ///< device idle between these kernels, which the timeline adds
     double latency_s = 0;
     std::string model;
     Precision precision = Precision::fp32;
-    std::string group;  ///< for the report: "rtx-a6000 fp16"
+    std::string group;  ///< for the report and its folds: "rtx-a6000 fp16", an operator, a model
 };
 
 /// Returns the device time of a row: its kernels and the gaps between them, within the power limit.
-template <class Row>
-[[nodiscard]] double device_seconds(const Row& row, const KernelModels& models) {
+[[nodiscard]] inline double device_seconds(const ModelRow& row, const KernelModels& models) {
     auto total = sum_time(row.kernels, models);
     total.seconds += row.gaps_s;
     return kernels::within_power(total);
@@ -43,15 +42,5 @@ struct ModelFitOptions {
 /// Returns in `fitted` the new values with their scopes, and those of `start` where no row determines one.
 [[nodiscard]] FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& start,
                                    const ModelFitOptions& options, DeviceProfileFile& fitted);
-
-/// Returns which points of one latency curve are compute-bound: latency grows 1.75- to 2.6-fold per doubling of the
-/// batch there and exceeds 1.5 times the flat start. `batches` ascending.
-/// Source: a rule of thumb: where the host does not decide, twice the work takes about twice the time.
-[[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches,
-                                                     std::span<const double> latency_s);
-
-/// Latency below which a forward pass that was measured at one batch size only may be waiting for its host: 50 µs per
-/// kernel, the slowest hosts of framework_tax.csv.
-[[nodiscard]] double dispatch_bound_s(std::span<const CountedKernel> kernels);
 
 }  // namespace ftax::fit

@@ -74,19 +74,6 @@ HostProfileFile call_profile(std::span<const FitReport> reports, std::string fra
     return {std::move(framework), std::move(version), merged(reports, &FitReport::nuisance)};
 }
 
-std::optional<double> host_value(std::span<const FitReport> reports, std::string_view name, const std::string& slug) {
-    for (const FitReport& report : reports) {
-        for (const ScopedParameter& p : report.nuisance) {
-            if (p.parameter.name == name && p.key == slug) return p.parameter.value;
-        }
-    }
-    return std::nullopt;
-}
-
-double host_scale(std::span<const FitReport> reports, const std::string& slug) {
-    return host_value(reports, "operator.host_scale", slug).value_or(1);
-}
-
 void add_fitted_devices(DeviceProfileFile& profile) {
     std::set<std::string> devices(profile.fitted_on.begin(), profile.fitted_on.end());
     for (const ScopedParameter& p : profile.parameters) {

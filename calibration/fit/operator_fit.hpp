@@ -106,12 +106,6 @@ struct ClassFit {
 [[nodiscard]] HostProfileFile call_profile(std::span<const FitReport> reports, std::string framework,
                                            std::string version);
 
-/// What these fits found for a host parameter of a device's machine, of all machines where `slug` is empty.
-[[nodiscard]] std::optional<double> host_value(std::span<const FitReport> reports, std::string_view name,
-                                               const std::string& slug);
-/// Scale of a device's host (operator.host_scale); 1 where no fit found it.
-[[nodiscard]] double host_scale(std::span<const FitReport> reports, const std::string& slug);
-
 /// Records devices with their own parameters among those that the profile was fitted on.
 void add_fitted_devices(DeviceProfileFile& profile);
 

@@ -20,6 +20,8 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
+using FactorVector = Eigen::Matrix<double, factor_count, 1>;
+using FactorMatrix = Eigen::Matrix<double, factor_count, factor_count, Eigen::RowMajor>;
 
 /// A row is host-bound if the predicted device time is below this share of it: device predictions may be 40 % low. If
 /// no row qualifies, a larger share is used.
@@ -50,7 +52,6 @@ constexpr double framework_in_group_log_stddev = 0.1;
 struct CallMode {
     double weight, median_s, log_stddev;
 };
-/// Prior of a host.
 struct ScalePrior {
     HostGroup group;
     double framework_log_stddev = 0;
@@ -158,13 +159,10 @@ class AnchorRows {
             belief.mean[at.scale + 1] = std::log(own.call.median_s);
             belief.covariance(at.scale + 1, at.scale + 1) = square(own.call.log_stddev);
         }
-        for (std::size_t i = 0; i < uncertain_.size(); ++i) {
-            const Index at = factors_ + static_cast<Index>(i);
-            belief.mean[at] = device_.log_mean[uncertain_[i]];
-            for (std::size_t j = 0; j < uncertain_.size(); ++j)
-                belief.covariance(at, factors_ + static_cast<Index>(j)) =
-                    device_.covariance[uncertain_[i]][uncertain_[j]];
-        }
+        const Index n = offsets_ - factors_;
+        belief.mean.segment(factors_, n) = FactorVector::Map(device_.log_mean.data())(uncertain_);
+        belief.covariance.block(factors_, factors_, n, n) =
+            FactorMatrix::Map(device_.covariance[0].data())(uncertain_, uncertain_);
         if (of_model_) {
             belief.covariance(offsets_, offsets_) = between_models(rows_[0].host_log_stddev);
             belief.covariance(offsets_ + 1, offsets_ + 1) = between_models(rows_[0].device_log_stddev);
@@ -444,19 +442,16 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
                                           std::sqrt(variance / hosts + square(framework_log_stddev))};
     }
     const auto& uncertain = anchors.uncertain();
-    for (std::size_t i = 0; i < uncertain.size(); ++i) {
-        const Index a = anchors.factors() + static_cast<Index>(i);
-        result.device.log_mean[uncertain[i]] = mean[a];
-        for (std::size_t j = 0; j < uncertain.size(); ++j)
-            result.device.covariance[uncertain[i]][uncertain[j]] =
-                covariance(a, anchors.factors() + static_cast<Index>(j));
-    }
+    const Index factors = anchors.factors(), n = offsets - factors;
+    FactorVector::Map(result.device.log_mean.data())(uncertain) = mean.segment(factors, n);
+    FactorMatrix::Map(result.device.covariance[0].data())(uncertain, uncertain) =
+        covariance.block(factors, factors, n, n);
     if (!anchors.of_model()) return result;
     // The error of the model's device time is a factor on all its kernels, like the card's.
     const Index own = offsets + 1;
     result.device.log_mean[0] += mean[own];
     for (std::size_t i = 0; i < uncertain.size(); ++i) {
-        const double shared = covariance(anchors.factors() + static_cast<Index>(i), own);
+        const double shared = covariance(factors + static_cast<Index>(i), own);
         result.device.covariance[0][uncertain[i]] += shared;
         result.device.covariance[uncertain[i]][0] += shared;
     }

@@ -20,8 +20,7 @@ namespace {
 constexpr std::int64_t no_limit = std::int64_t{1} << 20;
 
 bool has_symbol(const Graph& graph, std::string_view name) {
-    const std::vector<std::string>& symbols = graph.expressions.symbols();
-    return std::find(symbols.begin(), symbols.end(), name) != symbols.end();
+    return std::ranges::count(graph.expressions.symbols(), name) > 0;
 }
 
 constexpr std::array<std::string_view, 3> decoder_symbols{"batch", "seq", cached_tokens};
@@ -106,7 +105,7 @@ void check(const GenerationRequest& request) {
 
 void append_new(std::vector<std::string>& all, const std::vector<std::string>& warnings) {
     for (const std::string& warning : warnings) {
-        if (std::find(all.begin(), all.end(), warning) == all.end()) all.push_back(warning);
+        if (std::ranges::count(all, warning) == 0) all.push_back(warning);
     }
 }
 
@@ -128,8 +127,7 @@ double exchange_share(Predictor& predictor, const ShapeBindings& bindings) {
 }
 
 bool is_decoder(const Graph& graph) {
-    return std::all_of(decoder_symbols.begin(), decoder_symbols.end(),
-                       [&](std::string_view symbol) { return has_symbol(graph, symbol); });
+    return std::ranges::all_of(decoder_symbols, [&](std::string_view symbol) { return has_symbol(graph, symbol); });
 }
 
 Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options,

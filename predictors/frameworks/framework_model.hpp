@@ -44,7 +44,7 @@ struct ServingTraits {
 };
 
 /// One framework: graph rewrites, and the way the rewritten operators are launched. Each framework that the command
-/// line offers has its own file in predictors/frameworks/ and an entry in the table of framework_model.cpp.
+/// line offers is in a file of predictors/frameworks/ and has an entry in the table of framework_model.cpp.
 struct FrameworkModel {
     std::string_view name;
     std::string_view description;

@@ -11,14 +11,6 @@ constexpr Traits changed(Traits traits, const Change& change) {
     return traits;
 }
 
-/// Costs of operators dispatched from C++. Source: first fits on framework_tax.csv, torchscript.
-inline constexpr HostPrior cpp_dispatch_costs[] = {
-    {"host.conv", 76e-6},       {"host.conv_depthwise", 25e-6}, {"host.conv_grouped", 90e-6},
-    {"host.batch_norm", 30e-6}, {"host.gemm", 35e-6},           {"host.bmm", 55e-6},
-    {"host.layer_norm", 25e-6}, {"host.elementwise", 12e-6},    {"host.view", 3e-6},
-    {"host.fused", 25e-6},
-};
-
 extern const FrameworkModel pytorch_eager, torchscript, torch_compile, torch_compile_cuda_graph, libtorch,
     bettertransformer, torch_cuda_graph, cuda_graph, onnxruntime_cuda, onnxruntime_cuda_graph, torch_tensorrt, tensorrt,
     tensorrt_cuda_graph, vllm, vllm_eager, tensorrt_llm, sglang, llama_cpp, tensorrt_onnx, onnxruntime_tensorrt,

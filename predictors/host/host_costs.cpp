@@ -63,8 +63,7 @@ double HostCosts::host_relative_stddev(double call_share) const {
     return std::sqrt(model_relative_stddev * model_relative_stddev + std::max(scalars, 0.0));
 }
 
-/// The costs on a CPU that takes `slowdown` times as long as the profile's.
-static HostCosts slowed_costs(const FrameworkProfile& profile, Precision precision, double slowdown) {
+HostCosts host_costs(const FrameworkProfile& profile, Precision precision, double slowdown) {
     HostCosts costs;
     const bool half = bits_of(precision_spec(precision).storage) == 16;
     const double scale = slowdown * host_parameter(profile, "host.scale");
@@ -93,13 +92,8 @@ static HostCosts slowed_costs(const FrameworkProfile& profile, Precision precisi
     return costs;
 }
 
-HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
-    return slowed_costs(profile, precision, 1);
-}
-
 HostCosts host_costs(const FrameworkProfile& profile, Precision precision, const DeviceSpec& device) {
-    HostCosts costs =
-        slowed_costs(profile, precision, is_measured_host(profile) ? 1 : device.host_slowdown.value_or(1));
+    HostCosts costs = host_costs(profile, precision, is_measured_host(profile) ? 1 : device.host_slowdown.value_or(1));
     costs.kernel_gap_s = kernel_gap_s(profile, device);
     return costs;
 }

@@ -33,15 +33,15 @@ struct HostCosts {
 };
 
 /// Composes the costs: shared cost per kind × host scale × half-precision factor of the kind; the host's second scalar
-/// is separate. Parameters not set by the profile keep their initial values.
-[[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision);
+/// is separate. Parameters not set by the profile keep their initial values. The host takes `slowdown` times as long.
+[[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision, double slowdown = 1);
 
 /// Returns the time between consecutive kernels: that of the device's generation if it was measured, else the
 /// profile's; 0 on a CPU, which launches none. A measured host, an engine and a server of language models have gaps
 /// that were fitted with their kernels.
 [[nodiscard]] double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device);
 
-/// The costs with the time between kernels on that device.
+/// The costs beside that device: on its own CPU where it has one, with its time between kernels.
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision, const DeviceSpec& device);
 
 /// Returns the name of a host's second scalar: the cost of the call whose speed does not follow the host's scale, a

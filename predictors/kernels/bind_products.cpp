@@ -6,7 +6,7 @@
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
 
-/// Dimensions of products: matrix products, convolutions, experts and recurrences.
+/// Dimensions of products: matrix products, convolutions, attention, experts and recurrences.
 namespace ftax {
 namespace {
 
@@ -78,6 +78,36 @@ void bind_dimensions(kernels::ConvShape& shape, const BoundKernel& kernel) {
     shape.stride_h = stride[0], shape.stride_w = stride[1];
     shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
     shape.channels_last = shape.channels_last || is_channels_last(y, kernel.bound);
+}
+
+void bind_dimensions(kernels::AttentionShape& shape, const BoundKernel& kernel) {
+    const Tensor &q = kernel.input(0), &k = kernel.input(1);
+    const std::int64_t width = kernel.dim(q, -1);
+    shape.head_dim = width;
+    shape.q_length = kernel.dim(q, -2);
+    shape.kv_length = kernel.dim(k, -2);
+    shape.heads = q.shape.size() > 2 ? kernel.dim(q, -3) : 1;
+    const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), width);
+    shape.batch = std::max<std::int64_t>(1, kernel.elements(kernel.op().inputs[0]) / per_batch);
+    if (k.shape.size() > 2) shape.kv_heads = kernel.dim(k, -3);
+    if (kernel.op().integer(latent_attribute, 0) != 0) {
+        const AttentionWidths widths = attention_widths(kernel.graph, kernel.op(), kernel.bound);
+        if (widths.latent) {
+            shape.head_dim = (widths.key + widths.value) / 2;
+            shape.latent_width = widths.key;
+        } else {
+            shape.kv_heads = shape.heads;
+        }
+    }
+    // A single new query attends to every key, or to those of its window.
+    shape.causal = shape.causal && (shape.q_length > 1 || shape.kv_length == 1);
+    if (shape.window > 0 && shape.q_length == 1) shape.kv_length = std::min(shape.kv_length, shape.window);
+    if (!shape.causal) shape.window = 0;
+    // Flash kernels take heads of at most 256. Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
+    using enum kernels::AttentionPath;
+    if (shape.path != flash || shape.head_dim <= 256 || shape.latent_width > 0) return;
+    shape.path = memory_efficient;
+    shape.element_bytes = 2;
 }
 
 void bind_dimensions(kernels::QuantizeShape& shape, const BoundKernel& kernel) {

@@ -10,17 +10,45 @@
 #include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/conv_counts.hpp"
-#include "predictors/kernels/conv_parameters.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
+#include "src/core/parameters.hpp"
 
 /// Time of a convolution's kernels, using the cheapest algorithm that cuDNN has for the shape and math path.
 /// docs/kernel-models/convolutions.md has the table of algorithms.
 namespace ftax::kernels {
+
+/// Ratios of the convolution kernels. Efficiencies are shares of the sustained rate in DeviceRates.
+struct ConvParameters {
+    double wave_sharpness{}, fill_steps{}, latency_256{}, latency_128{}, latency_64{}, core_efficiency{},
+        energy_scale{};
+    double winograd4_efficiency{}, winograd2_efficiency{};
+    double operand_bandwidth{}, filter4_bandwidth{}, stream_bandwidth{}, layout_bandwidth{};
+    double tensor_efficiency{}, tensor_narrow_efficiency{};
+    double depthwise_rate{}, depthwise_steps{}, depthwise_half_rate{}, depthwise_cudnn_steps{};
+    double engine_rate{}, engine_bandwidth{};
+    double product_energy_scale{};  ///< tensor_gemm.energy_scale
+    ResidencyParameters residency;  ///< shared with memory-bound kernels; unset in fits of CUDA-core kernels
+};
+
+inline void visit_parameters(ConvParameters& p, const ParameterVisitor& visit) {
+    using P = ConvParameters;
+    static const DeclaredFields<P> fields(
+        "conv", "wave_sharpness", &P::wave_sharpness, "fill_steps", &P::fill_steps, "latency_256", &P::latency_256,
+        "latency_128", &P::latency_128, "latency_64", &P::latency_64, "core_efficiency", &P::core_efficiency,
+        "energy_scale", &P::energy_scale, "winograd4_efficiency", &P::winograd4_efficiency, "winograd2_efficiency",
+        &P::winograd2_efficiency, "operand_bandwidth", &P::operand_bandwidth, "filter4_bandwidth",
+        &P::filter4_bandwidth, "stream_bandwidth", &P::stream_bandwidth, "layout_bandwidth", &P::layout_bandwidth,
+        "tensor_efficiency", &P::tensor_efficiency, "tensor_narrow_efficiency", &P::tensor_narrow_efficiency,
+        "depthwise_rate", &P::depthwise_rate, "depthwise_steps", &P::depthwise_steps, "depthwise_half_rate",
+        &P::depthwise_half_rate, "depthwise_cudnn_steps", &P::depthwise_cudnn_steps, "engine_rate", &P::engine_rate,
+        "engine_bandwidth", &P::engine_bandwidth);
+    fields.visit(p, visit);
+}
 
 enum class ConvAlgorithm : std::uint8_t {
     implicit_gemm,      ///< CUDA cores, (batch·pixels) × (channels·taps) × out_channels
@@ -394,19 +422,10 @@ inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const 
 /// Plans the convolution with a given algorithm, which must support the shape.
 inline KernelPlan plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const ConvShape& s,
                                  const DeviceRates& rates, const ConvParameters& p) {
-    switch (algorithm) {
-        case ConvAlgorithm::implicit_gemm:
-            return plan_implicit_gemm(c, s, rates, p);
-        case ConvAlgorithm::winograd_fused:
-            return plan_winograd_fused(c, s, rates, p);
-        case ConvAlgorithm::winograd_nonfused:
-            return plan_winograd_nonfused(c, s, rates, p);
-        case ConvAlgorithm::tensor_gemm:
-            return plan_tensor_gemm(c, s, rates, p);
-        case ConvAlgorithm::depthwise:
-            break;
-    }
-    return plan_depthwise(c, s, rates, p);
+    if (algorithm == ConvAlgorithm::implicit_gemm) return plan_implicit_gemm(c, s, rates, p);
+    if (algorithm == ConvAlgorithm::winograd_fused) return plan_winograd_fused(c, s, rates, p);
+    if (algorithm == ConvAlgorithm::winograd_nonfused) return plan_winograd_nonfused(c, s, rates, p);
+    return algorithm == ConvAlgorithm::tensor_gemm ? plan_tensor_gemm(c, s, rates, p) : plan_depthwise(c, s, rates, p);
 }
 
 inline bool fits_workspace(const ConvShape& s, double bytes) {
@@ -467,8 +486,9 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
 /// bias added by a separate kernel. With TF32, CUDA-core kernels are candidates too and win for some 3x3 filters:
 /// GeForce tensor cores are no faster at them.
 inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvParameters& p) {
+    using namespace convolution;
     const ConvCounts c = conv_counts(s);
-    if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
+    if (is_depthwise(s)) return plan_depthwise(c, s, rates, p);
     // Grouped convolutions in fp16 run on tensor cores; those in f32 and TF32, and fp16 with 1x1 filters, on CUDA
     // cores: squeeze_bert in framework_tax.csv, on Volta and Turing 0.9 to 1.05 of the cores' f32 rate. No measurements
     // cover TensorRT engines.
@@ -476,33 +496,29 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
     if (s.groups > 1 && !(is_half && (c.taps > 1 || s.library == ConvLibrary::tensorrt))) {
         // f32 kernels for grouped 1x1 filters have 128 columns: squeeze_bert is within 5 % on five cards; narrower
         // tiles are 5 to 12 % too fast.
-        const auto cores = convolution::core_rates(rates);
-        const bool wide = c.taps == 1 && !is_half && !convolution::is_timed(s);
-        const std::span<const Tile> tiles =
-            wide ? std::span(implicit_tiles).first(1) : convolution::available(implicit_tiles, s);
-        return convolution::plan_implicit_gemm(c, s, cores, p, tiles);
+        const auto cores = core_rates(rates);
+        const bool wide = c.taps == 1 && !is_half && !is_timed(s);
+        const std::span<const Tile> tiles = wide ? std::span(implicit_tiles).first(1) : available(implicit_tiles, s);
+        return plan_implicit_gemm(c, s, cores, p, tiles);
     }
-    if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
-    if (convolution::has_few_channels(s)) {
-        DeviceRates cores = convolution::core_rates(rates);
-        if (rates.chip->integer_shares_lanes && s.element_bytes >= 4) cores.flops_per_s *= convolution::gather_share;
-        return convolution::plan_implicit_gemm(c, s, cores, p);
+    if (rates.path == MathPath::fp32) return plan_on_cores(c, s, rates, p);
+    if (has_few_channels(s)) {
+        DeviceRates cores = core_rates(rates);
+        if (rates.chip->integer_shares_lanes && s.element_bytes >= 4) cores.flops_per_s *= gather_share;
+        return plan_implicit_gemm(c, s, cores, p);
     }
     // If the NHWC copies exceed the workspace, CUDA cores are used, for fp16 without Winograd: rows of
     // framework_tax.csv, ONNX Runtime, fp16.
-    if (!s.channels_last && !convolution::fits_workspace(s, c.in_bytes + c.out_bytes)) {
-        const auto cores = convolution::core_rates(rates);
-        return s.element_bytes < 4 ? convolution::plan_implicit_gemm(c, s, cores, p)
-                                   : convolution::plan_on_cores(c, s, cores, p);
+    if (!s.channels_last && !fits_workspace(s, c.in_bytes + c.out_bytes)) {
+        const auto cores = core_rates(rates);
+        return s.element_bytes < 4 ? plan_implicit_gemm(c, s, cores, p) : plan_on_cores(c, s, cores, p);
     }
-    auto best = convolution::plan_tensor_gemm(c, s, rates, p);
+    auto best = plan_tensor_gemm(c, s, rates, p);
     const double tensor_s = within_power(best);
     // F(4x4) needs 36 products instead of 144.
-    if (rates.path == MathPath::tf32 && !s.channels_last && is_winograd(s) &&
-        !convolution::is_named_for_few_channels(s) &&
-        convolution::direct_seconds(c, s, rates.fp32_flops_per_s, p) * (36.0 / 144) <
-            tensor_s * p.winograd4_efficiency) {
-        const auto winograd = convolution::plan_on_cores(c, s, convolution::core_rates(rates), p);
+    if (rates.path == MathPath::tf32 && !s.channels_last && is_winograd(s) && !is_named_for_few_channels(s) &&
+        direct_seconds(c, s, rates.fp32_flops_per_s, p) * (36.0 / 144) < tensor_s * p.winograd4_efficiency) {
+        const auto winograd = plan_on_cores(c, s, core_rates(rates), p);
         if (within_power(winograd) < tensor_s) best = winograd;
     }
     return best;

@@ -59,10 +59,6 @@ inline double load_bytes(double bytes, const ConvShape& s) {
     return bytes * (4.0 / s.element_bytes);
 }
 
-inline bool is_depthwise(const ConvShape& s) {
-    return s.groups > 1 && s.groups == s.in_channels;
-}
-
 /// Returns true if cuDNN's Winograd kernels support the shape: 3×3, stride 1, one group, two dimensions.
 /// Source: cuDNN developer guide, cudnnConvolutionFwdAlgo_t.
 inline bool is_winograd(const ConvShape& s) {

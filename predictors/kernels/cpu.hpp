@@ -26,40 +26,30 @@ struct CpuParameters {
     std::array<double, memory_class_count> element_s{};  ///< arithmetic per element (per window element of pooling)
 };
 
-/// Initial values: order of magnitude of one core of a 2023 server; rates scale with the number of threads.
+/// Initial values: order of magnitude of one core of a 2023 server; the data give rates and times of one thread.
 inline void visit_parameters(CpuParameters& p, const DeviceSpec& device, const ParameterVisitor& visit) {
+    using P = CpuParameters;
+    static const DeclaredFields<P> fields(
+        "cpu", "gemm_flops_per_s", &P::gemm_flops_per_s, "conv_flops_per_s", &P::conv_flops_per_s,
+        "depthwise_flops_per_s", &P::depthwise_flops_per_s, "gemm_rows", &P::gemm_rows, "gemm_depth", &P::gemm_depth,
+        "conv_columns", &P::conv_columns, "conv_channels", &P::conv_channels, "l2_bytes_per_s", &P::l2_bytes_per_s,
+        "l3_bytes_per_s", &P::l3_bytes_per_s, "memory_bytes_per_s", &P::memory_bytes_per_s, "l3_bytes", &P::l3_bytes,
+        "weight_bytes_per_s", &P::weight_bytes_per_s, "relayout_passes", &P::relayout_passes, "fault_bytes_per_s",
+        &P::fault_bytes_per_s);
     const double threads = device.sms;
-    const auto rate = [&](double per_thread, std::string_view source) {
-        return ParameterSpec{per_thread * threads,      per_thread * threads / 100,
-                             per_thread * threads * 30, 1,
-                             ParameterScope::device,    source};
-    };
-    visit("cpu.gemm_flops_per_s", p.gemm_flops_per_s, rate(1e11, "large matrix product"));
-    visit("cpu.conv_flops_per_s", p.conv_flops_per_s, rate(1e11, "large convolution"));
-    visit("cpu.depthwise_flops_per_s", p.depthwise_flops_per_s, rate(2e10, "large depthwise convolution"));
-    visit("cpu.gemm_rows", p.gemm_rows, {2, 0.01, 64, 1, ParameterScope::device, "blocking of the BLAS"});
-    visit("cpu.gemm_depth", p.gemm_depth, {8, 0.01, 256, 1, ParameterScope::device, "blocking of the BLAS"});
-    visit("cpu.conv_columns", p.conv_columns,
-          {0.5, 0.01, 32, 1, ParameterScope::device, "register blocking of oneDNN"});
-    visit("cpu.conv_channels", p.conv_channels,
-          {8, 0.01, 256, 1, ParameterScope::device, "channel blocking of oneDNN"});
-    visit("cpu.l2_bytes_per_s", p.l2_bytes_per_s, rate(6e10, "operators whose data fit into L2"));
-    visit("cpu.l3_bytes_per_s", p.l3_bytes_per_s, rate(2e10, "operators whose data fit into the last cache"));
-    visit("cpu.memory_bytes_per_s", p.memory_bytes_per_s, rate(1e10, "operators whose data fit into no cache"));
-    visit("cpu.l3_bytes", p.l3_bytes, {32e6, 1e6, 4e9, 1, ParameterScope::device, "share of the last cache"});
-    visit("cpu.weight_bytes_per_s", p.weight_bytes_per_s, rate(1.5e10, "operators with large weights"));
-    visit("cpu.relayout_passes", p.relayout_passes,
-          {2, 0.1, 6, 0.5, ParameterScope::device, "plain to blocked and back: one read and one write each"});
-    visit("cpu.fault_bytes_per_s", p.fault_bytes_per_s, rate(6e9, "page faults of a virtual machine, 4 KiB each"));
+    fields.visit(p, [&](std::string_view name, double& value, ParameterSpec spec) {
+        if (name.ends_with("_per_s")) spec.initial *= threads, spec.lower *= threads, spec.upper *= threads;
+        visit(name, value, spec);
+    });
     constexpr std::array<std::string_view, memory_class_count> names{
         "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer_norm",
         "batch_norm", "group_norm",     "pool",  "gather", "concat",    "resize", "sort"};
-    constexpr std::array<double, memory_class_count> initial_s{5e-11, 3e-10, 5e-9,  5e-11, 3e-10, 1e-10, 5e-10, 2e-10,
-                                                               1e-10, 2e-10, 5e-10, 1e-10, 5e-11, 2e-9,  1e-8};
-    for (std::size_t i = 0; i < names.size(); ++i)
-        visit("cpu.element_s." + std::string(names[i]), p.element_s[i],
-              {initial_s[i] / threads, initial_s[i] / threads / 100, initial_s[i] / threads * 100, 1,
-               ParameterScope::device, "operators of this class, beyond their traffic"});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const std::string name = "cpu.element_s." + std::string(names[i]);
+        ParameterSpec spec = *declared_parameter(name);
+        spec.initial /= threads, spec.lower /= threads, spec.upper /= threads;
+        visit(name, p.element_s[i], spec);
+    }
 }
 
 struct CpuModel {
@@ -121,11 +111,10 @@ struct CpuModel {
         const double filter = count(s.kernel_d, s.kernel_h, s.kernel_w);
         const double depth = real(s.in_channels) / real(s.groups) * filter;
         const double weights = real(s.out_channels) * depth * bytes;
-        const bool depthwise = s.groups == s.in_channels && s.groups > 1;
         const double blocked_channels =
             std::ceil(real(s.out_channels / s.groups) / block_channels) * block_channels * real(s.groups);
         const double arithmetic_s =
-            depthwise
+            is_depthwise(s)
                 ? 2 * out_points * real(s.out_channels) * depth / p.depthwise_flops_per_s
                 : 2 * out_points * blocked_channels * depth /
                       (p.conv_flops_per_s * ramp(real(s.out_width), p.conv_columns) * ramp(depth, p.conv_channels));

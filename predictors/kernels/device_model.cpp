@@ -30,9 +30,8 @@ double arithmetic_s(const CpuModel& model, const Shape& shape, double seconds) {
     if constexpr (std::is_same_v<Shape, kernels::GemmShape> || std::is_same_v<Shape, kernels::GroupedGemmShape>) {
         return kernels::flops(shape) / model.parameters.gemm_flops_per_s;
     } else if constexpr (std::is_same_v<Shape, kernels::ConvShape>) {
-        const bool depthwise = shape.groups == shape.in_channels && shape.groups > 1;
-        return kernels::flops(shape) /
-               (depthwise ? model.parameters.depthwise_flops_per_s : model.parameters.conv_flops_per_s);
+        return kernels::flops(shape) / (kernels::is_depthwise(shape) ? model.parameters.depthwise_flops_per_s
+                                                                     : model.parameters.conv_flops_per_s);
     } else {
         return std::is_same_v<Shape, kernels::AttentionShape> ? seconds : 0;
     }

@@ -57,8 +57,6 @@ struct Products {
 /// rates the errors on A30, L4 and L40S are 6 to 10 %. Under its power limit a board lowers its clock until
 /// energy(clock) · rate(clock) meets the limit: rate ~ (limit / power at boost)^⅔.
 inline Products products(const DeviceRates& device, const EngineParameters& p, const TensorGemmParameters& gemm) {
-    using std::cbrt;
-    using std::pow;
     Products own{device, gemm};
     own.device.l2_bytes_per_clock.reset();
     // Accumulators have 32 bits for all operands, so an epilogue takes as long as for 16-bit values.
@@ -69,7 +67,7 @@ inline Products products(const DeviceRates& device, const EngineParameters& p, c
     if (flop_j <= 0) return own;
     const double demand = flop_j * gemm.energy_scale * p.energy_scale * device.sms * rates.sm_boost_flops_per_s *
                           std::sqrt(device.boost_clock_hz / reference_clock_hz) / device.power_limit_w;
-    const double share = demand < 1.0 ? 1.0 : pow(demand, -2.0 / 3);
+    const double share = demand < 1.0 ? 1.0 : std::pow(demand, -2.0 / 3);
     own.gemm.energy_scale = device.power_limit_w / (flop_j * device.sms * share * rates.sm_boost_flops_per_s);
     return own;
 }
@@ -101,9 +99,9 @@ inline KernelPlan plan(const AttentionShape& s, const Products& own, const Engin
     const double alone = (p.score_cycles + 4 * head_dim / (p.score_rate * peak_flops_per_cycle)) *
                          tensor_gemm::waves(plan.waves, own.gemm.wave_sharpness);
     const double arithmetic = 4 * head_dim * clock_hz / rates.sm_boost_flops_per_s;
-    const double together = (arithmetic < 1 / exponentials ? 1 / exponentials : arithmetic) *
-                            tensor_gemm::waves(blocks_per_sm, own.gemm.wave_sharpness);
-    plan.compute_s = scores * (alone < together ? together : alone) / clock_hz;
+    const double together =
+        std::max(arithmetic, 1 / exponentials) * tensor_gemm::waves(blocks_per_sm, own.gemm.wave_sharpness);
+    plan.compute_s = scores * std::max(alone, together) / clock_hz;
     const double kv_heads = real(s.batch) * real(s.kv_heads > 0 ? s.kv_heads : s.heads);
     plan.memory_s = memory_time(s.element_bytes * head_dim * 2 * (heads * queries + kv_heads * keys), own, rates);
     plan.floor_s = own.gemm.floor_s * rates.cycle_scale;

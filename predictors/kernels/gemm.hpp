@@ -7,7 +7,6 @@
 #include "ftax/equations.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/gemm_heuristic.hpp"
-#include "predictors/kernels/gemm_parameters.hpp"
 #include "predictors/kernels/gemm_traffic.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"

@@ -6,13 +6,37 @@
 #include "ftax/device.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/gemm_heuristic.hpp"
-#include "predictors/kernels/gemm_parameters.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
+#include "src/core/parameters.hpp"
 
 /// Memory reads of a matrix product: operands are read once while CTAs run in step, and again once they have drifted
 /// apart.
-namespace ftax::kernels::gemm {
+namespace ftax::kernels {
+
+/// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
+struct GemmParameters {
+    double fill{}, latency_cycles{}, issue_latency{}, wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{};
+    double write_bandwidth{}, strided_bandwidth{}, layer_strided_bandwidth{}, strided_reduction{};
+    double reread{}, skew_waves{}, skew{};
+    double energy_scale{}, operand_energy{};
+};
+
+/// Source: initial values are those of a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs unless a
+/// specification names another source.
+inline void visit_parameters(GemmParameters& p, const ParameterVisitor& visit) {
+    using P = GemmParameters;
+    static const DeclaredFields<P> fields(
+        "gemm", "fill", &P::fill, "latency_cycles", &P::latency_cycles, "issue_latency", &P::issue_latency,
+        "wide_efficiency", &P::wide_efficiency, "narrow_efficiency", &P::narrow_efficiency, "sliced_efficiency",
+        &P::sliced_efficiency, "write_bandwidth", &P::write_bandwidth, "strided_bandwidth", &P::strided_bandwidth,
+        "layer_strided_bandwidth", &P::layer_strided_bandwidth, "strided_reduction", &P::strided_reduction, "reread",
+        &P::reread, "skew_waves", &P::skew_waves, "skew", &P::skew, "energy_scale", &P::energy_scale, "operand_energy",
+        &P::operand_energy);
+    fields.visit(p, visit);
+}
+
+namespace gemm {
 
 /// Returns true if CTAs that share operands drift apart; those of sliced kernels do not. See shared_traffic.
 inline bool has_cta_skew(const ArchitectureSpec& chip, MainLoop loop) {
@@ -106,4 +130,5 @@ inline Traffic shared_traffic(const GemmShape& s, const Choice& c, double grid_c
             batches * columns_once * (1.0 + (down - 1) * lost_share(skew, down))};
 }
 
-}  // namespace ftax::kernels::gemm
+}  // namespace gemm
+}  // namespace ftax::kernels

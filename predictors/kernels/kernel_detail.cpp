@@ -50,11 +50,13 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels& models, M
                        slower_by(next, least_s, plan.seconds));
 }
 
+constexpr std::array core_algorithms{ConvAlgorithm::implicit_gemm, ConvAlgorithm::winograd_fused,
+                                     ConvAlgorithm::winograd_nonfused};
+
 /// Whether a convolution of the tensor cores' path runs on CUDA cores all the same.
 bool runs_on_cores(const KernelPlan& plan, MathPath path) {
-    return kernels::is_tensor(path) && (plan.algorithm == kernels::name_of(ConvAlgorithm::implicit_gemm) ||
-                                        plan.algorithm == kernels::name_of(ConvAlgorithm::winograd_fused) ||
-                                        plan.algorithm == kernels::name_of(ConvAlgorithm::winograd_nonfused));
+    const auto ran = [&](ConvAlgorithm algorithm) { return plan.algorithm == kernels::name_of(algorithm); };
+    return kernels::is_tensor(path) && std::ranges::any_of(core_algorithms, ran);
 }
 
 std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, MathPath path, const KernelPlan& plan) {
@@ -70,8 +72,7 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, M
         return "the only algorithm for this shape and path";
     if (kernels::convolution::is_named_for_few_channels(s)) return "what cuDNN 7 names for few channels";
     std::string reason = "cheapest;";
-    for (const auto other :
-         {ConvAlgorithm::implicit_gemm, ConvAlgorithm::winograd_fused, ConvAlgorithm::winograd_nonfused}) {
+    for (const ConvAlgorithm other : core_algorithms) {
         const std::string_view name = kernels::name_of(other);
         if (name == plan.algorithm || (other == ConvAlgorithm::winograd_nonfused && s.element_bytes < 4)) continue;
         const double seconds =

@@ -39,15 +39,8 @@ struct KernelParameters {
 /// Some initial values depend on the device.
 inline void visit_parameters(KernelParameters& p, const DeviceSpec& device, const ParameterVisitor& visit) {
     visit_parameters(p.sustained, device, visit);
-    visit_parameters(p.gemm, visit);
-    visit_parameters(p.tensor_gemm, visit);
-    visit_parameters(p.quantized, visit);
-    visit_parameters(p.mixture, visit);
-    visit_parameters(p.conv, visit);
-    visit_parameters(p.memory, visit);
-    visit_parameters(p.attention, visit);
-    visit_parameters(p.token, visit);
-    visit_parameters(p.engine, visit);
+    const auto visit_each = [&](auto&... models) { (visit_parameters(models, visit), ...); };
+    visit_each(p.gemm, p.tensor_gemm, p.quantized, p.mixture, p.conv, p.memory, p.attention, p.token, p.engine);
 }
 
 /// The kernel models of one device with their parameters; plan() dispatches on the shape.

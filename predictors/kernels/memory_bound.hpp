@@ -104,27 +104,49 @@ inline double sequential_waits(double waits, double rows, double block_threads, 
     return waits * std::ceil(rows * block_threads / (device.sms * device.max_threads_per_sm));
 }
 
-/// Returns true if threads load and store one element at a time: elementwise kernels unless their operands are
-/// contiguous and of one type (an OffsetCalculator computes each element's offset), and kernels with one output per
-/// thread.
+/// A class of kernels: its name, the share of the bandwidth that it reaches (nullptr: all of it), and whether threads
+/// load and store one element at a time: elementwise kernels unless their operands are contiguous and of one type (an
+/// OffsetCalculator computes each element's offset), and kernels with one output per thread.
 /// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel,
 /// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
 /// (CatArrayBatchedCopy); the others read vectors or are bound by index arithmetic, see below.
+struct ClassTraits {
+    std::string_view name;
+    double MemoryParameters::*efficiency = nullptr;
+    enum class Access : std::uint8_t { vectors, by_operands, elements } access = Access::vectors;
+};
+inline constexpr std::array<ClassTraits, memory_class_count> classes{{
+    {"pointwise", nullptr, ClassTraits::Access::by_operands},
+    {"transcendental", nullptr, ClassTraits::Access::by_operands},
+    {"power", nullptr, ClassTraits::Access::by_operands},
+    {"copy", nullptr, ClassTraits::Access::by_operands},
+    {"transpose", &MemoryParameters::transpose_efficiency, ClassTraits::Access::elements},
+    {"reduce", &MemoryParameters::reduce_efficiency},
+    {"softmax"},
+    {"layer-norm"},
+    {"batch-norm", &MemoryParameters::norm_efficiency, ClassTraits::Access::elements},
+    {"group-norm", &MemoryParameters::norm_efficiency},
+    {"pool", &MemoryParameters::pool_efficiency},
+    {"gather", &MemoryParameters::gather_efficiency, ClassTraits::Access::elements},
+    {"concat", &MemoryParameters::concat_efficiency, ClassTraits::Access::elements},
+    {"resize", &MemoryParameters::resize_efficiency},
+    {"sort", &MemoryParameters::sort_efficiency},
+}};
+constexpr const ClassTraits& traits_of(MemoryClass cls) {
+    return classes[static_cast<std::size_t>(cls)];
+}
+
 inline bool is_scalar_access(const MemoryShape& shape) {
-    switch (shape.cls) {
-        case MemoryClass::pointwise:
-        case MemoryClass::transcendental:
-        case MemoryClass::power:
-        case MemoryClass::copy:
-            return !shape.vectorized;
-        case MemoryClass::concat:
-        case MemoryClass::gather:
-        case MemoryClass::transpose:
-        case MemoryClass::batch_norm:
-            return true;
-        default:
-            return false;
-    }
+    const ClassTraits::Access access = traits_of(shape.cls).access;
+    return access == ClassTraits::Access::by_operands ? !shape.vectorized : access == ClassTraits::Access::elements;
+}
+
+inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
+    if (shape.cls == MemoryClass::reduce && shape.vectorized) return p.norm_efficiency;
+    const auto share = traits_of(shape.cls).efficiency;
+    // Fitted to stride-2 windows with 8-byte indices: 7 bytes of traffic per 5 bytes of values.
+    const double of_windows = shape.cls == MemoryClass::pool && !shape.indexed ? 7.0 / 5 : 1;
+    return share == nullptr ? 1 : p.*share * of_windows;
 }
 
 /// Returns how much longer than the shortest kernel one block of this one takes, in waits for memory: rows of steps
@@ -159,51 +181,13 @@ inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceR
     }
 }
 
-inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
-    switch (shape.cls) {
-        case MemoryClass::pointwise:
-        case MemoryClass::transcendental:
-        case MemoryClass::power:
-        case MemoryClass::copy:
-        case MemoryClass::softmax:
-        case MemoryClass::layer_norm:
-            break;
-        case MemoryClass::transpose:
-            return p.transpose_efficiency;
-        case MemoryClass::reduce:
-            return shape.vectorized ? p.norm_efficiency : p.reduce_efficiency;
-        case MemoryClass::batch_norm:
-        case MemoryClass::group_norm:
-            return p.norm_efficiency;
-        case MemoryClass::pool:
-            // Fitted to stride-2 windows with 8-byte indices: 7 bytes of traffic per 5 bytes of values.
-            return shape.indexed ? p.pool_efficiency : p.pool_efficiency * (7.0 / 5);
-        case MemoryClass::gather:
-            return p.gather_efficiency;
-        case MemoryClass::concat:
-            return p.concat_efficiency;
-        case MemoryClass::resize:
-            return p.resize_efficiency;
-        case MemoryClass::sort:
-            return p.sort_efficiency;
-    }
-    return 1.0;
-}
-
-[[nodiscard]] constexpr std::string_view name_of(MemoryClass cls) {
-    constexpr std::array<std::string_view, memory_class_count> names = {
-        "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer-norm",
-        "batch-norm", "group-norm",     "pool",  "gather", "concat",    "resize", "sort"};
-    return names[static_cast<std::size_t>(cls)];
-}
-
 /// Returns a plan with the grid of its class, without times: PyTorch's blocks have four warps. Each warp handles four
 /// elements per thread or, in softmax, a row of up to 1,024; layer norm has one block per row.
 /// Source: PyTorch aten/src/ATen/native/cuda/thread_constants.h, PersistentSoftmax.cuh, layer_norm_kernel.cu.
 inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
     constexpr double elements_per_block = 512, softmax_rows_per_block = 4;
     KernelPlan plan;
-    plan.algorithm = name_of(shape.cls);
+    plan.algorithm = traits_of(shape.cls).name;
     plan.floor_s = device.floor_s;
     plan.threads_per_block = 128;
     plan.blocks_per_sm = device.max_threads_per_sm / plan.threads_per_block;
@@ -228,8 +212,8 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     plan.seconds = device.floor_s;
     if (footprint_bytes <= 0) return plan;
 
-    double traffic_bytes(footprint_bytes);
-    double work_s(0.0);
+    double traffic_bytes = footprint_bytes;
+    double work_s = 0;
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
         const double slowdown = memory_bound::issue_slowdown(*device.chip);

@@ -33,11 +33,10 @@ inline constexpr double spread_of_texts = 0.8;
 /// Returns the expected number of experts with tokens, at least those of one token and at most those of all tokens.
 /// Source: each token skips a given expert with probability 1 - per_token / experts.
 inline double touched_experts(double tokens, double per_token, double experts, double spread) {
-    using std::exp;
-    if (per_token >= experts) return double(experts);
-    const double touched = experts * (1.0 - exp(std::log1p(-per_token / experts) * (spread * tokens)));
+    if (per_token >= experts) return experts;
+    const double touched = experts * (1.0 - std::exp(std::log1p(-per_token / experts) * (spread * tokens)));
     const double most = tokens * per_token;
-    return touched < per_token ? double(per_token) : touched < most ? touched : double(most);
+    return touched < per_token ? per_token : std::min(touched, most);
 }
 
 /// Time of a grouped product x · W over all experts with rows, without floor. Seconds.
@@ -65,14 +64,14 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
     for (const GemmCandidate& candidate : device.chip->tensor.candidates) {
         const GemmTile& tile = candidate.tile;
         if (s.padded > 0 && tile.rows != padded_tile_rows) continue;
-        const double used_rows = s.padded > 0 || of_expert > tile.rows ? double(tile.rows) : of_expert;
+        const double used_rows = s.padded > 0 || of_expert > tile.rows ? tile.rows : of_expert;
         const double own_blocks = touched * round_up(of_expert * tile.inverse_rows);
         const double row_blocks = s.padded > 0 ? s.padded * tile.inverse_rows : own_blocks;
         const double blocks = row_blocks * tiles_over(n, tile.columns, tile.inverse_columns);
         const double arithmetic_s = 2 * tile.area * tensor_gemm::step / rates.sm_flops_per_s;
         const double operands_s = tensor_gemm::step * (used_rows * rates.x_bytes + tile.columns * rates.weight_bytes) /
                                   rates.sm_operand_bytes_per_s;
-        const double step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
+        const double step_s = std::max(arithmetic_s, operands_s);
         const double fixed_s =
             fill_s + p.epilogue * rates.y_bytes * used_rows * tile.columns / rates.sm_operand_bytes_per_s;
         const double time_s = tensor_gemm::waves(blocks / rates.sms, p.wave_sharpness) * (fixed_s + steps * step_s);

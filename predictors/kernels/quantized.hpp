@@ -41,17 +41,15 @@ inline void visit_parameters(QuantizedParameters& p, const ParameterVisitor& vis
 
 namespace quantized {
 
-inline TensorGemmParameters scaled(TensorGemmParameters p, const QuantizedRatios& r) {
-    p.epilogue *= r.epilogue;
-    p.efficiency *= r.efficiency;
-    p.energy_scale *= r.energy_scale;
-    return p;
-}
-
 /// Returns the parameters for a precision; weight-only quantisation does not change the arithmetic.
-inline TensorGemmParameters parameters(const PrecisionSpec& precision, const TensorGemmParameters& p,
+inline TensorGemmParameters parameters(const PrecisionSpec& precision, TensorGemmParameters p,
                                        const QuantizedParameters& q) {
-    return precision.kernels == QuantizedKernels::none ? p : scaled(p, q.at(precision.kernels));
+    if (precision.kernels == QuantizedKernels::none) return p;
+    const QuantizedRatios& ratios = q.at(precision.kernels);
+    p.epilogue *= ratios.epilogue;
+    p.efficiency *= ratios.efficiency;
+    p.energy_scale *= ratios.energy_scale;
+    return p;
 }
 
 /// Returns the values that each warp quantises in sequence; covers all rows unless the library limits its grid.

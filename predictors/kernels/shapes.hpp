@@ -95,6 +95,10 @@ struct ConvShape {
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 
+[[nodiscard]] inline bool is_depthwise(const ConvShape& s) {
+    return s.groups > 1 && s.groups == s.in_channels;
+}
+
 /// Classes of memory-bound kernels; each has its own efficiency.
 enum class MemoryClass : std::uint8_t {
     pointwise,       ///< cheap arithmetic: add, mul, relu, where, cast

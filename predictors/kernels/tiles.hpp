@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -75,21 +76,19 @@ struct Tile {
 /// one ends. Source: fits on neusight_ops.csv linear and bmm; they prefer an exponent of 2.29, 2 is a square root.
 inline double wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident,
                                            double latency2, double sharpness) {
-    using std::sqrt;
     const double waves = blocks_per_sm * inverse_resident;
-    double stepped(0.0), spread(0.0);
+    double stepped = 0, spread = 0;
     if (waves < 1) {  // at least the time of a single block
         const double lone2 = latency2 + 1.0;
-        const double spread2 = (latency2 + resident * resident) * (waves * waves);
-        spread = sqrt(spread2 < lone2 ? lone2 : spread2);
+        spread = std::sqrt(std::max(lone2, (latency2 + resident * resident) * (waves * waves)));
         const double side_by_side = round_up(blocks_per_sm);
-        stepped = sqrt(latency2 + side_by_side * side_by_side);
+        stepped = std::sqrt(latency2 + side_by_side * side_by_side);
     } else {
-        const double full = sqrt(latency2 + resident * resident);
+        const double full = std::sqrt(latency2 + resident * resident);
         const double whole_waves = whole_part(waves);
         const double rest = round_up(blocks_per_sm) - whole_waves * resident;
         stepped = full * whole_waves;
-        if (rest > 0) stepped += sqrt(latency2 + rest * rest);
+        if (rest > 0) stepped += std::sqrt(latency2 + rest * rest);
         spread = full * waves;
     }
     return stepped * sharpness + spread * (1.0 - sharpness);

@@ -32,7 +32,6 @@ inline void visit_parameters(TokenParameters& p, const ParameterVisitor& visit) 
 
 inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, const TokenParameters& p,
                              const TensorGemmParameters& gemm) {
-    using std::sqrt;
     const bool norm = s.token == TokenKernel::norm;
     const bool pointwise =
         s.token == TokenKernel::add || s.token == TokenKernel::gelu || s.token == TokenKernel::embedding;
@@ -56,7 +55,7 @@ inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, co
         device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - tensor_gemm::inline_ecc : 1.0);
     const double traffic = bytes + (rereads ? real(s.read_bytes) : 0.0);
     plan.memory_s = traffic * (missed / dram_bytes_per_s + (1.0 - missed) / l2_bytes_per_s);
-    plan.seconds += sqrt(plan.compute_s * plan.compute_s + plan.memory_s * plan.memory_s);
+    plan.seconds += std::sqrt(plan.compute_s * plan.compute_s + plan.memory_s * plan.memory_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     return plan;
 }

@@ -11,9 +11,6 @@
 namespace ftax::autocast {
 namespace {
 
-constexpr std::array<std::string_view, 15> full_functions{"acos",  "asin",  "cosh",       "erfinv",   "exp",
-                                                          "expm1", "log",   "log10",      "log1p",    "log2",
-                                                          "pow",   "rsqrt", "reciprocal", "softplus", "tan"};
 constexpr std::array<std::string_view, 4> summing_functions{"sum", "prod", "norm", "cumsum"};
 
 Policy policy_of(const Op& op) {
@@ -21,7 +18,9 @@ Policy policy_of(const Op& op) {
     if (op.is(conv, conv_transpose, linear, matmul, attention, recurrent)) return Policy::lower;
     if (op.is(layer_norm, group_norm)) return Policy::full;
     if (op.is(softmax, log_softmax)) return Policy::full_result;
-    if (op.is(pointwise) && std::ranges::count(full_functions, op.text("function")) > 0) return Policy::full;
+    if (computes(op, "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log1p", "log2", "pow", "rsqrt",
+                 "reciprocal", "softplus", "tan"))
+        return Policy::full;
     if (op.is(reduce, cumulative) && std::ranges::count(summing_functions, op.text("function")) > 0)
         return Policy::full_result;
     return Policy::widest;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
+
+#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax {
 namespace {
@@ -60,14 +61,6 @@ constexpr std::array<LaunchRule, op_kind_count> rules{{
 // One for each kind, in their order.
 static_assert(std::ranges::adjacent_find(rules, std::ranges::greater_equal{}, &LaunchRule::kind) == rules.end());
 
-/// Elementwise functions with significant arithmetic compared with their traffic.
-bool is_transcendental(std::string_view function) {
-    static constexpr std::array<std::string_view, 19> names{
-        "exp",  "log",      "tanh", "sigmoid", "gelu", "erf", "div",  "sqrt",        "rsqrt", "silu",
-        "mish", "softplus", "elu",  "selu",    "sin",  "cos", "atan", "hardsigmoid", "log1p"};
-    return std::ranges::count(names, function) > 0;
-}
-
 }  // namespace
 
 const LaunchRule& launch_rule(OpKind kind) noexcept {
@@ -80,9 +73,11 @@ bool scales_channels(const Op& op) {
 
 MemoryClass memory_class(const Op& op) {
     if (op.kind == OpKind::batch_norm && !scales_channels(op)) return MemoryClass::group_norm;
-    const std::string_view function = op.text("function");
-    if (op.kind == OpKind::pointwise && function == "pow") return MemoryClass::power;
-    if (op.kind == OpKind::pointwise && is_transcendental(function)) return MemoryClass::transcendental;
+    if (computes(op, "pow")) return MemoryClass::power;
+    // Functions with significant arithmetic compared with their traffic.
+    if (computes(op, "exp", "log", "tanh", "sigmoid", "gelu", "erf", "div", "sqrt", "rsqrt", "silu", "mish", "softplus",
+                 "elu", "selu", "sin", "cos", "atan", "hardsigmoid", "log1p"))
+        return MemoryClass::transcendental;
     return launch_rule(op.kind).memory_class;
 }
 

@@ -109,7 +109,6 @@ class Lowering {
         ++schedule_.launches.back().kernel_count;
     }
 
-    /// Emits a memory-bound kernel.
     void add_move(OpId id, MemoryShape shape, std::vector<TensorId> reads, std::vector<TensorId> writes,
                   LaunchCondition when = LaunchCondition::always, std::optional<DType> type = {}) {
         add_kernel({.shape = shape,
@@ -139,7 +138,6 @@ class Lowering {
         }
     }
 
-    /// Emits a launch of one memory-bound kernel.
     void launch_move(OpId id, MemoryClass cls, std::vector<TensorId> reads, std::vector<TensorId> writes,
                      LaunchCondition when = LaunchCondition::always, std::optional<DType> type = {}) {
         begin_launch(id, HostKind::elementwise);
@@ -405,7 +403,7 @@ class Lowering {
         const bool by_node = traits_.joins_contrib_nodes && op.source == "com.microsoft::Attention";
         if (op.kind == OpKind::attention && (traits_.engine || by_node)) return lower_engine_attention(id);
         if (op.kind == OpKind::recurrent) return lower_recurrent(id);
-        const bool convolution = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
+        const bool convolution = op.is(OpKind::conv, OpKind::conv_transpose);
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
@@ -450,7 +448,7 @@ class Lowering {
     bool older_blas() const { return libraries_.older_blas && !traits_.engine; }
 
     KernelShape contraction_shape(const Op& op, Precision operands) const {
-        if (op.kind == OpKind::conv || op.kind == OpKind::conv_transpose) return conv_shape(op, operands);
+        if (op.is(OpKind::conv, OpKind::conv_transpose)) return conv_shape(op, operands);
         if (op.kind == OpKind::attention) return attention_shape(op, false);
         if (op.integer(experts_attribute, 0) > 0) return experts_shape(op, operands);
         return product_shape(op, operands);
@@ -510,7 +508,8 @@ class Lowering {
         // The fused kernels require four dimensions; flash needs half precision and no mask, which cuDNN's kernel
         // takes. Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
         const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
-        const bool through_cudnn = prefers_cudnn_attention();
+        const int major = device_.compute_capability_major;
+        const bool through_cudnn = libraries_.cudnn_attention && (major == 9 || major == 10);
         const bool flashes = shape.element_bytes == 2 && (!masked || through_cudnn);
         shape.path = graph_.tensors[op.inputs[0]].shape.size() != 4 ? math : flashes ? flash : memory_efficient;
         shape.paged = op.integer(rewrites::paged, 0) != 0;
@@ -597,11 +596,6 @@ class Lowering {
         if (!separate && !strided) return;
         launch_move(id, MemoryClass::pointwise, {op.outputs[0], op.inputs[2]}, {op.outputs[0]},
                     strided ? LaunchCondition::unless_contiguous : LaunchCondition::always);
-    }
-
-    bool prefers_cudnn_attention() const {
-        const int major = device_.compute_capability_major;
-        return libraries_.cudnn_attention && (major == 9 || major == 10);
     }
 
     /// Returns true for f32 attention in the memory-efficient kernel, which uses three TF32 products.
@@ -701,7 +695,7 @@ class Lowering {
             const auto rank = [&](std::size_t i) { return graph_.tensors[op.inputs[i]].shape.size(); };
             return rank(0) > 2 || rank(1) > 2 ? HostKind::bmm : HostKind::gemm;
         }
-        if (op.kind != OpKind::conv && op.kind != OpKind::conv_transpose) return rule.host_kind;
+        if (!op.is(OpKind::conv, OpKind::conv_transpose)) return rule.host_kind;
         const std::int64_t groups = op.integer("groups", 1);
         if (groups == 1) return HostKind::conv;
         const Tensor& input = graph_.tensors[op.inputs[0]];

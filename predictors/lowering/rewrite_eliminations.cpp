@@ -123,13 +123,12 @@ void eliminate_concatenations(Graph& graph) {
             Tensor piece = graph.tensors[part];
             piece.name += "/" + std::to_string(ops.size());
             piece.role = TensorRole::activation;
-            graph.tensors.push_back(std::move(piece));
             ops.push_back({.kind = OpKind::copy,
                            .name = op.name + "/" + std::to_string(ops.size()),
                            .source = op.source,
                            .module = op.module,
                            .inputs = {part},
-                           .outputs = {static_cast<TensorId>(graph.tensors.size() - 1)}});
+                           .outputs = {append(graph, std::move(piece))}});
         }
         if (op.kind != OpKind::concat) ops.push_back(std::move(op));
     }

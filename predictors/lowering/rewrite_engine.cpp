@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/canonical/canonical.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 // Engine builders' rewrites of transformers: fused attention, sibling layers in one product, and no data movement
@@ -54,31 +53,23 @@ void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>
     whole.strides.clear();
     whole.shape.back() = width;
     pieces.attributes = {{"axis", static_cast<std::int64_t>(whole.shape.size()) - 1}};
-    const auto append = [&](Tensor tensor) {
-        graph.tensors.push_back(std::move(tensor));
-        return static_cast<TensorId>(graph.tensors.size() - 1);
-    };
     Tensor weight = graph.tensors[merged.inputs[1]];
     weight.name += "/merged";
     weight.shape[merged.integer("transposed_weight", 1) != 0 ? 0 : 1] = width;
-    merged.inputs[1] = append(std::move(weight));
+    merged.inputs[1] = append(graph, std::move(weight));
     if (merged.inputs.size() > 2 && merged.inputs[2] != no_tensor) {
         Tensor bias = graph.tensors[merged.inputs[2]];
         bias.name += "/merged";
         bias.shape = {width};
-        merged.inputs[2] = append(std::move(bias));
+        merged.inputs[2] = append(graph, std::move(bias));
     }
-    merged.outputs = {append(std::move(whole))};
+    merged.outputs = {append(graph, std::move(whole))};
     pieces.inputs = merged.outputs;
     ops.push_back(std::move(merged));
     ops.push_back(std::move(pieces));
 }
 
 }  // namespace
-
-void recognise_attention(Graph& graph) {
-    ftax::recognise_attention(graph);
-}
 
 void merge_sibling_layers(Graph& graph) {
     std::vector<std::vector<OpId>> groups(graph.ops.size());  // indexed by the first member
@@ -150,7 +141,7 @@ static void fuse_residuals(Graph& graph, bool writes_sum) {
         const OpId addition = graph.tensors[sum].producer;
         if (addition == no_op || norms_of[sum] != 1 || (readers[sum] > 1 && !writes_sum)) continue;
         const Op& add = graph.ops[addition];
-        if (add.kind != OpKind::pointwise || add.text("function") != "add" || add.inputs.size() != 2) continue;
+        if (!computes(add, "add") || add.inputs.size() != 2) continue;
         // Other readers of the sum run after the norm, which also writes it.
         const bool early = std::any_of(graph.ops.begin() + addition, graph.ops.begin() + id,
                                        [&](const Op& op) { return std::ranges::count(op.inputs, sum) > 0; });

@@ -54,7 +54,7 @@ void append_attention(Spelling out) {
 
 /// x · g(x) in one operator; ONNX has no such node, or only as a function of two.
 bool is_gate(const Graph&, const Op& op) {
-    return op.kind == OpKind::pointwise && (op.text("function") == "silu" || op.text("function") == "hardswish");
+    return computes(op, "silu", "hardswish");
 }
 
 void append_gate(Spelling out) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,9 +22,6 @@ bool is_convolution(const Op& op) {
 }
 bool is_contraction(const Op& op) {
     return is_convolution(op) || op.kind == OpKind::linear;
-}
-bool is_addition(const Op& op) {
-    return op.kind == OpKind::pointwise && op.text("function") == "add";
 }
 bool is_elementwise(const Op& op) {
     return op.kind == OpKind::pointwise || op.kind == OpKind::cast;
@@ -65,8 +61,7 @@ void mark_epilogue(Op& contraction, std::string_view function) {
 
 /// Clipping activations, which a kernel can apply while writing, without a table or exponential.
 bool is_clipping(const Op& op) {
-    static constexpr std::array<std::string_view, 5> functions = {"relu", "relu6", "clip", "clamp", "leaky_relu"};
-    return op.kind == OpKind::pointwise && std::ranges::count(functions, op.text("function")) > 0;
+    return computes(op, "relu", "relu6", "clip", "clamp", "leaky_relu");
 }
 
 /// Fuses clipping activations, if the library has such kernels, or additions of two tensors into the preceding
@@ -166,9 +161,9 @@ void fuse_conv_relu(Graph& graph) {
         const Op& relu = graph.ops[id];
         if (!is_clipping(relu)) return no_op;
         const OpId into = sole_producer(graph, readers, relu.inputs[0],
-                                        [](const Op& op) { return is_convolution(op) || is_addition(op); });
+                                        [](const Op& op) { return is_convolution(op) || computes(op, "add"); });
         if (into == no_op) return no_op;
-        if (is_addition(graph.ops[into])) graph.ops[into].attributes = {{"function", "add_relu"}};
+        if (computes(graph.ops[into], "add")) graph.ops[into].attributes = {{"function", "add_relu"}};
         if (is_convolution(graph.ops[into])) mark_epilogue(graph.ops[into], "relu");
         return into;
     });
@@ -181,12 +176,9 @@ void fuse_epilogue(Graph& graph) {
 }
 
 void fuse_activation(Graph& graph) {
-    static constexpr std::array<std::string_view, 3> functions = {"gelu", "gelu_tanh", "relu"};
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
-        if (op.kind != OpKind::pointwise || op.inputs.size() != 1 ||
-            std::ranges::find(functions, op.text("function")) == functions.end())
-            return no_op;
+        if (!computes(op, "gelu", "gelu_tanh", "relu") || op.inputs.size() != 1) return no_op;
         const OpId into = sole_producer(graph, readers, op.inputs[0], [](const Op& layer) {
             return layer.kind == OpKind::linear && layer.text(epilogue).empty();
         });

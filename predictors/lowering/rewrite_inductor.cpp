@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -115,13 +114,9 @@ std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
     return result;
 }
 
-bool is_arg(const Op& op) {
-    return op.text("function").starts_with("arg");
-}
-
 /// Returns true if separate kernels compute the statistics, or a part of a reduction.
 bool has_own_statistics(const Graph& graph, const Op& op) {
-    if (is_arg(op) || op.kind == OpKind::cumulative) return false;
+    if (op.text("function").starts_with("arg") || op.kind == OpKind::cumulative) return false;
     const auto reduction = reduction_of(graph, op);
     if (!reduction) return false;
     // The groups of channels are indexed apart from the elements: triton_red_fused_native_group_norm, then triton_poi.
@@ -171,8 +166,7 @@ bool is_stored_concatenation(const Op& op, std::size_t readers) {
 /// Activations that decompose into several operators on an operand, which is first converted to f32.
 /// Source: torch/_refs/nn/functional, torch/_decomp/decompositions.py (pw_cast_for_opmath).
 bool reads_operand_twice(const Op& op) {
-    constexpr std::array<std::string_view, 5> functions{"silu", "gelu", "gelu_tanh", "hardswish", "mish"};
-    return op.kind == OpKind::pointwise && std::ranges::count(functions, op.text("function")) > 0;
+    return computes(op, "silu", "gelu", "gelu_tanh", "hardswish", "mish");
 }
 
 /// Groups of operators in one kernel, each represented by its last operator.
@@ -458,8 +452,7 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
         Tensor read{.name = op.name + "/rows", .dtype = table.dtype};
         read.shape = graph.tensors[indices].shape;
         read.shape.insert(read.shape.end(), table.shape.begin() + 1, table.shape.end());
-        rows = static_cast<TensorId>(graph.tensors.size());
-        graph.tensors.push_back(std::move(read));
+        rows = append(graph, std::move(read));
     }
     pairs.push_back(static_cast<std::int64_t>(op.inputs[0]));
     pairs.push_back(static_cast<std::int64_t>(rows));
@@ -577,8 +570,7 @@ void convert_layouts_at_edges(Graph& graph) {
         converted.name += "/" + name;
         converted.role = TensorRole::activation;
         converted.strides = std::move(strides);
-        graph.tensors.push_back(std::move(converted));
-        const auto to = static_cast<TensorId>(graph.tensors.size() - 1);
+        const TensorId to = append(graph, std::move(converted));
         copies.push_back({.kind = OpKind::copy, .name = graph.tensors[to].name, .inputs = {from}, .outputs = {to}});
         return to;
     };

@@ -31,14 +31,14 @@ bool is_norm(const Op& op) {
            (op.kind == OpKind::reduce && op.text("function") == "mean");
 }
 
-/// Makes one kernel of a run of operators between two that are kernels of their own: `before` and `after` receive the
-/// views that stay, `fused` the kernel.
+/// Makes one kernel of a run of operators between two that are kernels of their own, between the views that stay.
 class RunFusion {
   public:
     RunFusion(Graph& graph, const std::vector<int>& readers, OpId first, OpId end)
         : graph_(graph), readers_(readers), first_(first), end_(end), computed_(graph.tensors.size(), false) {}
 
-    void append_to(std::vector<Op>& ops) {
+    /// Returns false, and appends nothing, for a run of one kernel or of none that reads and writes.
+    bool append_to(std::vector<Op>& ops) {
         std::unordered_map<TensorId, int> read_inside;
         std::vector<Op> before, after;
         std::vector<TensorId> read, written;
@@ -66,10 +66,7 @@ class RunFusion {
             norm = norm || is_norm(op);
             ++kernels;
         }
-        if (kernels < 2) {
-            ops.insert(ops.end(), graph_.ops.begin() + first_, graph_.ops.begin() + end_);
-            return;
-        }
+        if (kernels < 2) return false;
         const std::vector<TensorId> read_after = inputs_of_kept(after, read_inside);
         const auto leaves = [&](TensorId tensor) {
             return readers_[tensor] > read_inside[tensor] || std::ranges::count(read_after, tensor) > 0;
@@ -83,13 +80,11 @@ class RunFusion {
         if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups_attribute), std::move(looked_up)});
         fused.attributes.push_back({std::string(token_kernel), std::string(norm ? "norm" : "gated")});
         std::ranges::copy_if(written, std::back_inserter(fused.outputs), leaves);
-        if (fused.inputs.empty() || fused.outputs.empty()) {
-            ops.insert(ops.end(), graph_.ops.begin() + first_, graph_.ops.begin() + end_);
-            return;
-        }
+        if (fused.inputs.empty() || fused.outputs.empty()) return false;
         ops.insert(ops.end(), before.begin(), before.end());
         ops.push_back(std::move(fused));
         ops.insert(ops.end(), after.begin(), after.end());
+        return true;
     }
 
   private:
@@ -293,11 +288,9 @@ void fuse_between_contractions(Graph& graph) {
     const auto belongs = [&](const Op& op) { return is_light(graph, op) || is_view(op); };
     for (OpId id = 0, end = 0; id < graph.ops.size(); id = end) {
         while (end < graph.ops.size() && belongs(graph.ops[end])) ++end;
-        if (end > id) {
-            RunFusion(graph, readers, id, end).append_to(ops);
-        } else {
-            ops.push_back(graph.ops[end++]);
-        }
+        if (end > id && RunFusion(graph, readers, id, end).append_to(ops)) continue;
+        end = std::max(end, id + 1);
+        ops.insert(ops.end(), graph.ops.begin() + id, graph.ops.begin() + end);
     }
     graph.ops = std::move(ops);
     assign_producers(graph);

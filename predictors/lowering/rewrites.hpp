@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ftax/graph.hpp"
+#include "src/core/canonical/canonical.hpp"
 
 /// Graph passes of the frameworks' optimisers; each framework has a list of them (predictors/frameworks/).
 namespace ftax::rewrites {
@@ -114,7 +115,7 @@ void fuse_between_contractions(Graph& graph);
 /// repetition of keys and values for query heads.
 /// Source: TensorRT, CustomQKVToContextPluginDynamic, and Myelin's multi-head attention from 8.6 on; vLLM,
 /// FlashAttention with softcap, ALiBi slopes and sinks.
-void recognise_attention(Graph& graph);
+using ftax::recognise_attention;
 /// Merges layers with the same input (queries, keys and values; gate and up) into one; its readers take slices. Source:
 /// TensorRT, demo/BERT (one product for all three); Myelin, horizontal fusion; vLLM, QKVParallelLinear and
 /// MergedColumnParallelLinear.

@@ -17,9 +17,8 @@ struct Spelling {
     int written = 0;
 
     TensorId tensor(DType dtype, std::vector<Expression> shape) {
-        graph.tensors.push_back({.name = replaced.name + "/" + std::to_string(written), .dtype = dtype});
-        graph.tensors.back().shape = std::move(shape);
-        return static_cast<TensorId>(graph.tensors.size() - 1);
+        return append(
+            graph, {.name = replaced.name + "/" + std::to_string(written), .dtype = dtype, .shape = std::move(shape)});
     }
     TensorId apply(OpKind kind, std::vector<TensorId> inputs, TensorId output, std::vector<Attribute> attributes = {}) {
         ops.push_back({.kind = kind,

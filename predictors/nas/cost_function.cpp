@@ -102,14 +102,8 @@ struct CostFunction::State {
         const BuiltNetwork built = build_network(*space, choices, scratch.chain);
         Predictor predictor(built.graph, device, framework, options);
         scratch.total.clear();
-        for (const std::int64_t batch : batches) {
-            const TimedNetwork network = timed_network(built, predictor, dims, batch);
-            PassPower pass;
-            for (const auto& operations : network.blocks) pass.add(segment_of.power(operations));
-            Segment& total = scratch.total.emplace_back(segment_of.run(network.beginning, 0));
-            for (const auto& operations : network.blocks)
-                total = total.then(segment_of.block(operations, pass.slowdown()));
-        }
+        for (const std::int64_t batch : batches)
+            scratch.total.push_back(segment_of.pass(timed_network(built, predictor, dims, batch)));
     }
 
     [[nodiscard]] static double slowdown_of(std::span<const TimedBlock* const> chain, std::size_t b) {

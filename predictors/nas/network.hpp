@@ -28,7 +28,6 @@ struct TimedOperation {
     Factor factor = Factor::elementwise;
 };
 
-/// A network's timed operations, block by block.
 struct TimedNetwork {
     std::vector<TimedOperation> beginning;  ///< once per forward pass
     std::vector<std::vector<TimedOperation>> blocks;
@@ -81,6 +80,14 @@ struct SegmentMaker {
     [[nodiscard]] Segment block(std::span<const TimedOperation> operations, double slowdown) const {
         const Segment segment = run(operations, slowdown);
         return waits ? segment.then(Segment::wait(wait_s * host_scale)) : segment;
+    }
+    /// A whole network, slowed by its own power.
+    [[nodiscard]] Segment pass(const TimedNetwork& network) const {
+        PassPower sum;
+        for (const auto& operations : network.blocks) sum.add(power(operations));
+        Segment total = run(network.beginning, 0);
+        for (const auto& operations : network.blocks) total = total.then(block(operations, sum.slowdown()));
+        return total;
     }
     [[nodiscard]] double latency_s(const Segment& network) const {
         return synchronized ? network.latency_s() : network.period_s();

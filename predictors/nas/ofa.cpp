@@ -21,44 +21,24 @@ constexpr std::array<Stage, 5> stages{
 constexpr std::array<int, 3> kernels{3, 5, 7};
 constexpr std::array<int, 3> expansions{3, 4, 6};
 constexpr std::array<int, 3> depths{2, 3, 4};
-constexpr std::array<std::string_view, 3> kernel_texts{"3", "5", "7"};
-constexpr std::array<std::string_view, 3> expansion_texts{"3", "4", "6"};
-constexpr std::array<std::string_view, 3> depth_texts{"2", "3", "4"};
 constexpr std::size_t blocks_per_stage = 4;
 constexpr std::size_t block_count = stages.size() * blocks_per_stage;
 
-// Choices: kernel of 20 blocks, expansion of 20 blocks, depth of 5 stages, image side (minus the smallest).
+// Choices: kernel of 20 blocks, expansion of 20 blocks, depth of 5 stages, image side.
 constexpr std::size_t first_expansion = block_count;
 constexpr std::size_t first_depth = 2 * block_count;
-constexpr std::size_t resolution = first_depth + stages.size();
 
 enum Kind : std::int16_t { stem, bottleneck, head };
 
-class OfaMobileNetV3 final : public Space {
+class OfaMobileNetV3 final : public ListSpace {
   public:
-    std::string_view name() const override { return "ofa"; }
-
-    std::vector<int> options() const override {
-        std::vector<int> result(2 * block_count, 3);
-        result.resize(resolution, static_cast<int>(depths.size()));
-        result.push_back(largest_side - smallest_side + 1);
-        return result;
-    }
-    std::vector<int> usual_options(std::size_t site) const override {
-        return site == resolution ? searched_sides() : std::vector<int>();
-    }
-
-    /// {"ks":[20 of 3|5|7],"e":[20 of 3|4|6],"d":[5 of 2|3|4],"r":side}
-    void parse(std::string_view text, std::vector<int>& choices) const override {
-        choices.clear();
-        read_options(name(), text, "ks", block_count, kernel_texts, choices);
-        read_options(name(), text, "e", block_count, expansion_texts, choices);
-        read_options(name(), text, "d", stages.size(), depth_texts, choices);
-        read_side(name(), text, choices);
-    }
+    OfaMobileNetV3()
+        : ListSpace("ofa", {{{"ks", block_count, {"3", "5", "7"}},
+                             {"e", block_count, {"3", "4", "6"}},
+                             {"d", stages.size(), {"2", "3", "4"}}}}) {}
 
     void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {
-        auto side = static_cast<std::int16_t>(choices[resolution] + smallest_side);
+        auto side = static_cast<std::int16_t>(side_of(choices));
         chain.push_back({{stem, side}});
         side = halve(side);
         std::int16_t channels = 16;
@@ -76,11 +56,6 @@ class OfaMobileNetV3 final : public Space {
             }
         }
         chain.push_back({{head, side}});
-    }
-
-    std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const override {
-        const std::string side = std::to_string(choices[resolution] + smallest_side);
-        return {net.input("x", {"batch", "3", side, side})};
     }
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {

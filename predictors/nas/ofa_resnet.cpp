@@ -21,16 +21,13 @@ constexpr int most_extra_blocks = 2;
 constexpr std::size_t block_count = 18;
 constexpr std::array<double, 3> widths{0.65, 0.8, 1.0};
 constexpr std::array<double, 3> expansions{0.2, 0.25, 0.35};
-constexpr std::array<std::string_view, 3> expansion_texts{"0.2", "0.25", "0.35"};
-constexpr std::array<std::string_view, 3> place_texts{"0", "1", "2"};
 
 // Choices: depth of the stem and of 4 stages, expansion of 18 blocks, width of the stem's middle, of its end and of 4
-// stages, image side (minus the smallest).
+// stages, image side.
 constexpr std::size_t depth_count = 1 + stages.size();
 constexpr std::size_t width_count = 2 + stages.size();
 constexpr std::size_t first_expansion = depth_count;
 constexpr std::size_t first_width = first_expansion + block_count;
-constexpr std::size_t resolution = first_width + width_count;
 
 enum Kind : std::int16_t { stem, bottleneck, head };
 
@@ -38,30 +35,15 @@ std::int16_t scaled(double channels, int width) {
     return static_cast<std::int16_t>(round_channels(channels * widths[static_cast<std::size_t>(width)]));
 }
 
-class OfaResNet final : public Space {
+class OfaResNet final : public ListSpace {
   public:
-    std::string_view name() const override { return "ofa-resnet"; }
-
-    std::vector<int> options() const override {
-        std::vector<int> result(resolution, 3);
-        result.push_back(largest_side - smallest_side + 1);
-        return result;
-    }
-    std::vector<int> usual_options(std::size_t site) const override {
-        return site == resolution ? searched_sides() : std::vector<int>();
-    }
-
-    /// {"d":[5 of 0|1|2],"e":[18 of 0.2|0.25|0.35],"w":[6 of 0|1|2],"r":side}
-    void parse(std::string_view text, std::vector<int>& choices) const override {
-        choices.clear();
-        read_options(name(), text, "d", depth_count, place_texts, choices);
-        read_options(name(), text, "e", block_count, expansion_texts, choices);
-        read_options(name(), text, "w", width_count, place_texts, choices);
-        read_side(name(), text, choices);
-    }
+    OfaResNet()
+        : ListSpace("ofa-resnet", {{{"d", depth_count, {"0", "1", "2"}},
+                                    {"e", block_count, {"0.2", "0.25", "0.35"}},
+                                    {"w", width_count, {"0", "1", "2"}}}}) {}
 
     void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {
-        auto side = static_cast<std::int16_t>(choices[resolution] + smallest_side);
+        auto side = static_cast<std::int16_t>(side_of(choices));
         std::int16_t channels = scaled(64, choices[first_width + 1]);
         const bool deep_stem = choices[0] == most_extra_blocks;
         chain.push_back({{stem, side, scaled(32, choices[first_width]), channels, deep_stem}});
@@ -80,11 +62,6 @@ class OfaResNet final : public Space {
             first_block += static_cast<std::size_t>(stages[s].least_blocks + most_extra_blocks);
         }
         chain.push_back({{head, side, channels}});
-    }
-
-    std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const override {
-        const std::string side = std::to_string(choices[resolution] + smallest_side);
-        return {net.input("x", {"batch", "3", side, side})};
     }
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {

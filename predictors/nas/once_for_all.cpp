@@ -27,9 +27,29 @@ std::string_view value_of(std::string_view space, std::string_view text, std::st
 
 }  // namespace
 
-void read_options(std::string_view space, std::string_view text, std::string_view key, std::size_t count,
-                  std::span<const std::string_view> allowed, std::vector<int>& choices) {
-    std::string_view list = value_of(space, text, key);
+std::vector<int> ListSpace::options() const {
+    std::vector<int> counts;
+    for (const List& list : lists_) counts.resize(counts.size() + list.count, static_cast<int>(list.options.size()));
+    counts.push_back(largest_side - smallest_side + 1);
+    return counts;
+}
+
+// Source: Cai et al., ICLR 2020, arXiv 1908.09791, section 4.1: 128 to 224 pixels with a stride of 4.
+std::vector<int> ListSpace::usual_options(std::size_t site) const {
+    std::vector<int> choices;
+    if (site + 1 < options().size()) return choices;
+    for (int side = 128; side <= 224; side += 4) choices.push_back(side - smallest_side);
+    return choices;
+}
+
+std::vector<TensorId> ListSpace::inputs(GraphBuilder& net, std::span<const int> choices) const {
+    const std::string side = std::to_string(side_of(choices));
+    return {net.input("x", {"batch", "3", side, side})};
+}
+
+void ListSpace::read(const List& expected, std::string_view text, std::vector<int>& choices) const {
+    const auto& [key, count, allowed] = expected;
+    std::string_view list = value_of(name_, text, key);
     const std::size_t first = choices.size();
     const std::size_t close = list.find(']');
     if (list.starts_with("[") && close != std::string_view::npos) {
@@ -40,31 +60,27 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
             value = value.substr(0, value.find_last_not_of(" \t") + 1);
             const auto found = std::ranges::find(allowed, value);
             if (found == allowed.end())
-                throw_error(ErrorCode::usage, "{}: expected \"{}\" to hold {}, not '{}', in '{}'", space, key,
+                throw_error(ErrorCode::usage, "{}: expected \"{}\" to hold {}, not '{}', in '{}'", name_, key,
                             fmt::join(allowed, ", "), excerpt(value), excerpt(text));
             choices.push_back(static_cast<int>(found - allowed.begin()));
             list.remove_prefix(std::min(comma + 1, list.size()));
         }
     }
     if (choices.size() - first != count)
-        throw_error(ErrorCode::usage, "{}: expected \"{}\" to list {} numbers in '{}'", space, key, count,
+        throw_error(ErrorCode::usage, "{}: expected \"{}\" to list {} numbers in '{}'", name_, key, count,
                     excerpt(text));
 }
 
-void read_side(std::string_view space, std::string_view text, std::vector<int>& choices) {
-    const std::string_view value = value_of(space, text, "r");
+void ListSpace::parse(std::string_view text, std::vector<int>& choices) const {
+    choices.clear();
+    for (const List& list : lists_) read(list, text, choices);
+    const std::string_view value = value_of(name_, text, "r");
     int side = 0;
     const std::errc error = std::from_chars(value.data(), value.data() + value.size(), side).ec;
     if (error != std::errc{} || side < smallest_side || side > largest_side)
-        throw_error(ErrorCode::usage, "{}: expected \"r\" from {} to {} in '{}'", space, smallest_side, largest_side,
+        throw_error(ErrorCode::usage, "{}: expected \"r\" from {} to {} in '{}'", name_, smallest_side, largest_side,
                     excerpt(text));
     choices.push_back(side - smallest_side);
-}
-
-std::vector<int> searched_sides() {
-    std::vector<int> choices;
-    for (int side = 128; side <= 224; side += 4) choices.push_back(side - smallest_side);
-    return choices;
 }
 
 std::int64_t round_channels(double channels) {

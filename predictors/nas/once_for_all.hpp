@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "ftax/nas.hpp"
 
 /// What the spaces of once-for-all have in common: architectures written as {"d":[2,3],"r":224}, and rounded widths.
 namespace ftax::nas::once_for_all {
@@ -11,17 +14,34 @@ namespace ftax::nas::once_for_all {
 inline constexpr int smallest_side = 32;
 inline constexpr int largest_side = 1024;
 
-/// Appends the options that "key" lists, each as its place among `allowed`.
-/// Throws Error{usage} naming the space, the key and what was expected.
-void read_options(std::string_view space, std::string_view text, std::string_view key, std::size_t count,
-                  std::span<const std::string_view> allowed, std::vector<int>& choices);
+/// Choices that the text lists under one key, and how it writes their options.
+struct List {
+    std::string_view key;
+    std::size_t count;
+    std::array<std::string_view, 3> options;
+};
 
-/// Reads "r", the side of the image in pixels, and appends it less the smallest. Throws Error{usage}.
-void read_side(std::string_view space, std::string_view text, std::vector<int>& choices);
+/// A space with such lists, whose last choice is the side of the image (minus the smallest).
+class ListSpace : public Space {
+  public:
+    ListSpace(std::string_view name, std::array<List, 3> lists) : name_(name), lists_(lists) {}
 
-/// Returns the choices of the image sides that once-for-all searches. Source: Cai et al., ICLR 2020, arXiv 1908.09791,
-/// section 4.1: 128 to 224 pixels with a stride of 4.
-[[nodiscard]] std::vector<int> searched_sides();
+    std::string_view name() const override { return name_; }
+    std::vector<int> options() const override;
+    std::vector<int> usual_options(std::size_t site) const override;
+    /// {"KEY":[options],…,"r":side}
+    void parse(std::string_view text, std::vector<int>& choices) const override;
+    std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const override;
+
+  protected:
+    static int side_of(std::span<const int> choices) { return choices.back() + smallest_side; }
+
+  private:
+    void read(const List& list, std::string_view text, std::vector<int>& choices) const;
+
+    std::string_view name_;
+    std::array<List, 3> lists_;
+};
 
 /// Rounds channels to a multiple of 8 without losing more than 10 %. Source: MobileNet reference code.
 [[nodiscard]] std::int64_t round_channels(double channels);

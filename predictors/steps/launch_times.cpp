@@ -22,7 +22,6 @@ double on_host_s(const Graph& graph, const BoundShapes& bound, const Launch& lau
                     static_cast<double>(work.read_bytes + work.write_bytes) / touched_bytes_per_s);
 }
 
-/// Times the launches of one binding.
 class LaunchTimer {
   public:
     LaunchTimer(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,

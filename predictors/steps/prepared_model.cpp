@@ -27,9 +27,8 @@ constexpr double experts_log_stddev = 0.11;
 
 /// Returns true if the graph reads a KV cache, judged by the symbol and input names of transformers' exports.
 bool has_token_cache(const Graph& graph) {
-    const std::vector<std::string>& symbols = graph.expressions.symbols();
-    return std::find(symbols.begin(), symbols.end(), cached_tokens) != symbols.end() ||
-           std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](TensorId input) {
+    return std::ranges::count(graph.expressions.symbols(), cached_tokens) > 0 ||
+           std::ranges::any_of(graph.inputs, [&](TensorId input) {
                const std::string& name = graph.tensors[input].name;
                return name.find("past") != std::string::npos || name.find("cache") != std::string::npos;
            });
@@ -81,7 +80,7 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       own_graph(optimised_graph(checked(source, model, device.device, asked.precision), model, device.device, options)),
       graph(own_graph ? *own_graph : source),
       guessed(guessed_operators(graph)),
-      guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),
+      guesses(static_cast<std::size_t>(std::ranges::count(guessed, true))),
       schedule(lower(graph, device.device, options, model.traits)),
       first_equal(first_equal_kernels(graph, schedule)),
       first_equal_launch(first_equal_launches(graph, schedule, first_equal)),
@@ -89,9 +88,9 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       costs(host_costs(framework, options.precision, device.device)),
       weights(half_type_of_weights(source)),
       widened(options.precision != asked.precision),
-      quantised_by_file(std::any_of(graph.ops.begin(), graph.ops.end(),
-                                    [](const Op& op) { return !op.text(rewrites::operands).empty(); })) {
-    if (std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return multiplies_fp8(graph, op); }))
+      quantised_by_file(
+          std::ranges::any_of(graph.ops, [](const Op& op) { return !op.text(rewrites::operands).empty(); })) {
+    if (std::ranges::any_of(graph.ops, [&](const Op& op) { return multiplies_fp8(graph, op); }))
         require_arithmetic(device.device, precision_spec(Precision::fp8));
     if (std::ranges::any_of(graph.ops, [](const Op& op) { return op.integer(experts_attribute, 0) > 0; }))
         costs.device_relative_stddev = std::hypot(costs.device_relative_stddev, experts_log_stddev);

@@ -49,7 +49,6 @@ json call(const json& parameters, const McpArguments& limits) {
     const std::string name = parameters.value("name", "");
     if (std::ranges::count(commands_in_process, name) == 0)
         throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
-<<<<<<< HEAD
     const auto answer = [](const std::string& text, bool is_error) {
         return json{{"content", {{{"type", "text"}, {"text", text}}}}, {"isError", is_error}};
     };
@@ -73,17 +72,6 @@ json call(const json& parameters, const McpArguments& limits) {
                       : fmt::format("{} needs more than {} s or {} MB (ftax mcp --timeout, --max-memory)", name,
                                     limits.seconds, limits.megabytes),
                   true);
-=======
-    try {
-        const Result result =
-            run_in_process(words_of(name, parameters.value("arguments", json::object())), nullptr, false);
-        json answer{{"content", {{{"type", "text"}, {"text", result.table}}}}, {"isError", false}};
-        if (!result.json.empty()) answer["structuredContent"] = json::parse(result.json);
-        return answer;
-    } catch (const Error& error) {
-        return {{"content", {{{"type", "text"}, {"text", error.what()}}}}, {"isError", true}};
-    }
->>>>>>> lean-house
 }
 
 json initialize(const json& parameters) {

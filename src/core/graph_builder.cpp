@@ -28,7 +28,7 @@ constexpr std::array activation_modules{
     ActivationModule{"hardsigmoid", "torch.nn.modules.activation.Hardsigmoid"},
 };
 
-TensorId append(Graph& graph, Tensor tensor) {
+TensorId add_tensor(Graph& graph, Tensor tensor) {
     graph.tensors.push_back(std::move(tensor));
     return static_cast<TensorId>(graph.tensors.size() - 1);
 }
@@ -78,7 +78,7 @@ class Layer : public ShapeRules<Layer, true> {
         Tensor result = output(std::move(shape), dtype);
         result.name = fmt::format("{}.{}", name_, suffix);
         result.role = TensorRole::weight;
-        return append(graph_, std::move(result));
+        return add_tensor(graph_, std::move(result));
     }
 
     void record_module(std::string_view type) const { graph_.module_calls.push_back({name_, std::string(type)}); }
@@ -115,7 +115,7 @@ TensorId GraphBuilder::input(std::string_view name, const std::vector<std::strin
 TensorId GraphBuilder::weight(std::string_view name, const std::vector<std::string>& shape, DType dtype) {
     Tensor tensor{.name = std::string(name), .dtype = dtype, .role = TensorRole::weight};
     for (const std::string& dim : shape) tensor.shape.push_back(graph_.expressions.parse(dim));
-    return append(graph_, std::move(tensor));
+    return add_tensor(graph_, std::move(tensor));
 }
 
 TensorId GraphBuilder::conv(TensorId x, std::int64_t out_channels, Window window, bool bias) {
@@ -293,7 +293,7 @@ std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, con
     const auto id = static_cast<OpId>(graph_.ops.size());
     std::vector<TensorId> ids;
     for (const Tensor& output : outputs) {
-        const TensorId added = append(graph_, output);
+        const TensorId added = add_tensor(graph_, output);
         Tensor& tensor = graph_.tensors[added];
         tensor.producer = id;
         if (tensor.name.empty())

@@ -1,7 +1,7 @@
 #include "src/core/parameters.hpp"
 
 #include <array>
-#include <map>
+#include <unordered_map>
 
 #include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
@@ -9,9 +9,9 @@
 namespace ftax {
 
 const ParameterSpec* declared_parameter(std::string_view name) {
-    static const std::map<std::string_view, ParameterSpec> specs = [] {
+    static const std::unordered_map<std::string_view, ParameterSpec> specs = [] {
         constexpr std::array<std::string_view, 3> scopes{"shared", "architecture", "device"};
-        std::map<std::string_view, ParameterSpec> all;
+        std::unordered_map<std::string_view, ParameterSpec> all;
         for_each_data_row(embedded_text("data/parameters.tsv"), [&](DataRow row) {
             const auto scope = [&] { return std::ranges::find(scopes, row.text()) - scopes.begin(); };
             ParameterSpec& spec = all[row.text()];

@@ -8,12 +8,8 @@
 
 namespace ftax {
 
-<<<<<<< HEAD
-/// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or for a folder, a pipe, a
-/// device or a socket, naming it, and Error{refused} outside of the folder of confine_files().
-=======
-/// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or naming what is no file.
->>>>>>> lean-house
+/// Opens a file for reading, without waiting. Throws Error{usage} with the system's reason, or naming what is no file,
+/// and Error{refused} outside of the folder of confine_files().
 [[nodiscard]] Descriptor open_file(const std::string& path);
 
 /// Reads a whole file. Throws as open_file(), Error{usage} for UTF-16, and Error{limit} beyond `max_bytes`.

@@ -221,10 +221,10 @@ class Collector {
         if (kernels.empty()) return;
         double count = 0;
         for (const CountedKernel& kernel : kernels) count += kernel.count;
-        const double gap_s =
-            fit::kernel_gap_s(runtime_, framework)
-                .value_or(host_costs(framework_profile(found.framework), found.precision).kernel_gap_s);
-        result.device_rows.push_back({found.name, std::move(kernels), gap_s * count, seconds});
+        const double gap_s = fit::kernel_gap_s(runtime_, framework)
+                                 .value_or(host_parameter(framework_profile(found.framework), "kernel_gap_s"));
+        result.device_rows.push_back(
+            {.kernels = std::move(kernels), .gaps_s = gap_s * count, .latency_s = seconds, .group = found.name});
     }
 
     const std::set<std::string>& left_out_;

@@ -14,7 +14,7 @@ namespace ftax::scenario {
 
 struct MachineRows {
     DeviceSpec device;
-    std::vector<fit::DeviceRow> device_rows;                     ///< mode device_hot: operators, networks
+    std::vector<fit::ModelRow> device_rows;                      ///< mode device_hot: operators, networks
     std::map<std::string, std::vector<fit::HostRow>> host_rows;  ///< mode host_dispatch, by framework
     fit::RuntimeQuantities runtime;
 };
@@ -28,7 +28,7 @@ struct MachineRows {
 /// Largest batch for host times of networks: beyond, the launch queue may be full and the host waits for the device.
 constexpr std::int64_t largest_host_batch = 8;
 
-/// Collects the rows of files of one machine. Device times include the gaps between kernels, which DeviceRow stores
+/// Collects the rows of files of one machine. Device times include the gaps between kernels, which ModelRow stores
 /// separately (the runtime's if measured, else the framework's). Networks run from ftax's own graphs have no module
 /// calls. Repetitions of a case become one row, their median; of host times, of the undisturbed() ones. Skips rows of
 /// other modes, host times of networks that wait for the device (column `waits`), and networks in `left_out_models`;

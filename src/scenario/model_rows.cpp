@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -14,6 +15,22 @@
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
+namespace {
+
+/// Returns which points of one latency curve are compute-bound: latency grows 1.75- to 2.6-fold per doubling of the
+/// batch there, beyond which something else slowed the run, and exceeds 1.5 times the flat start. `batches` ascending.
+/// Source: a rule of thumb: where the host does not decide, twice the work takes about twice the time.
+std::vector<bool> compute_bound_points(const std::vector<double>& batches, const std::vector<double>& latency_s) {
+    std::vector<bool> bound(batches.size(), false);
+    const double flat_s = std::ranges::min(latency_s);
+    for (std::size_t i = 1; i < batches.size(); ++i) {
+        const double growth = std::pow(latency_s[i] / latency_s[i - 1], 1 / std::log2(batches[i] / batches[i - 1]));
+        bound[i] = growth >= 1.75 && growth <= 2.6 && latency_s[i] > 1.5 * flat_s;
+    }
+    return bound;
+}
+
+}  // namespace
 
 std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, const ModelRowSelection& selection) {
     using Curve = std::tuple<std::string, std::string, std::string, std::string, Precision, std::string, std::int64_t>;
@@ -44,7 +61,7 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
             batches.push_back(batch);
             latency_s.push_back(upper_median(std::move(replicates)));
         }
-        std::vector<bool> device_bound = fit::compute_bound_points(batches, latency_s);
+        std::vector<bool> device_bound = compute_bound_points(batches, latency_s);
         const bool alone = batches.size() == 1;
         if (alone) device_bound[0] = true;
         for (std::size_t i = 0; i < batches.size(); ++i) {
@@ -53,10 +70,11 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
             try {
                 const DeviceSpec& device = device_spec(row.gpu);
                 std::vector<CountedKernel> kernels = graphs.kernels(row);
-                if (alone && latency_s[i] < fit::dispatch_bound_s(kernels)) continue;
                 double count = 0;
                 for (const CountedKernel& kernel : kernels) count += kernel.count;
-                const double gap_s = host_costs(framework_profile(row.framework), row.precision).kernel_gap_s;
+                // The slowest hosts of framework_tax.csv take 50 µs per kernel; a single batch may be waiting for one.
+                if (alone && latency_s[i] < 50e-6 * count) continue;
+                const double gap_s = host_parameter(framework_profile(row.framework), "kernel_gap_s");
                 rows.push_back({&device, std::move(kernels), gap_s * count, latency_s[i], row.model, row.precision,
                                 fmt::format("{} {} {}", device.slug, row.framework, name_of(row.precision))});
             } catch (const Error& error) {

@@ -14,11 +14,8 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/all_reduce.hpp"
 #include "src/core/control_flow.hpp"
-<<<<<<< HEAD
-#include "src/core/operands.hpp"
-=======
 #include "src/core/excerpt.hpp"
->>>>>>> lean-house
+#include "src/core/operands.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ftax/graph.hpp"
@@ -9,6 +12,10 @@
 namespace ftax {
 
 void assign_producers(Graph& graph);
+inline TensorId append(Graph& graph, Tensor tensor) {
+    graph.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+}
 /// The operands that are there, for a range-for (clang 14 cannot compile libstdc++'s std::views::filter).
 struct present {
     using Iterator = std::vector<TensorId>::const_iterator;
@@ -23,6 +30,13 @@ struct present {
     }
     Iterator next, last;
 };
+/// Returns true for an elementwise operator with one of these functions.
+template <std::size_t... sizes>
+[[nodiscard]] bool computes(const Op& op, const char (&... functions)[sizes]) {
+    if (op.kind != OpKind::pointwise) return false;
+    const std::string_view function = op.text("function");
+    return ((function == std::string_view(functions, sizes - 1)) || ...);
+}
 /// Returns the number of readers of each tensor; graph outputs have an additional reader.
 [[nodiscard]] std::vector<int> count_readers(const Graph& graph);
 /// Returns the operators that read each tensor, in order, as often as they read it.

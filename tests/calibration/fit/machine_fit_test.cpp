@@ -291,11 +291,11 @@ TEST_CASE("a card that its power limit holds back gets an energy per operation o
         const double expected = truth.gemm.energy_scale;
         truth.gemm.energy_scale *= energy_scale;
         const KernelModels machine(device, truth);
-        std::vector<fit::DeviceRow> rows;
+        std::vector<fit::ModelRow> rows;
         for (const std::int64_t size : {512, 768, 1024, 1536, 2048, 3072, 4096, 6144}) {
             for (const std::int64_t k : {128, 256, 512, 1024, 2048}) {
                 const kernels::GemmShape product{.m = size, .n = 1024, .k = k, .linear = true};
-                rows.push_back({std::to_string(size), {{product, MathPath::fp32}}, 0, 0});
+                rows.push_back({.kernels = {{product, MathPath::fp32}}, .group = std::to_string(size)});
                 rows.back().latency_s = kernels::within_power(sum_time(rows.back().kernels, machine));
             }
         }

@@ -12,6 +12,7 @@
 #include "ftax/error.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/host/operator_host.hpp"
+#include "predictors/kernels/cpu.hpp"
 #include "src/core/embedded.hpp"
 #include "tests/approx.hpp"
 
@@ -73,6 +74,8 @@ TEST_CASE("every row of data/parameters.tsv is a parameter of a model, between i
     visit_parameters(of_kernels, device_spec("t4"), add);
     OperatorHostParameters of_calls;
     visit_parameters(of_calls, add);
+    kernels::CpuParameters of_cpus;
+    visit_parameters(of_cpus, DeviceSpec{.sms = 1}, add);
     std::istringstream file{std::string(embedded_text("data/parameters.tsv"))};
     std::string row;
     std::getline(file, row);
@@ -91,7 +94,7 @@ TEST_CASE("every row of data/parameters.tsv is a parameter of a model, between i
         CHECK(spec->scope <= ParameterScope::device);
         CHECK(spec->source.size() > 5);
     }
-    CHECK(rows > 180);
+    CHECK(rows > 210);
     CHECK(declared_parameter("host.view")->upper == doctest::Approx(6e-5));  // empty cells: ten times the initial value
     CHECK_FALSE(declared_parameter("conv"));
 }
