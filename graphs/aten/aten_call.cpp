@@ -5,7 +5,6 @@
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {

@@ -2,7 +2,7 @@
 
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/aten/aten_table.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax {
 namespace aten_shapes {

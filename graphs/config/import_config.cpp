@@ -9,7 +9,6 @@
 
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
-#include "graphs/loading.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"

@@ -1,6 +1,5 @@
 #include <filesystem>
 
-#include "graphs/loading.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/strides.hpp"

@@ -8,7 +8,6 @@
 #include <unordered_set>
 
 #include "graphs/aten/aten_call.hpp"
-#include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "graphs/torchscript/program.hpp"
 #include "src/core/excerpt.hpp"

@@ -36,10 +36,10 @@ bool has_token_cache(const Graph& graph) {
 
 const Graph& checked(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device, Precision precision) {
     check_operands(graph);
-    if (!is_cpu(device) && device.compute_capability_major < model.traits.from_capability_major)
+    const int major = device.compute_capability_major;  // 0: unknown, or a CPU
+    if (major > 0 && major < model.traits.from_capability_major)
         throw_error(ErrorCode::usage, "{} needs compute capability {}.0: {} has {}.{}", model.name,
-                    model.traits.from_capability_major, device.name, device.compute_capability_major,
-                    device.compute_capability_minor);
+                    model.traits.from_capability_major, device.name, major, device.compute_capability_minor);
     const bool floats = name_of(precision).starts_with("fp8") || precision == Precision::nvfp4;
     if (model.traits.gemm.dot_products ? floats : precision_spec(precision).is_of_gguf())
         throw_error(ErrorCode::usage, "{} has no {}: quantised weights of llama.cpp are those of GGUF, such as q4_k_m",

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "src/core/checked_math.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "src/core/rewriting/graph_edits.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/shape_rules.hpp"
 #include "src/core/throw_error.hpp"
 

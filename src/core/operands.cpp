@@ -207,4 +207,11 @@ bool is_cache_name(std::string_view name) {
            (holds("cache") && (holds("key") || holds("value")));
 }
 
+void assign_producers(Graph& graph) {
+    for (Tensor& tensor : graph.tensors) tensor.producer = no_op;
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
+    }
+}
+
 }  // namespace ftax

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,34 @@
 #include "ftax/graph.hpp"
 
 namespace ftax {
+
+void assign_producers(Graph& graph);
+/// Adds a tensor to a graph.
+inline TensorId append(Graph& graph, Tensor tensor) {
+    graph.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+}
+/// The operands that are there, for a range-for (clang 14 cannot compile libstdc++'s std::views::filter).
+struct present {
+    using Iterator = std::vector<TensorId>::const_iterator;
+    explicit present(const std::vector<TensorId>& operands) : next(operands.begin()), last(operands.end()) { skip(); }
+    [[nodiscard]] present begin() const { return *this; }
+    [[nodiscard]] Iterator end() const { return last; }
+    bool operator!=(Iterator end) const { return next != end; }
+    TensorId operator*() const { return *next; }
+    void operator++() { ++next, skip(); }
+    void skip() {
+        next = std::find_if(next, last, [](TensorId id) { return id != no_tensor; });
+    }
+    Iterator next, last;
+};
+/// Returns true for an elementwise operator with one of these functions.
+template <std::size_t... sizes>
+[[nodiscard]] bool computes(const Op& op, const char (&... functions)[sizes]) {
+    if (op.kind != OpKind::pointwise) return false;
+    const std::string_view function = op.text("function");
+    return ((function == std::string_view(functions, sizes - 1)) || ...);
+}
 
 /// An operand that an operator may lack; nullptr where it does.
 [[nodiscard]] const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/core/rewriting/graph_edits.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax {

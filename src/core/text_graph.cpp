@@ -11,7 +11,6 @@
 
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax {

@@ -270,12 +270,16 @@ std::vector<std::string> JsonField::texts() const {
 
 double JsonField::positive() const {
     if (!value_->is_number() || !(value_->get<double>() > 0)) fail("must be a positive number");
-    return value_->get<double>();
+    return not_negative();
 }
 
 double JsonField::not_negative() const {
     if (!value_->is_number() || !(value_->get<double>() >= 0)) fail("must be a number that is not negative");
-    return value_->get<double>();
+    // No quantity in SI units is beyond, and products of a few of these stay within a double.
+    constexpr double least = 1e-30, greatest = 1e30;
+    const auto value = value_->get<double>();
+    if (value != 0 && (value < least || value > greatest)) fail("must be a number from 1e-30 to 1e30");
+    return value;
 }
 
 int JsonField::positive_count() const {

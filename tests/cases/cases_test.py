@@ -97,7 +97,7 @@ ENDINGS = [
     ("crossover image.onnx --device t4 --dim N=3 --dim height=8 --dim width=8", 2, "leave out --dim batch=3"),
     ("predict product_batch.onnx --device t4 --batch 2", 2, "columns*rows"),
     ("inspect missing_external.onnx --batch 2", 0, "'weights.bin' is missing"),
-    ("inspect json_objects_60kB_2GB.pt2", 3, "a field is missing"),
+    ("inspect json_objects_60kB_2GB.pt2", 4, "a list of more than 250000 values"),
     ("convert image.onnx --dim depth=3", 2, "unknown dynamic dimension depth"),
     ("convert image.onnx --trip loop=3", 2, "no loop 'loop'"),
     *((f"{verb} {DECODER} {option}", 2, message) for verb in ("generate", "serve --concurrency 1 --count 2")

@@ -252,6 +252,10 @@ TEST_CASE("BAD_INPUTS 41: a datasheet with an impossible value names the field")
     CHECK(changed("/sms/value", 2.5) == "card.json: sms.value: must be a whole number");
     CHECK(changed("/l2_bytes/value", -1) == "card.json: l2_bytes.value: must be a positive number");
     CHECK(changed("/l2_bytes/value", nullptr) == "card.json: l2_bytes.value: must be a positive number");
+    CHECK(changed("/memory_bandwidth_bytes_per_s/value", 1e-308) ==
+          "card.json: memory_bandwidth_bytes_per_s.value: must be a number from 1e-30 to 1e30");
+    CHECK(changed("/power_limit_w/value", 1e300) ==
+          "card.json: power_limit_w.value: must be a number from 1e-30 to 1e30");
     CHECK(changed("/l2_bytes/value", "4 MB") == "card.json: l2_bytes.value: must be a positive number");
     CHECK(changed("/l2_bytes/source", "hearsay") ==
           "card.json: l2_bytes.source: is neither a key of sources nor \"derived: …\"");

@@ -166,7 +166,7 @@ TEST_CASE("a card that differs from a fitted one only in memory takes its values
     CHECK(fitted.warnings.empty());
 }
 
-TEST_CASE("a card with measurements of some kernels only has a warning, and less uncertainty for those only") {
+TEST_CASE("a card with measurements of some kernels only has a warning") {
     DeviceProfileFile file = example();
     file.partly_fitted_on.push_back({"l4", {}});
     file.partly_fitted_on[0].kernels[static_cast<std::size_t>(Factor::gemm_tensor)] = true;
@@ -185,7 +185,6 @@ TEST_CASE("a card with measurements of some kernels only has a warning, and less
     const DeviceProfile h100 = device_profile("h100-sxm5-80gb");
     CHECK(h100.measured[gemm]);
     CHECK_FALSE(h100.measured[pool]);
-    CHECK(h100.factors.covariance[gemm][gemm] < device_profile("h100-pcie-80gb").factors.covariance[gemm][gemm]);
 }
 
 TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {

@@ -97,7 +97,8 @@ TEST_CASE("figures of a prediction are the sums of its launches") {
             for (const LaunchCosts& l : r.launches) class_s[static_cast<std::size_t>(l.factor)] += l.device_s;
             CHECK(r.device.factors.log_stddev(class_s) > 0);
             CHECK(p.device_relative_stddev ==
-                  approx(std::hypot(r.costs.device_relative_stddev, r.device.factors.log_stddev(class_s))));
+                  approx(std::hypot(r.costs.device_relative_stddev, r.device.factors.log_stddev(class_s),
+                                    p.evidence_relative_stddev)));
             const double full_w = r.device.device.idle_power_w() + kernels::arithmetic_power_w(r.device.device);
             CHECK(p.power_w <= full_w);
             CHECK(p.power_w > r.device.device.idle_power_w());

@@ -41,10 +41,11 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
     CHECK(json["groups"][0]["group"] ==
           nlohmann::json({{"gpu", "Tesla T4"}, {"framework", "pytorch-eager"}, {"precision", "fp32"}}));
     const CsvTable table = read_csv(out);
-    CHECK(table.header().size() == 11);
+    CHECK(table.header().size() == 12);
     CHECK(table.row(0)[1] == "a, b");
     CHECK(*parse_number(table.row(0)[5]) == approx(*parse_number(ms)));
-    CHECK(table.row(0)[10].empty());
+    CHECK(table.row(0)[10] == "near");
+    CHECK(table.row(0)[11].empty());
 }
 
 TEST_CASE("MLPerf's single and multiple streams wait for each query") {

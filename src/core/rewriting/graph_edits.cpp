@@ -2,13 +2,6 @@
 
 namespace ftax {
 
-void assign_producers(Graph& graph) {
-    for (Tensor& tensor : graph.tensors) tensor.producer = no_op;
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
-    }
-}
-
 std::vector<int> count_readers(const Graph& graph) {
     std::vector<int> readers(graph.tensors.size(), 0);
     for (const Op& op : graph.ops) {

@@ -6,37 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "ftax/graph.hpp"
+#include "src/core/operands.hpp"
 
 /// Edits for passes that process a graph in execution order; passes that match patterns use rewriter.hpp.
 namespace ftax {
 
-void assign_producers(Graph& graph);
-inline TensorId append(Graph& graph, Tensor tensor) {
-    graph.tensors.push_back(std::move(tensor));
-    return static_cast<TensorId>(graph.tensors.size() - 1);
-}
-/// The operands that are there, for a range-for (clang 14 cannot compile libstdc++'s std::views::filter).
-struct present {
-    using Iterator = std::vector<TensorId>::const_iterator;
-    explicit present(const std::vector<TensorId>& operands) : next(operands.begin()), last(operands.end()) { skip(); }
-    [[nodiscard]] present begin() const { return *this; }
-    [[nodiscard]] Iterator end() const { return last; }
-    bool operator!=(Iterator end) const { return next != end; }
-    TensorId operator*() const { return *next; }
-    void operator++() { ++next, skip(); }
-    void skip() {
-        next = std::find_if(next, last, [](TensorId id) { return id != no_tensor; });
-    }
-    Iterator next, last;
-};
-/// Returns true for an elementwise operator with one of these functions.
-template <std::size_t... sizes>
-[[nodiscard]] bool computes(const Op& op, const char (&... functions)[sizes]) {
-    if (op.kind != OpKind::pointwise) return false;
-    const std::string_view function = op.text("function");
-    return ((function == std::string_view(functions, sizes - 1)) || ...);
-}
 /// Returns the number of readers of each tensor; graph outputs have an additional reader.
 [[nodiscard]] std::vector<int> count_readers(const Graph& graph);
 /// Returns the operators that read each tensor, in order, as often as they read it.

@@ -159,7 +159,9 @@ using EvidenceByFramework = std::map<std::string_view, std::vector<MeasuredSet>>
 /// Reads data/profiles/evidence.csv, whose rows `ftax_folds evidence` writes.
 EvidenceByFramework read_evidence(const DataFile& file) {
     EvidenceByFramework sets;
+    std::size_t line = 1;
     for_each_data_row(file.text, [&](DataRow row) {
+        ++line;
         std::vector<MeasuredSet>& of_framework = sets[row.text(',')];
         const std::string_view rows = row.text(',');
         const auto version = parse_integer(row.text(','));
@@ -173,7 +175,7 @@ EvidenceByFramework read_evidence(const DataFile& file) {
             known &= factor.has_value();
             if (factor) kernels[static_cast<std::size_t>(*factor)] = true;
         }
-        if (!known) throw_error(ErrorCode::profile, "{}: unknown name in a row of {}, {}", file.path, rows, card);
+        if (!known) throw_error(ErrorCode::profile, "{}:{}: unknown version, precision or kernels", file.path, line);
         of_framework.push_back(
             {std::string(rows), static_cast<int>(*version), *precision, std::string(card), *architecture, kernels});
     });
@@ -184,7 +186,9 @@ const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
     static const DataFile file = data_file("profiles/evidence.csv");
     static const EvidenceByFramework sets = read_evidence(file);
     static const std::vector<MeasuredSet> none;
-    const auto found = sets.find(framework.substr(0, framework.find("-cuda-graph")));  // the same kernels
+    const std::string_view stem = framework.substr(0, framework.find("-cuda-graph"));  // the same kernels
+    const bool eager = stem == "libtorch" || stem == "torch";                          // run those of eager PyTorch
+    const auto found = sets.find(eager ? "pytorch-eager" : stem);
     return found == sets.end() ? none : found->second;
 }
 

@@ -116,17 +116,20 @@ TEST_CASE("unknown words in the evidence of a data folder name their line") {
     std::filesystem::copy(FTAX_SOURCE_DIR "/data/profiles", folder.path / "profiles",
                           std::filesystem::copy_options::recursive);
     const std::string before = "export FTAX_DATA='" + folder.path.string() + "'";
-    for (const auto& wrong : {std::pair("x,fp32,t4,gemm", "evidence.csv:2: unknown version, precision or kernels"),
-                              std::pair("112,fp31,t4,gemm", "evidence.csv:2: unknown version, precision or kernels"),
-                              std::pair("112,fp32,t4,gem", "evidence.csv:2: unknown version, precision or kernels"),
-                              std::pair("112,fp32,t44,gemm", "unknown device 't44'")}) {
+    for (const auto& wrong :
+         {std::pair("x,fp32,t4,turing,gemm", "evidence.csv:2: unknown version, precision or kernels"),
+          std::pair("112,fp31,t4,turing,gemm", "evidence.csv:2: unknown version, precision or kernels"),
+          std::pair("112,fp32,t4,turing,gem", "evidence.csv:2: unknown version, precision or kernels"),
+          std::pair("112,fp32,t4,tuning,gemm", "evidence.csv:2: unknown version, precision or kernels")}) {
         std::ofstream(folder.path / "profiles/evidence.csv")
-            << "framework,rows,version,precision,card,kernels\npytorch-eager,a.csv," << wrong.first << "\n";
+            << "framework,rows,version,precision,card,architecture,kernels\npytorch-eager,a.csv," << wrong.first
+            << "\n";
         const ProgramRun run = run_program("predict resnet18 --device t4 --batch 1", before);
         CHECK_MESSAGE(run.exit_code != 0, wrong.first);
         CHECK_MESSAGE(run.errors.find(wrong.second) != std::string::npos, run.errors);
     }
-    std::ofstream(folder.path / "profiles/evidence.csv") << "framework,rows,version,precision,card,kernels\n";
+    std::ofstream(folder.path / "profiles/evidence.csv")
+        << "framework,rows,version,precision,card,architecture,kernels\n";
     const ProgramRun strict = run_program("predict resnet18 --device v100-sxm2-32gb --batch 1 --strict", before);
     CHECK(strict.exit_code == 6);
     CHECK(strict.errors.find("no measured rows of pytorch-eager") != std::string::npos);
