@@ -53,7 +53,7 @@ struct Frame {
     double width, height, left, right, top, bottom;
 };
 
-constexpr Frame document{.width = 720, .height = 440, .left = 72, .right = 24, .top = 84, .bottom = 56};
+constexpr Frame single{.width = 720, .height = 440, .left = 72, .right = 24, .top = 84, .bottom = 56};
 /// Smaller: a page scales it to its width and enlarges the letters where that is narrow.
 constexpr Frame figure{.width = 640, .height = 400, .left = 92, .right = 16, .top = 28, .bottom = 60};
 
@@ -365,7 +365,7 @@ void label_batches(Chart& chart, std::vector<double> batches) {
 }
 
 std::string to_svg(const Chart& chart) {
-    const Frame& f = document;
+    const Frame& f = single;
     std::string svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ftax-chart\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
         "height=\"{1}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n<style>\n{3}</style>\n",

@@ -81,29 +81,25 @@ std::string to_table(const ComparisonReport& report, Style style) {
 }
 
 std::string to_json(const ComparisonReport& report) {
-    return to_text(
-        Json{{"schema_version", 1},
-             {"model", report.model},
-             {"precision", report.precision},
-             {"dims", report.dims},
-             {"verdict", report.ranking.verdict},
-             {"rows", comparison_columns(report)
-                          .select(report.rows,
+    return document({{"model", report.model},
+                     {"precision", report.precision},
+                     {"dims", report.dims},
+                     {"verdict", report.ranking.verdict},
+                     {"rows", comparison_columns(report).json_rows(
+                                  report.rows,
                                   "device device_profile framework framework_version host precision cards batch "
                                   "evidence skipped latency_s low_s high_s host_s device_s "
                                   "bound host_share framework_overhead sm_active power_w energy_j items_per_s "
-                                  "dollars_per_million keeps_level ratio_to_best coverage_time warnings memory fits")
-                          .json()},
-             {"warnings", report.warnings}});
+                                  "dollars_per_million keeps_level ratio_to_best coverage_time warnings memory fits")}},
+                    report.warnings);
 }
 
 std::string to_csv(const ComparisonReport& report) {
-    return comparison_columns(report)
-        .select(report.rows,
-                "model device framework framework_version host precision cards batch latency_s low_s high_s host_s "
-                "device_s bound host_share framework_overhead power_w energy_j items_per_s dollars_per_million "
-                "keeps_level ratio_to_best evidence memory_bytes=total_bytes fits skipped warnings=all_warnings")
-        .csv();
+    return comparison_columns(report).csv(
+        report.rows,
+        "model device framework framework_version host precision cards batch latency_s low_s high_s host_s "
+        "device_s bound host_share framework_overhead power_w energy_j items_per_s dollars_per_million "
+        "keeps_level ratio_to_best evidence memory_bytes=total_bytes fits skipped warnings=all_warnings");
 }
 
 }  // namespace ftax::report

@@ -119,24 +119,22 @@ std::string to_table(const HeadroomReport& report, Style style) {
 }
 
 std::string to_json(const HeadroomReport& report) {
-    return to_text(Json{
-        {"schema_version", 1},
-        {"model", report.run.model},
-        {"device", report.run.device.device.slug},
-        {"framework", report.run.framework.framework},
-        {"framework_version", report.run.framework.version},
-        {"host", report.run.framework.host},
-        {"precision", name_of(report.run.precision)},
-        {"latency_s", base(report).latency_s},
-        {"bound", name_of(base(report).bound)},
-        {"budget", report.budget},
-        {"verdict", verdict_of(report)},
-        {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
-        {"headroom", growth_columns().select(report.growths, growth_keys).json()},
-        {"frameworks", switch_columns(report)
-                           .select(report.switches, "framework framework_version latency_s bound calibrated evidence")
-                           .json()},
-        {"warnings", joined(report.run.warnings, base(report).warnings)}});
+    return document(
+        {{"model", report.run.model},
+         {"device", report.run.device.device.slug},
+         {"framework", report.run.framework.framework},
+         {"framework_version", report.run.framework.version},
+         {"host", report.run.framework.host},
+         {"precision", name_of(report.run.precision)},
+         {"latency_s", base(report).latency_s},
+         {"bound", name_of(base(report).bound)},
+         {"budget", report.budget},
+         {"verdict", verdict_of(report)},
+         {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
+         {"headroom", growth_columns().json_rows(report.growths, growth_keys)},
+         {"frameworks", switch_columns(report).json_rows(
+                            report.switches, "framework framework_version latency_s bound calibrated evidence")}},
+        joined(report.run.warnings, base(report).warnings));
 }
 
 std::string to_csv(const HeadroomReport& report) {

@@ -284,6 +284,7 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
     const std::string at = batch ? fmt::format(" at batch {}", *batch) : "";
     std::string curve = to_figure(chart, "");
     if (report.crossover) curve += crossover_paragraph(*report.crossover);
+    curve += fmt::format("<p>{}</p>\n", escape_markup(print_explained(last)));
     if (report.anchors)
         curve += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
     const std::string html =

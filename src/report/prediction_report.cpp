@@ -84,16 +84,17 @@ std::string print_widest_components(const PredictionReport& report) {
     return text.empty() ? "" : "interval: mostly " + text + "\n";
 }
 
-/// "± 39 % the model's device time, ± 12 % the card as a whole; rests on rows of …"
-std::string print_explained(const std::optional<Explanation>& explained) {
-    if (!explained) return "";
-    std::vector<std::string> parts;
-    for (const auto& [name, stddev] : explained->interval)
-        parts.push_back(fmt::format("± {:.0f} % {}", 100 * std::expm1(equations::normal_90 * stddev), name));
-    return fmt::format("at the last batch: {}; rests on: {}\n", fmt::join(parts, ", "), explained->evidence);
-}
-
 }  // namespace
+
+std::string print_explained(const Explanation& explained) {
+    std::vector<std::string> parts;
+    for (const auto& [name, stddev] : explained.interval) {
+        const double percent = 100 * std::expm1(equations::normal_90 * stddev);
+        if (percent >= 1) parts.push_back(fmt::format("± {:.0f} % {}", percent, name));
+    }
+    return fmt::format("interval at the last batch: {}{}{}\n", fmt::join(parts, ", "),
+                       explained.evidence.empty() ? "" : "; rests on: ", explained.evidence);
+}
 
 Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
     Coverage lowest;
@@ -229,7 +230,8 @@ std::string to_table(const PredictionReport& report, Style style) {
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
-    text += print_widest_components(report) + print_explained(report.explained);
+    text += print_widest_components(report);
+    if (report.explained) text += print_explained(*report.explained);
     if (report.crossover) text += print_crossover(*report.crossover, style);
     if (!report.diagnosis.empty()) text += "\n" + diagnosis_grid(report, "share latency_s sentence").print(style);
     if (report.anchors) text += print_anchors(*report.anchors);
@@ -247,13 +249,12 @@ std::string print_anchors(const AnchorPlan& plan) {
 }
 
 std::string to_csv(const PredictionReport& report) {
-    return prediction_row_columns(report)
-        .select(report.rows,
-                "model device device_profile framework framework_version host precision dims batch latency_s low_s "
-                "high_s host_s device_s closed_form_s bound kernels coverage_nodes coverage_flops coverage_time "
-                "framework_overhead sm_active warp_occupancy power_w energy_j evidence memory_bytes=total_bytes fits "
-                "warnings=all_warnings")
-        .csv();
+    return prediction_row_columns(report).csv(
+        report.rows,
+        "model device device_profile framework framework_version host precision dims batch latency_s low_s "
+        "high_s host_s device_s closed_form_s bound kernels coverage_nodes coverage_flops coverage_time "
+        "framework_overhead sm_active warp_occupancy power_w energy_j evidence memory_bytes=total_bytes fits "
+        "warnings=all_warnings");
 }
 
 std::string to_json(const PredictionReport& report) {

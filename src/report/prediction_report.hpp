@@ -83,6 +83,7 @@ struct PredictionReport {
 [[nodiscard]] std::string print_header(const PredictionReport& report, Style style);
 [[nodiscard]] std::string print_crossover(const CrossoverReport& crossover, Style style);
 
+[[nodiscard]] std::string print_explained(const Explanation& explained);
 [[nodiscard]] std::string print_anchors(const AnchorPlan& plan);
 
 /// Refer to the report.
