@@ -30,18 +30,18 @@ std::string raw_text(const std::string& value) {
 }
 
 /// Writes a header: the keys of llama.cpp's converter and one tensor.
-struct Header {
+struct GgufFile {
     std::string keys{};
     std::uint64_t count = 0;
     std::uint32_t version = 3;
     std::string tensor = "output.weight";
 
-    Header& add(const std::string& key, std::uint32_t type, const std::string& value) {
+    GgufFile& add(const std::string& key, std::uint32_t type, const std::string& value) {
         keys += raw_text(key) + raw(type) + value;
         ++count;
         return *this;
     }
-    Header& size(const std::string& key, std::uint32_t value) { return add(key, u32, raw(value)); }
+    GgufFile& size(const std::string& key, std::uint32_t value) { return add(key, u32, raw(value)); }
     [[nodiscard]] std::string bytes() const {
         return "GGUF" + raw(version) + raw<std::uint64_t>(1) + raw(count) + keys + raw_text(tensor) +
                raw<std::uint32_t>(2) + raw<std::uint64_t>(64) + raw<std::uint64_t>(100) + raw<std::uint32_t>(0) +
@@ -49,8 +49,8 @@ struct Header {
     }
 };
 
-Header llama(std::uint32_t file_type = 15, const std::string& architecture = "llama") {
-    Header header;
+GgufFile gguf_llama(std::uint32_t file_type = 15, const std::string& architecture = "llama") {
+    GgufFile header;
     header.add("general.architecture", text, raw_text(architecture));
     header.size("general.file_type", file_type)
         .size(architecture + ".block_count", 2)
@@ -67,11 +67,11 @@ Header llama(std::uint32_t file_type = 15, const std::string& architecture = "ll
     return header;
 }
 
-nlohmann::json config(const Header& header) {
+nlohmann::json gguf_config(const GgufFile& header) {
     return nlohmann::json::parse(config_of_gguf(header.bytes(), "model.gguf"));
 }
 
-Failure failure(const std::string& bytes) {
+Failure gguf_failure(const std::string& bytes) {
     return failure_of([&] { return config_of_gguf(bytes, "model.gguf"); });
 }
 
@@ -89,22 +89,22 @@ TEST_CASE("the header of a GGUF file says what its config.json does") {
                                   {"torch_dtype", "float16"},
                                   {"tie_word_embeddings", false},
                                   {"quantization_config", {{"quant_method", "gguf"}, {"type", "q4_k_m"}}}};
-    CHECK(config(llama()) == expected);
-    Header tied = llama();
+    CHECK(gguf_config(gguf_llama()) == expected);
+    GgufFile tied = gguf_llama();
     tied.tensor = "token_embd.weight";
-    CHECK(config(tied)["tie_word_embeddings"] == true);
+    CHECK(gguf_config(tied)["tie_word_embeddings"] == true);
 }
 
 TEST_CASE("a GGUF file of whole numbers is not quantised, one of experts is a mixture") {
-    CHECK(config(llama(32))["torch_dtype"] == "bfloat16");
-    CHECK_FALSE(config(llama(32)).contains("quantization_config"));
-    CHECK(config(llama().size("llama.expert_count", 8))["model_type"] == "mixtral");
+    CHECK(gguf_config(gguf_llama(32))["torch_dtype"] == "bfloat16");
+    CHECK_FALSE(gguf_config(gguf_llama(32)).contains("quantization_config"));
+    CHECK(gguf_config(gguf_llama().size("llama.expert_count", 8))["model_type"] == "mixtral");
 }
 
 TEST_CASE("a GGUF file is predicted in the format of its weights, beside one of an unknown format") {
     const TemporaryFolder folder;
     const auto graph = [&](std::uint32_t file_type) {
-        return load_graph(folder.write("tiny.gguf", llama(file_type).bytes()));
+        return load_graph(folder.write("tiny.gguf", gguf_llama(file_type).bytes()));
     };
     const Graph known = graph(15), unknown = graph(23);
     CHECK(known.name == "tiny");
@@ -115,20 +115,20 @@ TEST_CASE("a GGUF file is predicted in the format of its weights, beside one of 
 }
 
 TEST_CASE("a GGUF file that is none, or of no known model, is refused with its byte or key") {
-    Header old = llama(), differing = llama(), lists = llama();
+    GgufFile old = gguf_llama(), differing = gguf_llama(), lists = gguf_llama();
     old.version = 1;
-    CHECK(failure(old.bytes()).message == "model.gguf: byte 8: the file is of version 1 of GGUF, not 2 or 3");
-    CHECK(failure(llama(15, "whisper").bytes())
+    CHECK(gguf_failure(old.bytes()).message == "model.gguf: byte 8: the file is of version 1 of GGUF, not 2 or 3");
+    CHECK(gguf_failure(gguf_llama(15, "whisper").bytes())
               .message.starts_with("model.gguf: general.architecture: 'whisper' is not"));
-    CHECK(failure(Header{}.bytes()).message ==
+    CHECK(gguf_failure(GgufFile{}.bytes()).message ==
           "model.gguf: general.architecture is missing: give the first part of the model");
     differing.add("llama.feed_forward_length", list,
                   raw(u32) + raw<std::uint64_t>(2) + raw<std::uint32_t>(96) + raw<std::uint32_t>(64));
-    CHECK(failure(differing.bytes()).message ==
+    CHECK(gguf_failure(differing.bytes()).message ==
           "model.gguf: llama.feed_forward_length: layers of several sizes; give the model's config.json");
     lists.add("nested", list, raw(list) + raw<std::uint64_t>(1));
-    CHECK(failure(lists.bytes()).message.find("has a list of lists") != std::string::npos);
-    const std::string whole = llama().bytes();
+    CHECK(gguf_failure(lists.bytes()).message.find("has a list of lists") != std::string::npos);
+    const std::string whole = gguf_llama().bytes();
     for (std::size_t length = 4; length < whole.size(); length += 1 + length / 100)
-        CHECK(failure(whole.substr(0, length)).message.find("ends inside its header") != std::string::npos);
+        CHECK(gguf_failure(whole.substr(0, length)).message.find("ends inside its header") != std::string::npos);
 }
