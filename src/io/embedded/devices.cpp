@@ -19,7 +19,7 @@ namespace ftax {
 namespace {
 
 /// The words of a device's name in lower case, without those that all cards have.
-std::set<std::string> words_of(std::string_view name) {
+std::set<std::string> words_of_device(std::string_view name) {
     constexpr std::string_view of_all[] = {"nvidia", "tesla", "geforce", "rtx", "gtx", "quadro"};
     std::string text = lower_case(name);
     std::ranges::replace_if(
@@ -37,7 +37,7 @@ std::set<std::string> words_of(std::string_view name) {
 
 [[noreturn]] void fail_unknown(std::string_view name) {
     const std::vector<std::string> slugs = device_slugs();
-    const auto is_any = [words = words_of(name)](const char* pattern) {
+    const auto is_any = [words = words_of_device(name)](const char* pattern) {
         const std::regex expected(pattern);
         return std::ranges::any_of(words, [&](const auto& word) { return std::regex_match(word, expected); });
     };
@@ -114,11 +114,11 @@ const DeviceSpec& device_spec(std::string_view name) {
 std::vector<std::string> warnings_of_name(std::string_view name) {
     if (name.ends_with(".json") || device_spec(name).slug == name) return {};
     const DeviceSpec& found = device_spec(name);
-    const std::set<std::string> given = words_of(name);
+    const std::set<std::string> given = words_of_device(name);
     std::vector<std::string> others;
-    if (std::ranges::includes(given, words_of(found.slug))) return {};
+    if (std::ranges::includes(given, words_of_device(found.slug))) return {};
     for (const std::string& slug : device_slugs())
-        if (slug != found.slug && std::ranges::includes(words_of(slug), given)) others.push_back(slug);
+        if (slug != found.slug && std::ranges::includes(words_of_device(slug), given)) others.push_back(slug);
     if (others.empty()) return {};
     return {fmt::format("{} is taken as {}; others: {}", escape_terminal(name), found.slug, fmt::join(others, ", "))};
 }
