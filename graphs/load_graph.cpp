@@ -9,7 +9,6 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "graphs/aten/aten_call.hpp"
-#include "graphs/config/gguf.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/core/data_rows.hpp"
@@ -110,8 +109,10 @@ Graph load_file(const std::string& path, const ImportOptions& options, bool keep
     const MappedFile file(path);
     const FileFormat format = format_of(file.bytes());
     if (format == FileFormat::gguf) return load_config(config_of_gguf(file.bytes(), path), path, options);
-    const std::string config = (std::filesystem::path(path).parent_path() / "config.json").string();
-    if (format == FileFormat::weights && std::filesystem::exists(config)) return load_file(config, options, keep_batch);
+    if (format == FileFormat::weights) {
+        const std::string config = (std::filesystem::path(path).parent_path() / "config.json").string();
+        if (std::filesystem::exists(config)) return load_config(read_file(config), config, options);
+    }
     if (file.bytes().size() > options.max_bytes)
         throw_error(ErrorCode::limit, "{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(),
                     options.max_bytes);

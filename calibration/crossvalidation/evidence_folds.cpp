@@ -17,6 +17,7 @@
 #include "src/core/excerpt.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
+#include "src/io/profile_file.hpp"
 #include "src/scenario/row_predictor.hpp"
 
 namespace ftax::folds {
@@ -53,8 +54,7 @@ void predict(const std::string& path, scenario::RowPredictor& predictors, std::v
             const DeviceSpec& device = predictor.device().device;
             const PredictOptions& options = predictor.options();
             std::vector<LaunchCosts> launches;
-            const std::string& framework = predictor.framework().framework;  // a graph launches the same kernels
-            PredictedRow added{framework.substr(0, framework.find("-cuda-graph")),
+            PredictedRow added{std::string(kernels_of(predictor.framework().framework)),
                                row.model,
                                {name, deciding_version(model_of(predictor.framework()), options.libraries),
                                 options.precision, device.slug, device.architecture},

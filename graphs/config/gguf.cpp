@@ -1,5 +1,3 @@
-#include "graphs/config/gguf.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,8 +21,6 @@ static_assert(std::endian::native == std::endian::little, "GGUF is read as it li
 /// Types of values, in the file's numbering.
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 constexpr std::size_t widths[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-
-constexpr const char* cut_off = "ends inside its header";
 
 constexpr std::size_t width_of(GgufType type) {
     return widths[static_cast<std::size_t>(type)];
@@ -61,7 +57,7 @@ class GgufHeader {
     }
 
     std::string_view take(std::uint64_t count) {
-        if (count > left_.size()) fail(cut_off);
+        if (count > left_.size()) fail("ends inside its header");
         const std::string_view taken = left_.substr(0, count);
         left_.remove_prefix(count);
         return taken;
@@ -102,17 +98,16 @@ class GgufHeader {
         }
     }
 
-    /// Of a list, one number for each layer, the numbers count, of a longer one its length.
+    /// Of a list of texts its length counts, of one with a number for each layer the numbers.
     void read_array(const std::string& key) {
         constexpr std::uint64_t most_layers = 1024;
         const GgufType of = type();
         const auto length = number<std::uint64_t>();
         if (of == GgufType::array) fail("has a list of lists");
-        if (length > left_.size()) fail(cut_off);
-        const bool counts = of != GgufType::text && length <= most_layers;
-        if (!counts) integers[key] = static_cast<std::int64_t>(length);
+        if (length > left_.size()) static_cast<void>(take(length));  // each takes a byte or more
+        if (of == GgufType::text) integers[key] = static_cast<std::int64_t>(length);
         for (std::uint64_t i = 0; i < length; ++i) {
-            if (counts) {
+            if (of != GgufType::text && length <= most_layers) {
                 read_number(key, of);
             } else {
                 static_cast<void>(of == GgufType::text ? text() : take(width_of(of)));
@@ -133,8 +128,8 @@ std::string config_of_gguf(std::string_view bytes, const std::string& origin) {
         throw_error(ErrorCode::model, "{}: general.architecture is missing: give the first part of the model", origin);
     nlohmann::json config{{"tie_word_embeddings", !header.has_head}, {"torch_dtype", "float16"}};
     const auto format = header.integers.find("general.file_type");
-    if (format != header.integers.end())
-        config["quantization_config"] = {{"quant_method", "gguf"}, {"type", fmt::format("{}", format->second)}};
+    const std::string type = format == header.integers.end() ? "" : std::to_string(format->second);
+    if (!type.empty()) config["quantization_config"] = {{"quant_method", "gguf"}, {"type", type}};
     std::vector<std::string> known;
     for_each_data_row(embedded_text("graphs/config/gguf.txt"), [&](DataRow row) {
         const std::string_view what = row.text(), name = row.text(), value = row.text();
@@ -148,7 +143,7 @@ std::string config_of_gguf(std::string_view bytes, const std::string& origin) {
                             excerpt(key));
             if (const auto found = header.integers.find(key); found != header.integers.end())
                 config[value] = found->second;
-        } else if (format != header.integers.end() && fmt::format("{}", format->second) == name) {
+        } else if (type == name) {
             if (what == "format") config["quantization_config"]["type"] = value;
             if (what == "type") config["torch_dtype"] = value, config.erase("quantization_config");
         }

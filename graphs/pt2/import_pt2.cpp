@@ -26,7 +26,8 @@ using Json = nlohmann::json;
 constexpr std::string_view skipped[]{
     "stack_trace",   "torch_fn", "source_fn_stack",   "from_node", "device",      "storage_offset",
     "requires_grad", "layout",   "module_call_graph", "hint",      "guards_code", "verifiers"};
-constexpr JsonRules program_rules{.malformed = ErrorCode::model, .deepest_level = 200, .skipped = skipped};
+constexpr JsonRules program_rules{
+    .malformed = ErrorCode::model, .deepest_level = 200, .skipped = skipped, .named = "_values"};
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;

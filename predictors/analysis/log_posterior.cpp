@@ -3,7 +3,6 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <numeric>
 
@@ -108,12 +107,13 @@ double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviat
     return std::exp((low + high) / 2);
 }
 
-std::vector<Component> components(const HostCosts& costs, double host_share, double call_share,
-                                  const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
-                                  double extrapolation_stddev, double evidence_stddev) {
-    std::vector<Component> all;
+Components components(const HostCosts& costs, double host_share, double call_share, const DeviceFactors& factors,
+                      const std::array<double, factor_count>& class_s, double extrapolation_stddev,
+                      double evidence_stddev) {
+    Components all{};
+    auto next = all.begin();
     const auto add = [&](std::string_view name, double log_stddev) {
-        if (log_stddev > 0) all.push_back({name, log_stddev});
+        if (log_stddev > 0) *next++ = {name, log_stddev};
     };
     const double device_share = 1 - host_share;
     add("the speed of the host's CPU", host_share * (1 - call_share) * costs.scale_relative_stddev);
@@ -129,7 +129,6 @@ std::vector<Component> components(const HostCosts& costs, double host_share, dou
         add(description_of(static_cast<Factor>(f)),
             device_share * class_s[f] / device_s * std::sqrt(factors.covariance[f][f]));
     }
-    std::ranges::stable_sort(all, std::greater<>(), &Component::log_stddev);
     return all;
 }
 

@@ -49,11 +49,13 @@ struct LogNormal {
 /// function of the standard normal distribution.
 [[nodiscard]] double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate);
 
-/// Returns the components of a latency, widest first, with sensitivity `host_share` (0 to 1) to the host, share
-/// `call_share` of host time in calls (the second scalar) and device time `class_s` by kernel class.
-[[nodiscard]] std::vector<Component> components(const HostCosts& costs, double host_share, double call_share,
-                                                const DeviceFactors& factors,
-                                                const std::array<double, factor_count>& class_s,
-                                                double extrapolation_stddev, double evidence_stddev);
+/// Contributions to an interval, of the model's uncertainties and the classes of kernels; zeros come last, unnamed.
+using Components = std::array<Component, factor_count + 6>;
+
+/// Returns the components of a latency with sensitivity `host_share` (0 to 1) to the host, share `call_share` of host
+/// time in calls (the second scalar) and device time `class_s` by kernel class.
+[[nodiscard]] Components components(const HostCosts& costs, double host_share, double call_share,
+                                    const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
+                                    double extrapolation_stddev, double evidence_stddev);
 
 }  // namespace ftax

@@ -21,16 +21,14 @@ Distance distance_from(std::span<const MeasuredSet> sets, const MeasuredSet& run
                        const std::array<double, factor_count>& class_s) {
     constexpr double least_named_share = 0.05;  // as in the sets
     const double device_s = std::accumulate(class_s.begin(), class_s.end(), 0.0);
-    constexpr EvidenceSpread spread;
     Distance nearest;
     std::tuple<double, int, double> least;
     for (const MeasuredSet& set : sets) {
         Distance d{&set, set.version != run.version, set.precision != run.precision, set.card != run.card,
                    set.architecture != run.architecture};
         for (std::size_t f = 0; f < factor_count; ++f)
-            if (!set.kernels[f]) d.kernels_share += class_s[f] / device_s;
-        const double variance = std::pow(d.card * spread.card, 2) + std::pow(d.kernels_share * spread.kernels, 2);
-        const std::tuple order(variance, d.version + d.precision + d.architecture, d.kernels_share);
+            if (class_s[f] > 0 && !set.kernels[f]) d.kernels_share += class_s[f] / device_s;
+        const std::tuple order(d.log_stddev(), d.version + d.precision + d.architecture, d.kernels_share);
         if (nearest.set != nullptr && order >= least) continue;
         nearest = d, least = order;
     }

@@ -86,6 +86,8 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       first_equal_launch(first_equal_launches(graph, schedule, first_equal)),
       kernel_models(device_model(device)),
       costs(host_costs(framework, options.precision, device.device)),
+      run{"", deciding_version(model, options.libraries), options.precision, device.device.slug,
+          device.device.architecture},
       weights(half_type_of_weights(source)),
       widened(options.precision != asked.precision),
       quantised_by_file(

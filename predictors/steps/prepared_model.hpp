@@ -42,6 +42,7 @@ struct PreparedModel {
     std::vector<std::uint32_t> first_equal, first_equal_launch;
     DeviceModel kernel_models;
     HostCosts costs;
+    MeasuredSet run;       ///< what measured rows are compared with, without kernels
     DType weights;         ///< half-precision type of the source's weights; f32 if there is none
     bool widened = false;  ///< int8 is requested, f16 is executed
     bool quantised_by_file = false;

@@ -152,6 +152,12 @@ void warn_of_host(const PreparedModel& prepared, Prediction& result) {
         prepared.graph.ops[first->op].source));
 }
 
+std::vector<Component> widest_first(const Components& parts) {
+    std::vector<Component> named(parts.begin(), std::ranges::find(parts, std::string_view(), &Component::name));
+    std::ranges::stable_sort(named, std::ranges::greater(), &Component::log_stddev);
+    return named;
+}
+
 }  // namespace
 
 Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
@@ -193,25 +199,23 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     result.host_relative_stddev = costs.host_relative_stddev(call_share);
     const double host_share = equations::decisive_share(result.host_s, result.device_s);
     if (prepared.framework.evidence != nullptr && !prepared.model.traits.serves_sequences && !is_cpu(device)) {
-        const MeasuredSet run{"", deciding_version(prepared.model, prepared.options.libraries),
-                              prepared.options.precision, device.slug, device.architecture};
-        const Distance distance = distance_from(*prepared.framework.evidence, run, class_s);
+        const Distance distance = distance_from(*prepared.framework.evidence, prepared.run, class_s);
         result.evidence = grade(distance, host_share * result.host_relative_stddev);
         result.evidence_relative_stddev = distance.log_stddev();
-        if (explanation != nullptr) explanation->evidence = describe(distance, run, prepared.framework.framework);
+        if (explanation != nullptr)
+            explanation->evidence = describe(distance, prepared.run, prepared.framework.framework);
     }
     result.device_relative_stddev =
         std::hypot(costs.device_relative_stddev, factors.log_stddev(class_s), result.evidence_relative_stddev);
     const double extrapolation = set_extrapolation(result);
     if (prepared.options.copies) result.latency_s += result.copies_s = copies_s(prepared, bound);
     set_interval(result);
-    std::vector<Component> parts =
+    const Components parts =
         components(costs, host_share, call_share, factors, class_s, extrapolation, result.evidence_relative_stddev);
-    if (!parts.empty()) {
-        result.widest_component = parts.front().name;
-        result.widest_component_stddev = parts.front().log_stddev;
-    }
-    if (explanation != nullptr) explanation->interval = std::move(parts);
+    const Component widest = *std::ranges::max_element(parts, {}, &Component::log_stddev);
+    result.widest_component = widest.name;
+    result.widest_component_stddev = widest.log_stddev;
+    if (explanation != nullptr) explanation->interval = widest_first(parts);
     result.bound = result.host_s >= result.device_s + gaps_s       ? Bound::host
                    : compute_s >= memory_s && compute_s >= floor_s ? Bound::compute
                    : memory_s >= floor_s                           ? Bound::memory

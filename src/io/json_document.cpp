@@ -46,7 +46,9 @@ class Builder {
 
     bool key(std::string& name) {
         if (skipped_levels_ > 0) return true;
-        skips_next_ = std::ranges::count(rules_.skipped, name) > 0;
+        const std::string* const around = open_.size() > 1 ? open_[open_.size() - 2].key : nullptr;
+        const bool holds_names = around && !rules_.named.empty() && around->ends_with(rules_.named);
+        skips_next_ = !holds_names && std::ranges::count(rules_.skipped, name) > 0;
         if (skips_next_) return true;
         Level& level = open_.back();
         const auto [slot, added] = level.container->get_ref<json::object_t&>().emplace(name, nullptr);

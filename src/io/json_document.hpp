@@ -20,6 +20,7 @@ struct JsonRules {
     std::size_t deepest_level = 64;
     std::size_t longest_list = std::numeric_limits<std::size_t>::max();
     std::span<const std::string_view> skipped{};  ///< keys of objects that are not kept, with their values
+    std::string_view named{};  ///< what the keys of objects end in whose own keys are names, and all kept; empty: none
 };
 
 /// Parses strict JSON: one value, no duplicate keys, no NaN, no numbers beyond double, limited nesting.

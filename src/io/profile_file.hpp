@@ -120,4 +120,7 @@ struct Stack {
 /// Replaces the profile's costs by those of a stack. `relative_scale`: its host scale relative to the reference host's.
 [[nodiscard]] FrameworkProfile on_stack(FrameworkProfile profile, const Stack& stack, double relative_scale = 1);
 
+/// Returns the framework that launches the same kernels, one by one: of a CUDA graph and of LibTorch.
+[[nodiscard]] std::string_view kernels_of(std::string_view framework) noexcept;
+
 }  // namespace ftax

@@ -186,9 +186,7 @@ const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
     static const DataFile file = data_file("profiles/evidence.csv");
     static const EvidenceByFramework sets = read_evidence(file);
     static const std::vector<MeasuredSet> none;
-    const std::string_view stem = framework.substr(0, framework.find("-cuda-graph"));  // the same kernels
-    const bool eager = stem == "libtorch" || stem == "torch";                          // run those of eager PyTorch
-    const auto found = sets.find(eager ? "pytorch-eager" : stem);
+    const auto found = sets.find(kernels_of(framework));
     return found == sets.end() ? none : found->second;
 }
 
@@ -326,6 +324,11 @@ FrameworkProfile host_costs_of(std::string_view framework, std::string_view host
 }
 
 }  // namespace
+
+std::string_view kernels_of(std::string_view framework) noexcept {
+    const std::string_view uncaptured = framework.substr(0, framework.find("-cuda-graph"));
+    return uncaptured == "libtorch" || uncaptured == "torch" ? "pytorch-eager" : uncaptured;
+}
 
 FrameworkProfile framework_profile(std::string_view framework, std::string_view host, const std::string& profile_path) {
     FrameworkProfile profile = host_costs_of(framework, host, profile_path);

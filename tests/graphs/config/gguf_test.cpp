@@ -1,5 +1,3 @@
-#include "graphs/config/gguf.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/import.hpp"
+#include "graphs/loading.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -131,4 +130,17 @@ TEST_CASE("a GGUF file that is none, or of no known model, is refused with its b
     const std::string whole = gguf_llama().bytes();
     for (std::size_t length = 4; length < whole.size(); length += 1 + length / 100)
         CHECK(gguf_failure(whole.substr(0, length)).message.find("ends inside its header") != std::string::npos);
+}
+
+TEST_CASE("a safetensors file takes the config.json beside it, which is no safetensors file itself") {
+    const TemporaryFolder folder;
+    const std::string weights = raw<std::uint64_t>(16) + R"({"a":{"b":"F32"}})";
+    const std::string file = folder.write("model.safetensors", weights);
+    folder.write("config.json", gguf_config(gguf_llama()).dump());
+    CHECK(load_graph(file).format == "config");
+    const std::string config = folder.write("config.json", weights);
+    for (const std::string& model : {file, config, folder.path.string()}) {
+        CAPTURE(model);
+        CHECK(failure_of([&] { return load_graph(model); }).says("config.json"));
+    }
 }

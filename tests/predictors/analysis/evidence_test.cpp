@@ -50,6 +50,10 @@ TEST_CASE("the nearest measured rows are those whose differences add least to th
     CHECK(grade(same, unknown_host) == Evidence::near);
     CHECK(describe(same, run, "net") == "rows of net in b.csv");
 
+    const Distance nothing = distance_from(sets, run, seconds(0, 0));  // a network of views takes the device no time
+    CHECK(nothing.log_stddev() == 0);
+    CHECK(grade(nothing, known_host) == Evidence::measured);
+
     const Distance attends = distance_from(sets, run, seconds(3, 1));
     CHECK(attends.log_stddev() == approx(spread.kernels / 4));
     CHECK(grade(attends, known_host) == Evidence::far);
