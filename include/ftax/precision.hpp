@@ -44,6 +44,7 @@ struct PrecisionSpec {
 [[nodiscard]] std::span<const PrecisionSpec> precision_specs() noexcept;
 [[nodiscard]] const PrecisionSpec& precision_spec(Precision precision) noexcept;
 [[nodiscard]] std::vector<std::string> precision_names();
+[[nodiscard]] std::optional<MathPath> math_path_from_name(std::string_view name) noexcept;
 
 /// Returns true if a device has the units that a precision needs.
 [[nodiscard]] bool runs(const DeviceSpec& device, const PrecisionSpec& precision) noexcept;

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
+#include <string>
 #include <string_view>
+
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 
@@ -21,6 +25,15 @@ class DataRow {
         const std::string_view cell = text();
         std::from_chars(cell.data(), cell.data() + cell.size(), otherwise);
         return otherwise;
+    }
+    /// Position of the cell among `names`, which are separated by spaces. Throws std::logic_error for any other cell.
+    template <class Enum>
+    [[nodiscard]] Enum choice(std::string_view names) {
+        const std::string_view name = text();
+        const std::vector<std::string_view> all = words_of(names);
+        const auto found = std::ranges::find(all, name);
+        if (found == all.end()) throw std::logic_error("a table has the unknown name " + std::string(name));
+        return static_cast<Enum>(found - all.begin());
     }
     [[nodiscard]] bool ends() const { return rest_.empty(); }
 

@@ -1,9 +1,5 @@
 #include "ftax/precision.hpp"
 
-#include <algorithm>
-#include <array>
-#include <stdexcept>
-
 #include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
@@ -14,23 +10,15 @@ namespace {
 /// In the order of Precision; columns in that of the members. Energy: fits to tensor_ops.csv, docs/kernel-models.
 const std::vector<PrecisionSpec>& all_specs() {
     static const std::vector<PrecisionSpec> specs = [] {
-        constexpr std::array<std::string_view, 4> kernels{"fp8", "fp8_block", "nvfp4", "none"};
         std::vector<PrecisionSpec> rows;
         for_each_data_row(embedded_text("data/precisions.tsv"), [&](DataRow row) {
             const auto type = [&] { return dtype_from_name(row.text()).value(); };
-            const auto units = [&] {
-                const std::string_view name = row.text();
-                for (int path = 0; path < math_path_count; ++path) {
-                    if (name_of(static_cast<MathPath>(path)) == name) return static_cast<MathPath>(path);
-                }
-                throw std::logic_error("unknown units in data/precisions.tsv");
-            };
+            const auto units = [&] { return math_path_from_name(row.text()).value(); };
             const auto count = [&] { return static_cast<int>(row.number()); };
             const auto holds = [&] { return row.text() == "yes"; };
-            const auto family = [&] { return std::ranges::find(kernels, row.text()) - kernels.begin(); };
             rows.push_back({static_cast<Precision>(rows.size()), row.text(), type(), type(), type(), type(), count(),
                             count(), type(), units(), units(), holds(), holds(), holds(), row.number(),
-                            static_cast<QuantizedKernels>(family())});
+                            row.choice<QuantizedKernels>("fp8 fp8_block nvfp4 none")});
         });
         return rows;
     }();

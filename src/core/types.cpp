@@ -6,6 +6,7 @@
 
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
+#include "ftax/precision.hpp"
 #include "ftax/predict.hpp"
 
 namespace ftax {
@@ -75,6 +76,9 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
 
 std::string_view name_of(MathPath path) noexcept {
     return math_path_names[static_cast<std::size_t>(path)];
+}
+std::optional<MathPath> math_path_from_name(std::string_view name) noexcept {
+    return find_name<MathPath>(math_path_names, name);
 }
 
 std::string_view name_of(Architecture architecture) noexcept {

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ftax/precision.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
@@ -20,13 +21,6 @@ std::pair<int, int> parse_compute_capability(const JsonField& field) {
     if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9)
         field.fail("must be a compute capability such as \"7.5\"");
     return {static_cast<int>(*major), static_cast<int>(*minor)};
-}
-
-std::optional<MathPath> path_from_name(std::string_view name) {
-    for (int i = 0; i < math_path_count; ++i) {
-        if (name_of(static_cast<MathPath>(i)) == name) return static_cast<MathPath>(i);
-    }
-    return std::nullopt;
 }
 
 }  // namespace
@@ -72,7 +66,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
         "fp64 fp32 tf32 fp16_tensor bf16_tensor int8_tensor fp16_tensor_fp16_accumulate fp8_tensor fp4_tensor fp16");
     for (const JsonField& peak : peaks.elements()) {
         const double flops_per_s = quantity(peak);
-        if (const auto path = path_from_name(peak.key()))
+        if (const auto path = math_path_from_name(peak.key()))
             device.peak_flops_per_s[static_cast<std::size_t>(*path)] = flops_per_s;
     }
     static_cast<void>(peaks["fp32"]);

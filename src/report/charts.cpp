@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ftax/precision.hpp"
 #include "src/report/page.hpp"
 #include "src/report/units.hpp"
 
@@ -42,10 +43,8 @@ std::string note_of(const CsvTable& table, std::size_t i, const ValidatedRow& ro
 }
 
 std::optional<double> peak_of(const DeviceSpec& device, std::string_view path) {
-    for (int i = 0; i < math_path_count; ++i) {
-        if (name_of(static_cast<MathPath>(i)) == path) return device.peak(static_cast<MathPath>(i));
-    }
-    return std::nullopt;
+    const auto known = math_path_from_name(path);
+    return known ? device.peak(*known) : std::nullopt;
 }
 
 std::string note_of(const RooflineKernel& kernel, double device_s) {

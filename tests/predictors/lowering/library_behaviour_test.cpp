@@ -2,17 +2,26 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
+
+#include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
 
 using namespace ftax;
 
-TEST_CASE("every rule of a library names its source and the versions in which it holds") {
-    for (const LibraryRule& rule : library_rules::all) {
-        CAPTURE(std::string(rule.source));
-        CHECK_FALSE(rule.source.empty());
-        CHECK(rule.from < rule.until);
-        CHECK(rule.library != Library::none);
-    }
+TEST_CASE("every row of data/library_rules.tsv names its source and the versions in which the rule holds") {
+    std::set<std::string> rules;
+    for_each_data_row(embedded_text("data/library_rules.tsv"), [&](DataRow row) {
+        rules.emplace(row.text());
+        CAPTURE(*rules.rbegin());
+        CHECK(row.text() != "none");
+        const double from = row.number(-1), until = row.number(1e9);
+        CHECK(0 <= from);
+        CHECK(from < until);
+        CHECK_FALSE(row.text().empty());
+    });
+    CHECK(rules.size() == sizeof(LibraryBehaviour));  // each field has a row
 }
 
 TEST_CASE("a rule holds from its first version until the one that ends it, and for its own library alone") {

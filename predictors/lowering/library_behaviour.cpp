@@ -1,0 +1,46 @@
+#include "predictors/lowering/library_behaviour.hpp"
+
+#include <array>
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::string_view library_names = "cudnn tensorrt torch none onnxruntime vllm sglang tensorrt_llm llama_cpp";
+
+struct Rule {
+    std::size_t field;
+    Library library;
+    int from, until;
+};
+
+std::vector<Rule> read_rules() {
+    std::vector<Rule> rules;
+    for_each_data_row(embedded_text("data/library_rules.tsv"), [&](DataRow row) {
+        rules.push_back({row.choice<std::size_t>(library_rule_names), row.choice<Library>(library_names),
+                         static_cast<int>(row.number()),
+                         static_cast<int>(row.number(std::numeric_limits<int>::max()))});
+    });
+    return rules;
+}
+
+}  // namespace
+
+LibraryBehaviour behaviour_of(const LibraryVersions& versions, Library engine) {
+    static const std::vector<Rule> rules = read_rules();
+    const int shared[] = {versions.cudnn, versions.tensorrt, versions.torch};
+    std::array<bool, sizeof(LibraryBehaviour)> holds{};
+    for (const auto& [field, library, from, until] : rules) {
+        if (library > Library::none && library != engine) continue;
+        const int version = library < Library::none ? shared[static_cast<int>(library)] : versions.engine;
+        if (version >= from && version < until) holds[field] = true;
+    }
+    return std::bit_cast<LibraryBehaviour>(holds);
+}
+
+}  // namespace ftax
