@@ -8,7 +8,7 @@
 #include "graphs/aten/aten_call.hpp"
 #include "src/core/shape_rules.hpp"
 
-/// Shape rules that the table in aten_table.cpp names.
+/// Shape rules that data/aten_operators.tsv names.
 namespace ftax::aten_shapes {
 
 using Shape = Dims;
@@ -114,7 +114,7 @@ Inference view, view_like, flatten, movedim, broadcast_tensors, meshgrid, diagon
 
 }  // namespace ftax::aten_shapes
 
-/// Attributes of canonical operators, read from the arguments of ATen calls; the table in aten_table.cpp names them.
+/// Attributes of canonical operators, read from the arguments of ATen calls; data/aten_operators.tsv names them.
 namespace ftax::aten_attributes {
 
 using Integers = std::vector<std::int64_t>;
@@ -149,15 +149,17 @@ ReaderFunction read_experts;  ///< grouped product with weights per group
 
 namespace ftax {
 
+using AppendFunction = bool(Graph& graph, const AtenCall& call);
+
 /// Maps ATen operators, in-place variants included, to a canonical one, or to several.
 struct AtenRow {
     std::string_view name;              ///< without the in-place suffix `_`; a table row may list several
     OpKind kind;                        ///< custom: none; also used for forms that append() does not support
     aten_shapes::Rule shape = nullptr;  ///< shape of its result
     aten_attributes::Reader attributes = aten_attributes::no_attributes;
-    std::string_view operands{};  ///< argument names in canonical order; empty: all tensors as they come
-    bool (*append)(Graph& graph, const AtenCall& call) = nullptr;  ///< for operators that map to several canonical ones
-    std::string_view function{};  ///< attribute "function"; empty if the kind is sufficient
+    std::string_view operands{};       ///< argument names in canonical order; empty: all tensors as they come
+    AppendFunction* append = nullptr;  ///< for operators that map to several canonical ones
+    std::string_view function{};       ///< attribute "function"; empty if the kind is sufficient
 };
 
 /// Returns the row of an operator, given as "aten::conv2d" or "aten::relu_"; nullptr if there is none.

@@ -23,7 +23,7 @@ namespace ftax {
 
 /// Splits the rows of an operator table into one row per operator, sorted by `name`. The `name` of a grouped row lists
 /// operators that differ only in name and function, separated by spaces, each followed by '=' and its function unless
-/// that is its lower-case name. The table must have static lifetime.
+/// that is its lower-case name. The names must have static lifetime.
 template <class Row>
 std::vector<Row> single_rows(std::span<const Row> grouped) {
     static std::deque<std::string> functions;  // storage of the rows' views

@@ -3,10 +3,34 @@
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/aten/aten_table.hpp"
 #include "graphs/loading.hpp"
+#include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
+
+TEST_CASE("every operator of data/aten_operators.tsv is in one row, whose functions there are") {
+    std::size_t operators = 0;
+    for_each_data_row(embedded_text("data/aten_operators.tsv"), [&](DataRow row) {
+        const auto words = words_of(row.text());
+        const OpKind kind = op_kind_from_name(row.text()).value();
+        const bool shaped = !row.text().empty();
+        for (const std::string_view word : words) {
+            const std::string name(word.substr(0, word.find('=')));
+            CAPTURE(name);
+            const AtenRow* const found = find_aten_row("aten::" + name);
+            REQUIRE(found);
+            CHECK(found->kind == kind);
+            CHECK((found->shape != nullptr) == shaped);
+            ++operators;
+        }
+    });
+    CHECK(operators > 500);
+    CHECK(find_aten_row("aten::gelu_") == find_aten_row("aten::gelu"));
+    CHECK_FALSE(find_aten_row("aten::no_such_operator"));
+}
 
 TEST_CASE("the fast path of multi-head attention is the products and the fused attention that it runs") {
     Graph graph;

@@ -301,9 +301,9 @@ REAL_OF_COMPLEX = {"abs", "norm", "std", "std_mean", "var"}
 
 def samples(called):
     """Samples of torch's own tests of the operators that ftax has shape rules of and no call above."""
-    table = Path(__file__).parents[2].joinpath("graphs/aten/aten_table.cpp").read_text()
-    rules = re.findall(r'\{((?:"[^"]*"\s*)+),\s*OpKind::\w+,\s*(?!unknown)\w+', table)
-    known = {name.partition("=")[0] for names in rules for name in names.replace('"', "").split()}
+    table = Path(__file__).parents[2].joinpath("data/aten_operators.tsv").read_text().splitlines()[1:]
+    rows = [line.split("\t") for line in table]
+    known = {name.partition("=")[0] for names, _, shape, *_ in rows if shape for name in names.split()}
     for info in op_db:
         name = next((n for n in (info.aten_name, info.name.rpartition(".")[2]) if n in known - called), None)
         for dtype in (torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64):

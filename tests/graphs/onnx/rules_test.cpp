@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "graphs/onnx/node.hpp"
+#include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
 
 using namespace ftax;
@@ -26,6 +29,27 @@ Failure failure(const OnnxModel& model) {
 }
 
 }  // namespace
+
+TEST_CASE("every operator of data/onnx_operators.tsv is in one row, with the inputs and the flags that it names") {
+    std::size_t operators = 0;
+    for_each_data_row(embedded_text("data/onnx_operators.tsv"), [&](DataRow row) {
+        for (const std::string_view word : words_of(row.text())) {
+            const std::string name(word.substr(0, word.find('=')));
+            CAPTURE(name);
+            const auto colons = std::min(name.find("::"), name.size());
+            const bool contributed = colons < name.size();
+            const auto* const found = onnx_import::find_row(contributed ? name.substr(0, colons) : "",
+                                                            contributed ? name.substr(colons + 2) : name);
+            REQUIRE(found);
+            CHECK((found->rule != nullptr));
+            ++operators;
+        }
+    });
+    CHECK(operators == onnx_import::op_table().size());
+    CHECK(onnx_import::find_row("", "Range")->flags == onnx_import::reads_none);
+    CHECK(onnx_import::find_row("", "Reshape")->flags == (onnx_import::any_rank | onnx_import::reads_first));
+    CHECK(onnx_import::find_row("", "QLinearConv")->required_inputs == 8);
+}
 
 TEST_CASE("GatherND drops the dimensions that its indices name, behind those of the batch") {
     const auto gather = [](std::int64_t batch, std::int64_t depth) {
