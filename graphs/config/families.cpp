@@ -1,12 +1,13 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
-#include <iterator>
+#include <type_traits>
 #include <variant>
 
 #include "graphs/config/read_config.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/named.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax::config {
@@ -56,54 +57,28 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         f.query_bias = f.output_bias = f.mlp_bias = value.text;
         return;
     }
-    const std::pair<std::string_view, std::variant<bool*, std::string_view*, std::int64_t*>> targets[]{
-        {"part", &f.is_part},
-        {"wide_mlp", &f.wide_mlp},
-        {"gated", &s.gated},
-        {"packed_gate", &s.packed_gate},
-        {"inner_norms", &s.inner_norms},
-        {"scaled_residual", &s.scaled_residual},
-        {"scaled_logits", &s.scaled_logits},
-        {"embedding_norm", &s.embedding_norm},
-        {"attention_sinks", &s.attention_sinks},
-        {"expert_bias", &s.expert_bias},
-        {"clamped_experts", &s.clamped_experts},
-        {"samples_all", &s.samples_all},
-        {"addmm_layers", &s.addmm_layers},
-        {"first_norm", &s.first_norm},
-        {"causal", &s.causal},
-        {"shared_gate", &f.shared_gate},
-        {"state_norm", &f.state_norm},
-        {"lone_sublayers", &f.lone_sublayers},
-        {"layers", &f.layers},
-        {"heads", &f.heads},
-        {"mlp_width", &f.mlp_width},
-        {"one_key_head", &f.one_key_head},
-        {"query_norm_switch", &f.query_norm_switch},
-        {"query_bias", &f.query_bias},
-        {"output_bias", &f.output_bias},
-        {"mlp_bias", &f.mlp_bias},
-        {"head_bias", &f.head_bias},
-        {"scaled_embedding", &f.scaled_embedding},
-        {"rotary_share", &f.rotary_share},
-        {"window", &f.window},
-        {"window_switch", &f.window_switch},
-        {"window_first", &f.window_first},
-        {"full_every", &f.full_every},
-        {"full_at", &f.full_at},
-        {"expert_at", &f.expert_at},
-        {"expert_width", &f.expert_width},
-        {"shared_width", &f.shared_width},
-        {"shared_count", &f.shared_count},
-        {"expert_step", &f.expert_step},
-        {"first_dense", &f.first_dense},
-        {"dense_width", &f.dense_width},
-        {"normalized", &f.normalized},
-        {"position_offset", &f.position_offset},
+    using Member = std::variant<bool Family::*, std::string_view Family::*, std::int64_t Family::*, bool Structure::*>;
+    static const auto members = by_name<Member>(FTAX_NAMED(
+        &Family::is_part, &Family::wide_mlp, &Structure::gated, &Structure::packed_gate, &Structure::inner_norms,
+        &Structure::scaled_residual, &Structure::scaled_logits, &Structure::embedding_norm, &Structure::attention_sinks,
+        &Structure::expert_bias, &Structure::clamped_experts, &Structure::samples_all, &Structure::addmm_layers,
+        &Structure::first_norm, &Structure::causal, &Family::shared_gate, &Family::state_norm, &Family::lone_sublayers,
+        &Family::layers, &Family::heads, &Family::mlp_width, &Family::one_key_head, &Family::query_norm_switch,
+        &Family::query_bias, &Family::output_bias, &Family::mlp_bias, &Family::head_bias, &Family::scaled_embedding,
+        &Family::rotary_share, &Family::window, &Family::window_switch, &Family::window_first, &Family::full_every,
+        &Family::full_at, &Family::expert_at, &Family::expert_width, &Family::shared_width, &Family::shared_count,
+        &Family::expert_step, &Family::first_dense, &Family::dense_width, &Family::normalized,
+        &Family::position_offset));
+    const auto found = members.find(name);
+    if (found == members.end()) fail(f.model_type, name);
+    const auto set = [&](auto member) {
+        if constexpr (std::is_invocable_v<decltype(member), Structure&>) {
+            value.into(s.*member);
+        } else {
+            value.into(f.*member);
+        }
     };
-    const auto found = std::ranges::find(targets, name, [](const auto& target) { return target.first; });
-    if (found == std::end(targets)) fail(f.model_type, name);
-    std::visit([&](auto* target) { value.into(*target); }, found->second);
+    std::visit(set, found->second);
 }
 
 /// "qwen2_moe" as transformers call its classes: "Qwen2Moe".
