@@ -270,9 +270,9 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
         if (!operator_index(row.op)) return std::nullopt;  // no measured host time
         result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
         const bool counted = row.op == "conv" && row.order;
-        result.host_s = host_.scale * (counted ? conv_host_s(real(*row.order), host_.conv_start_s, host_.conv_slope_s,
-                                                             host_.conv_curvature_s)
-                                               : host_.dispatch_s[*operator_index(row.op)]);
+        result.host_s = host_.host_scale * (counted ? conv_host_s(real(*row.order), host_.conv_start_s,
+                                                                  host_.conv_slope_s, host_.conv_curvature_s)
+                                                    : host_.dispatch_s[*operator_index(row.op)]);
         result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
         if (counted) width = host_.product_spread;  // given the host time, its spread is that of a matrix product
         if (result.host_s >= result.kernel_s) result.bound = Bound::host;
@@ -287,11 +287,11 @@ void OperatorModel::anchor(std::span<const OperatorMeasurement> rows) {
     for (const OperatorMeasurement& row : rows) {
         const auto predicted = predict(row);
         if (!predicted || predicted->kernel_s * 2 > row.latency_s) continue;
-        const double unit_s = predicted->host_s / host_.scale;
+        const double unit_s = predicted->host_s / host_.host_scale;
         scales.push_back(host_of_latency_s(row.latency_s, launch_share(row.op, host_), predicted->kernel_s) / unit_s);
     }
     if (scales.empty()) return;
-    host_.scale = upper_median(std::move(scales));
+    host_.host_scale = upper_median(std::move(scales));
     host_.spread = std::min(host_.spread, anchored_spread);
 }
 

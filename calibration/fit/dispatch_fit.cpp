@@ -94,8 +94,8 @@ FitReport fit_dispatch(std::span<const OperatorRow> rows, const DeviceProfileFil
         const std::string source = "fitted: " + std::to_string(of_device.size()) + " " + op + " rows";
         const std::string name = "operator.dispatch_s." + op;
         const double host_s = campaign_median(of_device);
-        by_name[name].push_back(host_s / host.scale);
-        report.nuisance.push_back({{name, host_s / host.scale, 0, source}, ParameterScope::device, slug});
+        by_name[name].push_back(host_s / host.host_scale);
+        report.nuisance.push_back({{name, host_s / host.host_scale, 0, source}, ParameterScope::device, slug});
         const auto spread = spread_of(op);
         if (!spread) continue;
         auto& of_spread = errors[{std::string(*spread), slug}];

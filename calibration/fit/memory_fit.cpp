@@ -50,7 +50,7 @@ double latency_s(const OperatorRow& row, ScopedValues values) {
     visit_parameters(host, [&](std::string_view name, double& value, const ParameterSpec& spec) {
         value = is_common(name) ? *values.shared++ : name == scale_name ? *values.host : spec.initial;
     });
-    return operator_latency_s(host.scale * host.dispatch_s[*operator_index(row.op)], launch_share(row.op, host),
+    return operator_latency_s(host.host_scale * host.dispatch_s[*operator_index(row.op)], launch_share(row.op, host),
                               plan(shape_of(row), rates, memory).seconds);
 }
 

@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 16> operator_names = {"add",  "mul
 
 struct OperatorHostParameters {
     std::array<double, operator_names.size()> dispatch_s{};  ///< by operator, on a host of scale 1
-    double scale{};                                          ///< scale of the host that a GPU was measured in
+    double host_scale{};                                     ///< scale of the host that a GPU was measured in
     double pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{}, product_launch_share{};
     double conv_launch_share{};
     double conv_start_s{}, conv_slope_s{}, conv_curvature_s{};  ///< see conv_host_s
@@ -42,12 +42,10 @@ inline void visit_parameters(OperatorHostParameters& p, const ParameterVisitor& 
     }
     using P = OperatorHostParameters;
     static const DeclaredFields<P> fields(
-        "operator", "kernel_floor_s", &P::kernel_floor_s, "host_scale", &P::scale, "pointwise_launch_share",
-        &P::pointwise_launch_share, "softmax_launch_share", &P::softmax_launch_share, "layer_norm_launch_share",
-        &P::layer_norm_launch_share, "product_launch_share", &P::product_launch_share, "conv_launch_share",
-        &P::conv_launch_share, "conv_start_s", &P::conv_start_s, "conv_slope_s", &P::conv_slope_s, "conv_curvature_s",
-        &P::conv_curvature_s, "power_control_time_s", &P::power_control_time_s, "spread", &P::spread, "product_spread",
-        &P::product_spread, "conv_spread", &P::conv_spread);
+        "operator", FTAX_NAMED(&P::kernel_floor_s, &P::host_scale, &P::pointwise_launch_share, &P::softmax_launch_share,
+                               &P::layer_norm_launch_share, &P::product_launch_share, &P::conv_launch_share,
+                               &P::conv_start_s, &P::conv_slope_s, &P::conv_curvature_s, &P::power_control_time_s,
+                               &P::spread, &P::product_spread, &P::conv_spread));
     fields.visit(p, visit);
 }
 

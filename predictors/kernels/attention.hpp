@@ -22,8 +22,8 @@ struct AttentionParameters {
 /// "FlashAttention-2", arXiv 2307.08691, figures 4 to 6, for the order of magnitude.
 inline void visit_parameters(AttentionParameters& p, const ParameterVisitor& visit) {
     using P = AttentionParameters;
-    static const DeclaredFields<P> fields("attention", "memory_efficient_efficiency", &P::memory_efficient_efficiency,
-                                          "math_efficiency", &P::math_efficiency, "score_cycles", &P::score_cycles);
+    static const DeclaredFields<P> fields(
+        "attention", FTAX_NAMED(&P::memory_efficient_efficiency, &P::math_efficiency, &P::score_cycles));
     fields.visit(p, visit);
     visit_parameters(p.flash, visit);
 }

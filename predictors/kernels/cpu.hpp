@@ -30,12 +30,10 @@ struct CpuParameters {
 inline void visit_parameters(CpuParameters& p, const DeviceSpec& device, const ParameterVisitor& visit) {
     using P = CpuParameters;
     static const DeclaredFields<P> fields(
-        "cpu", "gemm_flops_per_s", &P::gemm_flops_per_s, "conv_flops_per_s", &P::conv_flops_per_s,
-        "depthwise_flops_per_s", &P::depthwise_flops_per_s, "gemm_rows", &P::gemm_rows, "gemm_depth", &P::gemm_depth,
-        "conv_columns", &P::conv_columns, "conv_channels", &P::conv_channels, "l2_bytes_per_s", &P::l2_bytes_per_s,
-        "l3_bytes_per_s", &P::l3_bytes_per_s, "memory_bytes_per_s", &P::memory_bytes_per_s, "l3_bytes", &P::l3_bytes,
-        "weight_bytes_per_s", &P::weight_bytes_per_s, "relayout_passes", &P::relayout_passes, "fault_bytes_per_s",
-        &P::fault_bytes_per_s);
+        "cpu",
+        FTAX_NAMED(&P::gemm_flops_per_s, &P::conv_flops_per_s, &P::depthwise_flops_per_s, &P::gemm_rows, &P::gemm_depth,
+                   &P::conv_columns, &P::conv_channels, &P::l2_bytes_per_s, &P::l3_bytes_per_s, &P::memory_bytes_per_s,
+                   &P::l3_bytes, &P::weight_bytes_per_s, &P::relayout_passes, &P::fault_bytes_per_s));
     const double threads = device.sms;
     fields.visit(p, [&](std::string_view name, double& value, ParameterSpec spec) {
         if (name.ends_with("_per_s")) spec.initial *= threads, spec.lower *= threads, spec.upper *= threads;

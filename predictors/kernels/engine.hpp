@@ -21,8 +21,7 @@ struct EngineParameters {
 
 inline void visit_parameters(EngineParameters& p, const ParameterVisitor& visit) {
     using P = EngineParameters;
-    static const DeclaredFields<P> fields("engine", "score_cycles", &P::score_cycles, "score_rate", &P::score_rate,
-                                          "energy_scale", &P::energy_scale);
+    static const DeclaredFields<P> fields("engine", FTAX_NAMED(&P::score_cycles, &P::score_rate, &P::energy_scale));
     fields.visit(p, visit);
 }
 

@@ -34,14 +34,12 @@ struct FlashParameters {
 /// Initial values: a fit to all six cards.
 inline void visit_parameters(FlashParameters& p, const ParameterVisitor& visit) {
     using P = FlashParameters;
-    static const DeclaredFields<P> fields("attention", "fill_s", &P::fill_s, "paged_rate", &P::paged_rate,
-                                          "append_row_s", &P::append_row_s, "split_s", &P::split_s);
+    static const DeclaredFields<P> fields("attention",
+                                          FTAX_NAMED(&P::fill_s, &P::paged_rate, &P::append_row_s, &P::split_s));
     using K = FlashKindParameters;
     const auto declared = [](std::string_view kind) {
-        return DeclaredFields<K>(kind, "rate", &K::rate, "score_cycles", &K::score_cycles, "paged_floor_s",
-                                 &K::paged_floor_s, "decode_floor_s", &K::decode_floor_s, "decode_step",
-                                 &K::decode_step, "decode_fill_s", &K::decode_fill_s, "decode_ramp_s",
-                                 &K::decode_ramp_s);
+        return DeclaredFields<K>(kind, FTAX_NAMED(&K::rate, &K::score_cycles, &K::paged_floor_s, &K::decode_floor_s,
+                                                  &K::decode_step, &K::decode_fill_s, &K::decode_ramp_s));
     };
     static const DeclaredFields<K> of_warps = declared("attention.warp"), of_groups = declared("attention.warpgroup");
     fields.visit(p, visit);

@@ -27,12 +27,10 @@ struct GemmParameters {
 inline void visit_parameters(GemmParameters& p, const ParameterVisitor& visit) {
     using P = GemmParameters;
     static const DeclaredFields<P> fields(
-        "gemm", "fill", &P::fill, "latency_cycles", &P::latency_cycles, "issue_latency", &P::issue_latency,
-        "wide_efficiency", &P::wide_efficiency, "narrow_efficiency", &P::narrow_efficiency, "sliced_efficiency",
-        &P::sliced_efficiency, "write_bandwidth", &P::write_bandwidth, "strided_bandwidth", &P::strided_bandwidth,
-        "layer_strided_bandwidth", &P::layer_strided_bandwidth, "strided_reduction", &P::strided_reduction, "reread",
-        &P::reread, "skew_waves", &P::skew_waves, "skew", &P::skew, "energy_scale", &P::energy_scale, "operand_energy",
-        &P::operand_energy);
+        "gemm",
+        FTAX_NAMED(&P::fill, &P::latency_cycles, &P::issue_latency, &P::wide_efficiency, &P::narrow_efficiency,
+                   &P::sliced_efficiency, &P::write_bandwidth, &P::strided_bandwidth, &P::layer_strided_bandwidth,
+                   &P::strided_reduction, &P::reread, &P::skew_waves, &P::skew, &P::energy_scale, &P::operand_energy));
     fields.visit(p, visit);
 }
 

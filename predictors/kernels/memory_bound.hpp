@@ -35,21 +35,17 @@ struct MemoryParameters {
 /// five GPUs unless a specification names another source.
 inline void visit_parameters(MemoryParameters& p, const ParameterVisitor& visit) {
     using R = ResidencyParameters;
-    static const DeclaredFields<R> of_residency("memory", "resident_footprint", &R::footprint, "l2_bytes_per_cycle",
-                                                &R::l2_bytes_per_cycle);
+    static const DeclaredFields<R> of_residency("memory", FTAX_NAMED(&R::resident_footprint, &R::l2_bytes_per_cycle));
     of_residency.visit(p.residency, visit);
     using P = MemoryParameters;
     static const DeclaredFields<P> fields(
-        "memory", "reread_l2_share", &P::reread_l2_share, "reread_sm_share", &P::reread_sm_share, "misaligned_traffic",
-        &P::misaligned_traffic, "sfu_cost_ratio", &P::sfu_cost_ratio, "layer_norm_block_cycles",
-        &P::layer_norm_block_cycles, "layer_norm_step_cycles", &P::layer_norm_step_cycles, "softmax_block_cycles",
-        &P::softmax_block_cycles, "softmax_step_cycles", &P::softmax_step_cycles, "softmax_warp_cycles",
-        &P::softmax_warp_cycles, "softmax_element_cycles", &P::softmax_element_cycles, "transcendental_flops",
-        &P::transcendental_flops, "power_flops", &P::power_flops, "scalar_elements", &P::scalar_elements,
-        "transpose_efficiency", &P::transpose_efficiency, "reduce_efficiency", &P::reduce_efficiency, "norm_efficiency",
-        &P::norm_efficiency, "pool_efficiency", &P::pool_efficiency, "pool_step_flops", &P::pool_step_flops,
-        "gather_efficiency", &P::gather_efficiency, "concat_efficiency", &P::concat_efficiency, "resize_efficiency",
-        &P::resize_efficiency, "resize_plane_cycles", &P::resize_plane_cycles, "sort_efficiency", &P::sort_efficiency);
+        "memory", FTAX_NAMED(&P::reread_l2_share, &P::reread_sm_share, &P::misaligned_traffic, &P::sfu_cost_ratio,
+                             &P::layer_norm_block_cycles, &P::layer_norm_step_cycles, &P::softmax_block_cycles,
+                             &P::softmax_step_cycles, &P::softmax_warp_cycles, &P::softmax_element_cycles,
+                             &P::transcendental_flops, &P::power_flops, &P::scalar_elements, &P::transpose_efficiency,
+                             &P::reduce_efficiency, &P::norm_efficiency, &P::pool_efficiency, &P::pool_step_flops,
+                             &P::gather_efficiency, &P::concat_efficiency, &P::resize_efficiency,
+                             &P::resize_plane_cycles, &P::sort_efficiency));
     fields.visit(p, visit);
 }
 

@@ -18,9 +18,8 @@ struct MixtureParameters {
 
 inline void visit_parameters(MixtureParameters& p, const ParameterVisitor& visit) {
     using P = MixtureParameters;
-    static const DeclaredFields<P> fields("moe", "floor_s", &P::floor_s, "efficiency", &P::efficiency, "dram_share",
-                                          &P::dram_share, "fill", &P::fill, "traffic", &P::traffic, "spread",
-                                          &P::spread);
+    static const DeclaredFields<P> fields(
+        "moe", FTAX_NAMED(&P::floor_s, &P::efficiency, &P::dram_share, &P::fill, &P::traffic, &P::spread));
     fields.visit(p, visit);
 }
 

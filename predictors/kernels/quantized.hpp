@@ -28,14 +28,13 @@ struct QuantizedParameters {
 
 inline void visit_parameters(QuantizedParameters& p, const ParameterVisitor& visit) {
     using R = QuantizedRatios;
-    const auto declared = [](const char* family, const auto&... quantiser) {
-        return DeclaredFields<R>(family, quantiser..., "epilogue", &R::epilogue, "efficiency", &R::efficiency,
-                                 "energy_scale", &R::energy_scale);
-    };
     static const std::array<DeclaredFields<R>, quantized_kernels_count> families{
-        declared("fp8", "floor_s", &R::floor_s, "row_cycles", &R::row_cycles, "rate", &R::rate),
-        declared("fp8_block", "floor_s", &R::floor_s, "rate", &R::rate),  // no cycles per row
-        declared("nvfp4", "floor_s", &R::floor_s, "row_cycles", &R::row_cycles, "rate", &R::rate)};
+        DeclaredFields<R>(
+            "fp8", FTAX_NAMED(&R::floor_s, &R::row_cycles, &R::rate, &R::epilogue, &R::efficiency, &R::energy_scale)),
+        DeclaredFields<R>("fp8_block", FTAX_NAMED(&R::floor_s, &R::rate, &R::epilogue, &R::efficiency,
+                                                  &R::energy_scale)),  // no cycles per row
+        DeclaredFields<R>("nvfp4", FTAX_NAMED(&R::floor_s, &R::row_cycles, &R::rate, &R::epilogue, &R::efficiency,
+                                              &R::energy_scale))};
     for (std::size_t i = 0; i < families.size(); ++i) families[i].visit(p.of[i], visit);
 }
 

@@ -9,7 +9,7 @@
 namespace ftax::kernels {
 
 struct ResidencyParameters {
-    double footprint{};           ///< footprint / L2 size at which half of the traffic hits; 0: none hits
+    double resident_footprint{};  ///< footprint / L2 size at which half of the traffic hits; 0: none hits
     double l2_bytes_per_cycle{};  ///< per SM
 };
 
@@ -34,8 +34,8 @@ inline bool has_large_l2(const ArchitectureSpec& chip) {
 /// Returns the seconds per byte of a kernel that touches `footprint_bytes`, at the full rates of memory and L2.
 /// Source: the form fits softmax, layer norm and pointwise rows of neusight_ops.csv on five GPUs.
 inline double seconds_per_byte(double footprint_bytes, const DeviceRates& device, const ResidencyParameters& p) {
-    if (!(p.footprint > 0.0)) return 1.0 / device.bandwidth_bytes_per_s;
-    const double footprint = has_large_l2(*device.chip) ? large_l2_footprint : p.footprint;
+    if (!(p.resident_footprint > 0.0)) return 1.0 / device.bandwidth_bytes_per_s;
+    const double footprint = has_large_l2(*device.chip) ? large_l2_footprint : p.resident_footprint;
     const double bus = miss_share(footprint_bytes / (footprint * device.l2_bytes), 4);
     return bus / device.bandwidth_bytes_per_s +
            (1.0 - bus) / (p.l2_bytes_per_cycle * (device.sms * device.boost_clock_hz));

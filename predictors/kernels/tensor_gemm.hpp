@@ -32,10 +32,9 @@ struct TensorGemmParameters {
 inline void visit_parameters(TensorGemmParameters& p, const ParameterVisitor& visit) {
     using P = TensorGemmParameters;
     static const DeclaredFields<P> fields(
-        "tensor_gemm", "floor_s", &P::floor_s, "fill_s", &P::fill_s, "epilogue", &P::epilogue, "split_s", &P::split_s,
-        "ramp_s", &P::ramp_s, "operand_share", &P::operand_share, "dram_share", &P::dram_share, "l2_share",
-        &P::l2_share, "efficiency", &P::efficiency, "energy_scale", &P::energy_scale, "wave_sharpness",
-        &P::wave_sharpness, "misaligned", &P::misaligned, "older_library", &P::older_library, "clock", &P::clock);
+        "tensor_gemm", FTAX_NAMED(&P::floor_s, &P::fill_s, &P::epilogue, &P::split_s, &P::ramp_s, &P::operand_share,
+                                  &P::dram_share, &P::l2_share, &P::efficiency, &P::energy_scale, &P::wave_sharpness,
+                                  &P::misaligned, &P::older_library, &P::clock));
     fields.visit(p, visit);
 }
 

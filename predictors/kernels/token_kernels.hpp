@@ -25,8 +25,7 @@ struct TokenParameters {
 /// Initial values: a fit to all three cards.
 inline void visit_parameters(TokenParameters& p, const ParameterVisitor& visit) {
     using P = TokenParameters;
-    static const DeclaredFields<P> fields("token", "floor_s", &P::floor_s, "bytes_per_cycle", &P::bytes_per_cycle,
-                                          "vector_ratio", &P::vector_ratio);
+    static const DeclaredFields<P> fields("token", FTAX_NAMED(&P::floor_s, &P::bytes_per_cycle, &P::vector_ratio));
     fields.visit(p, visit);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "ftax/parameter.hpp"
+#include "src/core/named.hpp"
 
 namespace ftax {
 
@@ -19,28 +21,24 @@ using ParameterVisitor = std::function<void(std::string_view, double&, const Par
 /// Returns the declaration of a parameter in data/parameters.tsv; nullptr if there is none.
 [[nodiscard]] const ParameterSpec* declared_parameter(std::string_view name);
 
-/// Fields of a struct that hold the parameters "MODEL.NAME": a name and a member in turn. Each must be declared.
+/// Members of a struct that hold the parameters "MODEL.MEMBER": FTAX_NAMED(…). Each must be declared.
 template <class Struct>
 class DeclaredFields {
   public:
-    template <class... Fields>
-    explicit DeclaredFields(std::string_view model, const Fields&... fields) {
-        add(model, fields...);
+    DeclaredFields(std::string_view model, std::string_view names, std::initializer_list<double Struct::*> members) {
+        const auto* member = members.begin();
+        for (const std::string_view own_name : names_in(names)) {
+            std::string name = std::string(model).append(".").append(own_name);
+            const ParameterSpec* const spec = declared_parameter(name);
+            if (spec == nullptr) throw std::logic_error("data/parameters.tsv has no " + name);
+            fields_.emplace_back(std::move(name), *member++, spec);
+        }
     }
     void visit(Struct& values, const ParameterVisitor& visitor) const {
         for (const auto& [name, member, spec] : fields_) visitor(name, values.*member, *spec);
     }
 
   private:
-    template <class... Others>
-    void add(std::string_view model, std::string_view own_name, double Struct::*member, const Others&... others) {
-        std::string name = std::string(model).append(".").append(own_name);
-        const ParameterSpec* const spec = declared_parameter(name);
-        if (spec == nullptr) throw std::logic_error("data/parameters.tsv has no " + name);
-        fields_.emplace_back(std::move(name), member, spec);
-        if constexpr (sizeof...(others) > 0) add(model, others...);
-    }
-
     std::vector<std::tuple<std::string, double Struct::*, const ParameterSpec*>> fields_;
 };
 

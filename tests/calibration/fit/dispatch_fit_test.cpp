@@ -138,7 +138,7 @@ TEST_CASE("a campaign's host time is the median of the medians of its tenths, by
             std::vector<double> medians;
             for (const auto& tenth : tenths) medians.push_back(quantile(tenth, 0.5));
             const double found = value_of(fit::fit_dispatch(rows, file, {}), "operator.dispatch_s.bmm", "t4");
-            CHECK(found == approx(quantile(medians, 0.5) / host.scale).epsilon(1e-6));
+            CHECK(found == approx(quantile(medians, 0.5) / host.host_scale).epsilon(1e-6));
         }
     }
 }

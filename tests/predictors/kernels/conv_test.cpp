@@ -419,7 +419,7 @@ TEST_CASE("tensor cores merge narrow groups whose widths are powers of two") {
 
 TEST_CASE("activations that the L2 holds do not come from memory, on tensor cores and in depthwise kernels") {
     auto p = ideal_parameters();
-    p.residency = {.footprint = 0.7, .l2_bytes_per_cycle = 20};
+    p.residency = {.resident_footprint = 0.7, .l2_bytes_per_cycle = 20};
     auto rates = rates_of(Architecture::ampere, MathPath::fp16_tensor);
     rates.flops_per_s = rates.fp32_flops_per_s = 1e30;
     rates.floor_s = 0;

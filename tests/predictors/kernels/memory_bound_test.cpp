@@ -71,7 +71,7 @@ TEST_CASE("an L2 that is one for all SMs holds as much as its size says") {
     auto device = round_device();
     const MemoryShape shape{MemoryClass::copy, 125'000, 1, 125'000, 500'000, 500'000, 4};  // as much as the L2
     MemoryParameters p = initial_parameters();
-    p.residency.footprint = 0.5;
+    p.residency.resident_footprint = 0.5;
     p.residency.l2_bytes_per_cycle = 1e6;
     CHECK(seconds_of(shape, device, p) - device.floor_s == approx(1e6 / 1e11 * 16 / 17).epsilon(1e-3));
     device.chip = &architecture_spec(Architecture::ada, 0, 0);
@@ -120,7 +120,7 @@ TEST_CASE("rows that exceed the caches are read again from memory") {
     CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) == approx(3 * pass_s).epsilon(0.01));
     CHECK(seconds_of(rows_of(MemoryClass::softmax, 4096, 65536), device, p) == approx(4 * pass_s).epsilon(0.01));
     device.l2_bytes = 1e9;
-    p.residency.footprint = 1e-3;
+    p.residency.resident_footprint = 1e-3;
     CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) == approx(2 * pass_s).epsilon(0.01));
 }
 
