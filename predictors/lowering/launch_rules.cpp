@@ -1,8 +1,10 @@
 #include "predictors/lowering/launch_rules.hpp"
 
-#include <algorithm>
-#include <array>
+#include <vector>
 
+#include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
+#include "src/core/named.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax {
@@ -10,60 +12,29 @@ namespace {
 
 using kernels::MemoryClass;
 
-using Action = LaunchRule::Action;
-constexpr std::array<LaunchRule, op_kind_count> rules{{
-    {OpKind::conv, Action::contract, HostKind::conv},
-    {OpKind::conv_transpose, Action::contract, HostKind::conv},
-    {OpKind::linear, Action::contract, HostKind::gemm},
-    {OpKind::matmul, Action::contract, HostKind::bmm},
-    {OpKind::attention, Action::contract, HostKind::bmm},
-    {OpKind::recurrent, Action::contract, HostKind::conv},
-    {OpKind::batch_norm, Action::move, HostKind::batch_norm, MemoryClass::batch_norm},
-    {OpKind::layer_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
-    {OpKind::group_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
-    {OpKind::instance_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
-    {OpKind::rms_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
-    {OpKind::local_response_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
-    {OpKind::softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
-    {OpKind::log_softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
-    {OpKind::pointwise, Action::move},
-    {OpKind::cast, Action::move},
-    {OpKind::reduce, Action::move, HostKind::elementwise, MemoryClass::reduce},
-    {OpKind::cumulative, Action::move, HostKind::elementwise, MemoryClass::sort},
-    {OpKind::sort, Action::move, HostKind::elementwise, MemoryClass::sort},
-    {OpKind::pool, Action::move, HostKind::elementwise, MemoryClass::pool},
-    {OpKind::global_pool, Action::move, HostKind::elementwise, MemoryClass::reduce},
-    {OpKind::resize, Action::move, HostKind::elementwise, MemoryClass::resize},
-    {OpKind::embedding, Action::move, HostKind::elementwise, MemoryClass::gather},
-    {OpKind::gather, Action::move, HostKind::elementwise, MemoryClass::gather},
-    {OpKind::scatter, Action::move, HostKind::elementwise, MemoryClass::gather},
-    {OpKind::reshape, Action::view, HostKind::view},
-    {OpKind::transpose, Action::view, HostKind::view, MemoryClass::transpose},
-    {OpKind::slice, Action::view, HostKind::view, MemoryClass::copy},
-    {OpKind::split, Action::view, HostKind::view, MemoryClass::copy},
-    {OpKind::expand, Action::view, HostKind::view, MemoryClass::copy},
-    {OpKind::concat, Action::move, HostKind::elementwise, MemoryClass::concat},
-    {OpKind::pad, Action::move, HostKind::elementwise, MemoryClass::transpose},
-    {OpKind::copy, Action::move, HostKind::elementwise, MemoryClass::transpose},
-    {OpKind::fill, Action::move, HostKind::elementwise, MemoryClass::copy},
-    {OpKind::fft, Action::move, HostKind::gemm, MemoryClass::transpose},
-    {OpKind::quantize, Action::move},
-    {OpKind::dequantize, Action::move},
-    {OpKind::nonzero, Action::wait, HostKind::synchronize, MemoryClass::reduce},
-    {OpKind::to_host, Action::wait, HostKind::synchronize, MemoryClass::copy},
-    {OpKind::shape, Action::nothing},
-    {OpKind::identity, Action::view, HostKind::view},
-    {OpKind::all_reduce, Action::move, HostKind::elementwise, MemoryClass::copy},
-    {OpKind::control, Action::nothing},
-    {OpKind::custom, Action::move},
-}};
-
-// One for each kind, in their order.
-static_assert(std::ranges::adjacent_find(rules, std::ranges::greater_equal{}, &LaunchRule::kind) == rules.end());
+std::vector<LaunchRule> read_launch_rules() {
+    const auto hosts = by_name<HostKind>(FTAX_NAMED(HostKind::conv, HostKind::gemm, HostKind::bmm, HostKind::batch_norm,
+                                                    HostKind::layer_norm, HostKind::elementwise, HostKind::view,
+                                                    HostKind::synchronize));
+    const auto classes = by_name<MemoryClass>(FTAX_NAMED(
+        MemoryClass::pointwise, MemoryClass::copy, MemoryClass::transpose, MemoryClass::reduce, MemoryClass::softmax,
+        MemoryClass::layer_norm, MemoryClass::batch_norm, MemoryClass::group_norm, MemoryClass::pool,
+        MemoryClass::gather, MemoryClass::concat, MemoryClass::resize, MemoryClass::sort));
+    std::vector<LaunchRule> rules(op_kind_count);
+    for_each_data_row(embedded_text("data/operator_kinds.tsv"), [&](DataRow row) {
+        LaunchRule& rule = rules[static_cast<std::size_t>(op_kind_from_name(row.text()).value())];
+        for (int of_work = 0; of_work < 2; ++of_work) static_cast<void>(row.text());
+        rule.action = row.choice<LaunchRule::Action>("contract move view wait nothing");
+        rule.host_kind = hosts.at(row.text());
+        rule.memory_class = classes.at(row.text());
+    });
+    return rules;
+}
 
 }  // namespace
 
-const LaunchRule& launch_rule(OpKind kind) noexcept {
+const LaunchRule& launch_rule(OpKind kind) {
+    static const std::vector<LaunchRule> rules = read_launch_rules();
     return rules[static_cast<std::size_t>(kind)];
 }
 

@@ -8,14 +8,14 @@
 
 namespace ftax {
 
+/// How an operator is launched (data/operator_kinds.tsv).
 struct LaunchRule {
-    OpKind kind;
-    enum class Action : std::uint8_t { contract, move, view, wait, nothing } action;
+    enum class Action : std::uint8_t { contract, move, view, wait, nothing } action = Action::nothing;
     HostKind host_kind = HostKind::elementwise;
     kernels::MemoryClass memory_class = kernels::MemoryClass::pointwise;
 };
 
-[[nodiscard]] const LaunchRule& launch_rule(OpKind kind) noexcept;
+[[nodiscard]] const LaunchRule& launch_rule(OpKind kind);
 
 /// Returns true for inference batch norms with known statistics: a scale and a shift of each channel.
 [[nodiscard]] bool scales_channels(const Op& op);

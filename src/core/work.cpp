@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
+#include <vector>
 
 #include "src/core/checked_math.hpp"
+#include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
+#include "src/core/named.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -151,39 +153,28 @@ enum class Traffic : std::uint8_t {
     update,      ///< values written into the first operands, read and written once, and their indices
 };
 
+using Flops = std::int64_t(const OpView&);
+
 struct WorkRule {
-    std::int64_t (*flops)(const OpView&);
+    Flops* flops;
     Traffic traffic;
 };
 
-constexpr std::array<WorkRule, op_kind_count> rules = [] {
-    using enum OpKind;
-    std::array<WorkRule, op_kind_count> rule_of{};
-    const auto set = [&](const WorkRule& rule, std::initializer_list<OpKind> kinds) {
-        for (const OpKind kind : kinds) rule_of[static_cast<std::size_t>(kind)] = rule;
-    };
-    set({conv_flops, Traffic::operands}, {conv});
-    set({conv_transpose_flops, Traffic::operands}, {conv_transpose});
-    set({contraction_flops, Traffic::operands}, {linear, matmul});
-    set({attention_flops, Traffic::operands}, {attention});
-    set({recurrent_flops, Traffic::operands}, {recurrent});
-    set({pool_flops, Traffic::operands}, {pool});
-    set({fft_flops, Traffic::operands}, {fft});
-    set({custom_flops, Traffic::operands}, {custom});
-    set({per_input, Traffic::operands}, {reduce, cumulative, sort, global_pool});
-    set({per_output<1>, Traffic::operands}, {pointwise, all_reduce});
-    set({per_output<2>, Traffic::operands}, {batch_norm, quantize, dequantize});
-    set({per_output<4>, Traffic::operands}, {resize});
-    set({per_output<5>, Traffic::operands}, {rms_norm, softmax, log_softmax});
-    set({per_output<8>, Traffic::operands}, {layer_norm, group_norm, instance_norm, local_response_norm});
-    set({no_flops, Traffic::operands}, {cast, concat, pad, copy, nonzero, to_host});
-    set({no_flops, Traffic::lookup}, {embedding, gather});
-    set({no_flops, Traffic::update}, {scatter});
-    set({no_flops, Traffic::write_only}, {fill});
-    set({no_flops, Traffic::none}, {reshape, transpose, slice, split, expand, shape, identity, control});
-    return rule_of;
-}();
-static_assert(std::ranges::all_of(rules, [](const WorkRule& rule) { return rule.flops != nullptr; }));
+const WorkRule& rule_of(OpKind kind) {
+    static const std::vector<WorkRule> rules = [] {
+        const auto flops =
+            by_name<Flops*>(FTAX_NAMED(no_flops, conv_flops, conv_transpose_flops, contraction_flops, attention_flops,
+                                       recurrent_flops, pool_flops, fft_flops, custom_flops, per_input, per_output<1>,
+                                       per_output<2>, per_output<4>, per_output<5>, per_output<8>));
+        std::vector<WorkRule> result(op_kind_count);
+        for_each_data_row(embedded_text("data/operator_kinds.tsv"), [&](DataRow row) {
+            result[static_cast<std::size_t>(op_kind_from_name(row.text()).value())] = {
+                flops.at(row.text()), row.choice<Traffic>("none operands lookup write_only update")};
+        });
+        return result;
+    }();
+    return rules[static_cast<std::size_t>(kind)];
+}
 
 std::int64_t read_bytes(const OpView& v, Traffic traffic) {
     std::int64_t total = 0;
@@ -222,7 +213,7 @@ bool is_of_unknown_shape(const Graph& graph, const Op& op) {
 }  // namespace
 
 Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
-    const WorkRule& rule = rules[static_cast<std::size_t>(op.kind)];
+    const WorkRule& rule = rule_of(op.kind);
     const OpView view{graph, op, bound};
     try {
         Work work{rule.flops(view), read_bytes(view, rule.traffic), 0};
