@@ -284,8 +284,7 @@ class Predictor:
         return json.loads(self._predictor.operators(_dims(self._graph, dims)))
 
 
-_options = frozenset(["anchor", "host", "cpu", "host_load", "device_profile", "framework_profile", "channels_last", "cudnn", "padding",
-                      "synchronized", "copies", "example_inputs"])
+_options = frozenset(Predictor.__init__.__kwdefaults__)
 
 
 def _predictor(model: Model, device: str, framework: str | None, precision: str | None,
