@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "src/core/operands.hpp"
@@ -13,20 +12,10 @@
 namespace ftax {
 namespace {
 
-/// Elementwise functions that PyTorch code usually calls through a module of their own.
-struct ActivationModule {
-    std::string_view function, type;
-};
-constexpr std::array activation_modules{
-    ActivationModule{"relu", "torch.nn.modules.activation.ReLU"},
-    ActivationModule{"relu6", "torch.nn.modules.activation.ReLU6"},
-    ActivationModule{"gelu", "torch.nn.modules.activation.GELU"},
-    ActivationModule{"silu", "torch.nn.modules.activation.SiLU"},
-    ActivationModule{"sigmoid", "torch.nn.modules.activation.Sigmoid"},
-    ActivationModule{"tanh", "torch.nn.modules.activation.Tanh"},
-    ActivationModule{"hardswish", "torch.nn.modules.activation.Hardswish"},
-    ActivationModule{"hardsigmoid", "torch.nn.modules.activation.Hardsigmoid"},
-};
+/// Elementwise functions that PyTorch code usually calls through a module of their own, in torch.nn.modules.activation.
+constexpr std::pair<std::string_view, std::string_view> activation_modules[]{
+    {"relu", "ReLU"},       {"relu6", "ReLU6"}, {"gelu", "GELU"},           {"silu", "SiLU"},
+    {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"},   {"hardswish", "Hardswish"}, {"hardsigmoid", "Hardsigmoid"}};
 
 TensorId add_tensor(Graph& graph, Tensor tensor) {
     graph.tensors.push_back(std::move(tensor));
@@ -248,8 +237,8 @@ TensorId GraphBuilder::pointwise(std::string_view function, const std::vector<Te
         shape = layer.broadcast(shape, layer.shape_of(input));
         if (!is_float(dtype)) dtype = layer.tensor(input).dtype;
     }
-    const auto module = std::ranges::find(activation_modules, function, &ActivationModule::function);
-    if (module != activation_modules.end()) layer.record_module(module->type);
+    for (const auto& [name, type] : activation_modules)
+        if (name == function) layer.record_module(fmt::format("torch.nn.modules.activation.{}", type));
     return op(OpKind::pointwise, fmt::format("aten::{}", function), inputs, {{"function", std::string(function)}},
               {layer.output(std::move(shape), dtype)})[0];
 }
