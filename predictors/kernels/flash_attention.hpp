@@ -190,6 +190,23 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
     return result;
 }
 
+/// Returns the time that an SM takes for one score and its share of the result.
+inline double seconds_per_score(const AttentionShape& s, double head, double sm_flops_per_s, const DeviceRates& device,
+                                const FlashParameters& p, const TensorGemmParameters& gemm) {
+    const AttentionKernels& kernels = kernels_of(s, device);
+    const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
+    double rate = sm_flops_per_s * kind.rate * kernels.mma_share;
+    if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
+    const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
+    double seconds = 4 * head / rate;
+    const bool overlaps = s.library == FlashLibrary::cudnn && kernels.asynchronous;
+    if (overlaps) seconds = double(equations::smooth_maximum(seconds, cudnn_score_cycles * cycle_s));
+    if (!overlaps && !kernels.hides_exponentials) seconds += kind.score_cycles * cycle_s;
+    if (is_decode(s)) seconds *= kind.decode_step;
+    if (s.library == FlashLibrary::flash1) seconds *= flash1_step;
+    return seconds;
+}
+
 }  // namespace flash
 
 /// Returns true if the chip has fused kernels for this shape. Source: FlashAttention 2 needs mma.sync of Ampere and f16
@@ -220,16 +237,8 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 
-    double rate = rates.sm_boost_flops_per_s * kind.rate * kernels.mma_share;
-    if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
-    const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
-    double score_s = 4 * head / rate;
-    const bool overlaps = s.library == FlashLibrary::cudnn && kernels.asynchronous;
-    if (overlaps) score_s = double(equations::smooth_maximum(score_s, flash::cudnn_score_cycles * cycle_s));
-    if (!overlaps && !kernels.hides_exponentials) score_s += kind.score_cycles * cycle_s;
     const double block_scale = rates.cycle_scale / plan.blocks_per_sm;
-    if (decodes) score_s *= kind.decode_step;
-    if (s.library == FlashLibrary::flash1) score_s *= flash::flash1_step;
+    const double score_s = flash::seconds_per_score(s, head, rates.sm_boost_flops_per_s, device, p, gemm);
     const auto compute = decodes ? flash::decode(s, tile, score_s, kind.decode_fill_s * block_scale,
                                                  p.split_s * rates.cycle_scale, device)
                                  : flash::prefill(s, tile, head, score_s, p.fill_s * block_scale, device);

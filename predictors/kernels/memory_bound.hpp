@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "ftax/equations.hpp"
 #include "predictors/kernels/device_rates.hpp"
@@ -195,25 +196,17 @@ inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
     return plan;
 }
 
-}  // namespace memory_bound
-
-/// Plans a memory-bound kernel. Its traffic goes to memory unless its footprint fits into the L2; further passes over a
-/// row do so only if the rows in flight exceed the caches.
-/// Source: kernel structure as cited above; capacities and cycles are fitted (visit_parameters).
-inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, const MemoryParameters& p) {
+/// Returns the traffic of a kernel, further passes over rows included, and the time that the arithmetic of its class
+/// takes.
+inline std::pair<double, double> class_work(const MemoryShape& shape, const DeviceRates& device,
+                                            const MemoryParameters& p) {
     const double sm_hertz = device.sms * device.boost_clock_hz;
     const auto rows = real(shape.rows);
-    const auto footprint_bytes = real(shape.read_bytes) + real(shape.write_bytes);
-    KernelPlan plan = memory_bound::blocks(shape, device);
-    plan.seconds = device.floor_s;
-    if (footprint_bytes <= 0) return plan;
-
-    double traffic_bytes = footprint_bytes;
-    double work_s = 0;
+    double traffic_bytes = real(shape.read_bytes) + real(shape.write_bytes), work_s = 0;
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
-        const double slowdown = memory_bound::issue_slowdown(*device.chip);
-        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, p);
+        const double slowdown = issue_slowdown(*device.chip);
+        const auto kernel = is_softmax ? softmax(shape, p) : layer_norm(shape, p);
         const double row_bytes = real(shape.row_length) * shape.element_bytes;
         if (is_softmax && !is_aligned(shape.row_length, shape.element_bytes, 32))
             traffic_bytes *= 1.0 + p.misaligned_traffic;
@@ -248,26 +241,45 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     } else if (shape.cls == MemoryClass::group_norm) {
         traffic_bytes += real(shape.elements) * shape.element_bytes;  // statistics, then normalisation
     }
-    if (shape.elements_per_wait > 0 && !shape.engine) {
+    return {traffic_bytes, work_s};
+}
+
+/// Returns the time in which a kernel waits for accesses one after the other.
+inline double waiting_s(const MemoryShape& shape, const DeviceRates& device) {
+    double seconds = 0;
+    if (shape.elements_per_wait > 0) {
         // In a reduction, one thread processes a row.
         const double block_threads = shape.cls == MemoryClass::reduce ? 1 : 512;
         const double waits = real(shape.row_length) / real(shape.elements_per_wait);
-        work_s = std::max(work_s, memory_bound::sequential_waits(waits, rows, block_threads, device) * wait_cycles /
-                                      device.boost_clock_hz);
+        seconds =
+            sequential_waits(waits, real(shape.rows), block_threads, device) * wait_cycles / device.boost_clock_hz;
     }
-    if (!shape.engine) {
-        const double row_bytes = real(shape.row_length) * shape.element_bytes;
-        const double waits = memory_bound::waits_of(shape, row_bytes, device);
-        // Blocks of elementwise kernels take many elements.
-        const bool by_element = memory_bound::is_scalar_access(shape) && shape.cls != MemoryClass::gather;
-        const double blocks = by_element || shape.waits > 0 ? 1 : rows;
-        const double block_threads = shape.cls == MemoryClass::softmax && shape.row_length <= 1024 ? 32
-                                     : shape.cls == MemoryClass::reduce || shape.cls == MemoryClass::pool
-                                         ? std::clamp(real(shape.row_length) / 4, 1.0, 128.0)
-                                         : 128;
-        work_s = std::max(work_s,
-                          beyond_floor_s(memory_bound::sequential_waits(waits, blocks, block_threads, device), device));
-    }
+    const double row_bytes = real(shape.row_length) * shape.element_bytes;
+    const double waits = waits_of(shape, row_bytes, device);
+    // Blocks of elementwise kernels take many elements.
+    const bool by_element = is_scalar_access(shape) && shape.cls != MemoryClass::gather;
+    const double blocks = by_element || shape.waits > 0 ? 1 : real(shape.rows);
+    const double block_threads = shape.cls == MemoryClass::softmax && shape.row_length <= 1024 ? 32
+                                 : shape.cls == MemoryClass::reduce || shape.cls == MemoryClass::pool
+                                     ? std::clamp(real(shape.row_length) / 4, 1.0, 128.0)
+                                     : 128;
+    return std::max(seconds, beyond_floor_s(sequential_waits(waits, blocks, block_threads, device), device));
+}
+
+}  // namespace memory_bound
+
+/// Plans a memory-bound kernel. Its traffic goes to memory unless its footprint fits into the L2; further passes over a
+/// row do so only if the rows in flight exceed the caches.
+/// Source: kernel structure as cited above; capacities and cycles are fitted (visit_parameters).
+inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, const MemoryParameters& p) {
+    const double sm_hertz = device.sms * device.boost_clock_hz;
+    const auto footprint_bytes = real(shape.read_bytes) + real(shape.write_bytes);
+    KernelPlan plan = memory_bound::blocks(shape, device);
+    plan.seconds = device.floor_s;
+    if (footprint_bytes <= 0) return plan;
+
+    auto [traffic_bytes, work_s] = memory_bound::class_work(shape, device, p);
+    if (!shape.engine) work_s = std::max(work_s, memory_bound::waiting_s(shape, device));
 
     plan.memory_s =
         traffic_bytes * seconds_per_byte(footprint_bytes, device, p.residency) / memory_bound::efficiency(shape, p);

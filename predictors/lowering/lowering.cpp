@@ -398,6 +398,23 @@ class Lowering {
                  OperatorPart::state_update);
     }
 
+    /// Launches what brings the operands of a product into the format that it reads.
+    void change_format(OpId id, Precision operands, bool converts) {
+        const Op& op = graph_.ops[id];
+        const PrecisionSpec& format = precision_spec(operands);
+        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations())
+            quantize_input(id);
+        if (op.is(OpKind::conv, OpKind::conv_transpose) && operands == Precision::int8) reformat_input(id);
+        if (!converts) return;
+        const bool as_int8 = multiplies_int8(operands);
+        convert(id, op.inputs[0], operands, as_int8 ? DType::i8 : DType::f16);
+        // Others dequantise the whole matrix (ggml_cuda_op_mul_mat_cublas); the product counts narrow reads.
+        if (format.quantizes_weights() && device_.peak(format.path) && !as_int8) {
+            launch_move(id, MemoryClass::pointwise, {}, {op.inputs[1]}, LaunchCondition::beyond_few_rows);
+            schedule_.kernels.back().longest = most_rows(operands);
+        }
+    }
+
     void lower_contraction(OpId id, const LaunchRule& rule) {
         const Op& op = graph_.ops[id];
         const bool by_node = traits_.joins_contrib_nodes && op.source == "com.microsoft::Attention";
@@ -411,20 +428,8 @@ class Lowering {
         for (std::size_t i = 0; widened && i < 3; ++i)
             launch_copy(id, op.inputs[i], MemoryClass::pointwise, LaunchCondition::always, DType::f32);
         const Precision operands = types_.operands_of(op);
-        const PrecisionSpec& format = precision_spec(operands);
-        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations())
-            quantize_input(id);
-        if (convolution && operands == Precision::int8) reformat_input(id);
         const bool converts = traits_.wide_activations && is_layer(op);
-        const bool as_int8 = multiplies_int8(operands);
-        if (converts) {
-            convert(id, op.inputs[0], operands, as_int8 ? DType::i8 : DType::f16);
-            // Others dequantise the whole matrix (ggml_cuda_op_mul_mat_cublas); the product counts narrow reads.
-            if (format.quantizes_weights() && device_.peak(format.path) && !as_int8) {
-                launch_move(id, MemoryClass::pointwise, {}, {op.inputs[1]}, LaunchCondition::beyond_few_rows);
-                schedule_.kernels.back().longest = most_rows(operands);
-            }
-        }
+        change_format(id, operands, converts);
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
         const bool sums_in_f32 = libraries_.keeps_scores && op.kind == OpKind::attention;
@@ -440,7 +445,7 @@ class Lowering {
             kernel.reads = {grouped ? graph_.ops[sorting].inputs[0] : op.inputs[0]};
         }
         add_kernel(std::move(kernel));
-        if (converts && !as_int8) convert(id, op.outputs[0], operands, DType::f16);
+        if (converts && !multiplies_int8(operands)) convert(id, op.outputs[0], operands, DType::f16);
         add_bias(id, convolution);
     }
 

@@ -75,12 +75,9 @@ bool normalizes(const Op& op) {
            (op.is(batch_norm) && op.integer("training", 0) != 0);
 }
 
-std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
-    const bool reduces = op.kind == OpKind::global_pool || (op.kind == OpKind::reduce && !op.integers("axes").empty());
-    if (!reduces && !normalizes(op) && op.kind != OpKind::cumulative) return std::nullopt;
-    const Tensor& x = graph.tensors[op.inputs[0]];
-    const auto rank = static_cast<std::int64_t>(x.shape.size());
-    std::vector<bool> reduced(x.shape.size(), op.kind == OpKind::batch_norm);
+/// Returns for each dimension of the first operand whether a reduction or the statistics go over it.
+std::vector<bool> reduced_dimensions(const Op& op, std::int64_t rank) {
+    std::vector<bool> reduced(static_cast<std::size_t>(rank), op.kind == OpKind::batch_norm);
     if (op.kind == OpKind::reduce) {
         for (const std::int64_t axis : op.integers("axes")) reduced[static_cast<std::size_t>(axis)] = true;
     } else if (op.kind == OpKind::batch_norm) {
@@ -94,6 +91,14 @@ std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
         const auto from = std::clamp<std::int64_t>(first < 0 ? first + rank : first, 0, rank);
         std::fill(reduced.begin() + from, reduced.end(), true);
     }
+    return reduced;
+}
+
+std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
+    const bool reduces = op.kind == OpKind::global_pool || (op.kind == OpKind::reduce && !op.integers("axes").empty());
+    if (!reduces && !normalizes(op) && op.kind != OpKind::cumulative) return std::nullopt;
+    const Tensor& x = graph.tensors[op.inputs[0]];
+    const std::vector<bool> reduced = reduced_dimensions(op, static_cast<std::int64_t>(x.shape.size()));
     Reduction result;
     const auto visit = [&](std::size_t axis) {
         const double size = elements_of(graph, {x.shape[axis]});
