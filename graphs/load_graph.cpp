@@ -89,9 +89,8 @@ Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
 Graph load_zoo(std::string_view name, const ImportOptions& options) {
     if (name.empty()) throw_error(ErrorCode::usage, "the zoo holds {}", fmt::join(zoo_names(), ", "));
     if (const auto known = zoo_name(name)) {
-        for (const EmbeddedFile& file : embedded_files()) {
+        for (const EmbeddedFile& file : embedded_files())
             if (name_of_file(file.path) == *known) return load_embedded(file, options);
-        }
     }
     fail_unknown(name);
 }
@@ -183,24 +182,21 @@ std::vector<ZooModel> zoo_models() {
 
 std::vector<std::string> zoo_names() {
     std::vector<std::string> names;
-    for (const EmbeddedFile& file : embedded_files()) {
+    for (const EmbeddedFile& file : embedded_files())
         if (const std::string_view name = name_of_file(file.path); !name.empty()) names.emplace_back(name);
-    }
     std::ranges::sort(names);
     return names;
 }
 
 std::optional<std::string> zoo_name(std::string_view name) {
-    for (const EmbeddedFile& file : embedded_files()) {
+    for (const EmbeddedFile& file : embedded_files())
         if (name_of_file(file.path) == name && !name.empty()) return std::string(name);
-    }
     const std::string wanted = normalized_name(name);
     for (const ZooModel& model : zoo_models()) {
         std::vector<std::string> names = model.aliases;
         names.insert(names.end(), {model.name, model.source, model.source.substr(model.source.find('/') + 1)});
-        for (const std::string& known : names) {
+        for (const std::string& known : names)
             if (!wanted.empty() && normalized_name(known) == wanted) return model.name;
-        }
     }
     return std::nullopt;
 }

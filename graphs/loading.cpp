@@ -86,9 +86,8 @@ void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
 /// What names symbols that the user renamed goes by the new name; a number in place of one is held against its range.
 void replace_names(Graph& graph, const ExpressionPool& pool,
                    const std::map<std::string, Expression, std::less<>>& replace) {
-    for (auto& [name, symbol] : graph.other_names) {
+    for (auto& [name, symbol] : graph.other_names)
         if (const auto found = replace.find(symbol); found != replace.end()) symbol = bare_symbol(pool, found->second);
-    }
     std::erase_if(graph.other_names, [](const auto& one) { return one.second.empty(); });
     std::vector<SymbolRange> kept;
     for (SymbolRange& range : graph.ranges) {

@@ -46,9 +46,8 @@ class BatchFollower {
                 at = retry();
             }
         }
-        for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
+        for (TensorId id = 0; id < graph_.tensors.size(); ++id)
             if (places_[id]) rescale(graph_.tensors[id], *places_[id]);
-        }
     }
 
   private:
@@ -210,17 +209,15 @@ class BatchFollower {
             }
             if (!result) result = at;
         }
-        for (const TensorId input : op.inputs) {
+        for (const TensorId input : op.inputs)
             if (input != no_tensor && !places_[input]) carry_aligned(input, *result, out_rank);
-        }
         return result;
     }
 
     [[nodiscard]] bool broadcasts(TensorId input, TensorId output) const {
         const std::size_t shift = rank(output) - rank(input);
-        for (std::size_t i = 0; i < rank(input); ++i) {
+        for (std::size_t i = 0; i < rank(input); ++i)
             if (size(input, i) != 1 && size(input, i) != size(output, i + shift)) return false;
-        }
         return true;
     }
 

@@ -56,10 +56,9 @@ class Liveness {
         std::vector<TensorId> first_freed(graph_.ops.size() + 1, no_tensor), next_freed(graph_.tensors.size());
         for (OpId id = 0; id < graph_.ops.size(); ++id) {
             const Op& op = graph_.ops[id];
-            for (const TensorId input : op.inputs) {
+            for (const TensorId input : op.inputs)
                 if (input != no_tensor && graph_.tensors[input].role == TensorRole::weight)
                     (is_cache_[input] ? use.cache_bytes : use.weights_bytes) += count_once(input);
-            }
             double replaced = 0;  // old contents of a growing cache, alive while the operator runs
             for (const TensorId output : op.outputs) {
                 const TensorId root = root_[output];
@@ -87,9 +86,8 @@ class Liveness {
         if (is_view(op) && !op.inputs.empty() && op.inputs[0] != no_tensor) {
             for (const TensorId output : op.outputs) root_[output] = root_[op.inputs[0]];
         } else if (op.kind == OpKind::scatter && !scattered(graph_, op).empty()) {
-            for (std::size_t i = 0; i < std::min(op.outputs.size(), scatter_bases(op)); ++i) {
+            for (std::size_t i = 0; i < std::min(op.outputs.size(), scatter_bases(op)); ++i)
                 if (op.inputs[i] != no_tensor) root_[op.outputs[i]] = root_[op.inputs[i]];
-            }
         }
     }
 
@@ -109,9 +107,8 @@ class Liveness {
                 narrow_bytes_[root_[op.inputs[1]]] = precision.weight_bytes();
         }
         if (narrow_bytes_.empty()) return;
-        for (const Op& op : graph_.ops) {
+        for (const Op& op : graph_.ops)
             if (op.kind == OpKind::embedding && !op.inputs.empty()) narrow_bytes_.erase(op.inputs[0]);
-        }
     }
 
     double bytes_of(TensorId id, const BoundShapes& bound) const {

@@ -118,9 +118,8 @@ Environment machine_environment(const std::string& command_line) {
 std::string find_beside_program(const char* file) {
     std::error_code ignored;
     const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-    for (const char* place : {".", "../lib/ftax"}) {
+    for (const char* place : {".", "../lib/ftax"})
         if (const auto path = folder / place / file; std::filesystem::exists(path, ignored)) return path.string();
-    }
     return {};
 }
 

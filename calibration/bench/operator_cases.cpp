@@ -160,9 +160,8 @@ std::string shape_text(const OperatorCase& operator_case) {
 std::int64_t weight_bytes(const Graph& graph) {
     const BoundShapes bound = bind(graph, {});
     std::int64_t bytes = 0;
-    for (const Tensor& tensor : graph.tensors) {
+    for (const Tensor& tensor : graph.tensors)
         if (tensor.role == TensorRole::weight) bytes += byte_count(tensor, bound);
-    }
     return bytes;
 }
 

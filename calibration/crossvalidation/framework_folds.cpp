@@ -30,11 +30,9 @@ std::string family_of(const std::string& model) {
         {"mobilenet", "mobilenet mnasnet efficientnet shufflenet"},
         {"bert", "bert distilbert funnel longformer squeeze_bert"},
         {"vit", "vit"}};
-    for (const auto& [family, prefixes] : families) {
-        for (const std::string_view prefix : words_of(prefixes)) {
+    for (const auto& [family, prefixes] : families)
+        for (const std::string_view prefix : words_of(prefixes))
             if (model.starts_with(prefix)) return std::string(family);
-        }
-    }
     return model;
 }
 
@@ -142,9 +140,8 @@ class Folds {
             FrameworkProfile profile{.framework = framework};
             if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
             // The noise of the last ledger widens intervals and moves no prediction.
-            for (const Parameter& p : framework_profile(framework).parameters) {
+            for (const Parameter& p : framework_profile(framework).parameters)
                 if (p.name.starts_with("noise.")) set_parameter(profile.parameters, p);
-            }
             predictor_.set_costs(std::move(profile));
             static_cast<void>(predictor_.anchor(anchors));
             for (const std::size_t i : of_fold) {

@@ -78,9 +78,8 @@ std::vector<Run> runs_of(const std::string& framework, const std::vector<Languag
 FrameworkProfile fit_without(const std::string& framework, const std::vector<Run>& runs,
                              const std::optional<std::string>& left_out, const std::string& source) {
     std::vector<fit::ServingRow> rows;
-    for (const Run& run : runs) {
+    for (const Run& run : runs)
         if (!run.waits && (!left_out || run.row->model != *left_out)) rows.push_back(run.times);
-    }
     return fit::fit_serving(framework, runs.front().row->version, rows,
                             fmt::format("{}, {} rows", source, rows.size()));
 }
@@ -151,9 +150,8 @@ std::string serving(Arguments a) {
         std::vector<double> all_logs;
         for (const auto& [name, fold] : folds) {
             std::vector<double> other_logs;
-            for (const auto& [other, errors] : logs) {
+            for (const auto& [other, errors] : logs)
                 if (other != name) other_logs.insert(other_logs.end(), errors.begin(), errors.end());
-            }
             if (other_logs.empty()) other_logs = logs[name];
             const FrameworkProfile profile = with_noise(fold, std::move(other_logs), source);
             append_runs(runs, name, profile, nullptr, text);

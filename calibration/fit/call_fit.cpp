@@ -25,11 +25,9 @@ void declare(ScopedFit& fit, std::initializer_list<std::string_view> calls) {
 
 /// What earlier fits found for a host parameter of a device's machine, of all machines where `slug` is empty.
 std::optional<double> host_value(std::span<const FitReport> reports, std::string_view name, const std::string& slug) {
-    for (const FitReport& report : reports) {
-        for (const ScopedParameter& p : report.nuisance) {
+    for (const FitReport& report : reports)
+        for (const ScopedParameter& p : report.nuisance)
             if (p.parameter.name == name && p.key == slug) return p.parameter.value;
-        }
-    }
     return std::nullopt;
 }
 
@@ -48,9 +46,8 @@ constexpr double clock_log_stddev = 0.02;
 
 LogFit::Block declared_device(const DeviceSpec& device) {
     LogFit::Block block = declared_sustained(device, {"clock.fp32", "bandwidth"});
-    for (Unknown& u : block) {
+    for (Unknown& u : block)
         if (u.name == "clock.fp32") u.prior_log_stddev = clock_log_stddev;
-    }
     return block;
 }
 
@@ -135,9 +132,8 @@ FitReport fit_gemm(std::span<const OperatorRow> all, std::span<const FitReport> 
 
 FitReport siblings_report(std::span<const OperatorRow> rows, std::span<const FitReport> earlier) {
     std::map<std::string, const DeviceSpec*> devices;
-    for (const OperatorRow& row : rows) {
+    for (const OperatorRow& row : rows)
         if (row.of == RowClass::conv) devices[row.device->slug] = row.device;
-    }
     FitReport report{.kernel_class = "siblings", .converged = true};
     for (const auto& [slug, device] : devices) {
         for (const std::string name : {"clock.fp32", "bandwidth"}) {

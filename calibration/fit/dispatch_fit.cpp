@@ -40,9 +40,8 @@ double campaign_median(const std::vector<RowTime>& times) {
         hosts[std::min(span, spans - 1)].push_back(time.host_s);
     }
     std::vector<double> medians;
-    for (auto& of_span : hosts) {
+    for (auto& of_span : hosts)
         if (!of_span.empty()) medians.push_back(quantile(std::move(of_span), 0.5));
-    }
     return quantile(std::move(medians), 0.5);
 }
 

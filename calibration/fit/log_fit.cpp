@@ -78,9 +78,8 @@ class LogFit::Residual final : public ceres::CostFunction {
     Residual(const Row& row, const std::vector<Block>& blocks, double log_stddev)
         : row_(row), blocks_(blocks), log_stddev_(log_stddev) {
         set_num_residuals(1);
-        for (const std::size_t b : row.blocks) {
+        for (const std::size_t b : row.blocks)
             if (!blocks[b].empty()) mutable_parameter_block_sizes()->push_back(static_cast<int>(blocks[b].size()));
-        }
     }
 
     bool Evaluate(double const* const* log_values, double* residual, double** derivatives) const override {

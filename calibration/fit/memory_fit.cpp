@@ -107,9 +107,8 @@ double shorth(std::vector<double> values) {
     std::ranges::sort(values);
     const std::size_t half = values.size() / 2 + 1;
     std::size_t first = 0;
-    for (std::size_t i = 1; i + half <= values.size(); ++i) {
+    for (std::size_t i = 1; i + half <= values.size(); ++i)
         if (values[i + half - 1] - values[i] < values[first + half - 1] - values[first]) first = i;
-    }
     double sum = 0;
     for (std::size_t i = first; i < first + half; ++i) sum += values[i];
     return sum / static_cast<double>(half);

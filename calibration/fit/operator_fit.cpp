@@ -76,9 +76,8 @@ HostProfileFile call_profile(std::span<const FitReport> reports, std::string fra
 
 void add_fitted_devices(DeviceProfileFile& profile) {
     std::set<std::string> devices(profile.fitted_on.begin(), profile.fitted_on.end());
-    for (const ScopedParameter& p : profile.parameters) {
+    for (const ScopedParameter& p : profile.parameters)
         if (p.scope == ParameterScope::device) devices.insert(p.key);
-    }
     profile.fitted_on.assign(devices.begin(), devices.end());
 }
 

@@ -26,11 +26,9 @@ std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& s
     std::string tile(name.substr(0, name.find('_')));
     if (name.find("sliced") != name.npos) tile += " sliced";
     const GemmTile* ran = nullptr;
-    for (const GemmCatalogue* catalogue : {&chip.layers, &chip.layers_without_lt, &chip.batched}) {
-        for (const GemmCandidate& candidate : catalogue->candidates) {
+    for (const GemmCatalogue* catalogue : {&chip.layers, &chip.layers_without_lt, &chip.batched})
+        for (const GemmCandidate& candidate : catalogue->candidates)
             if (candidate.tile.name == tile) ran = &candidate.tile;
-        }
-    }
     if (ran == nullptr) return std::nullopt;
     const std::string_view depth = grid.substr(grid.rfind('x') + 1);
     const bool is_swizzled = ran->loop == MainLoop::vector;  // the depth is that of the grid's pairs of rows

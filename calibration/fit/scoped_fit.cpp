@@ -126,11 +126,9 @@ bool fit_rows(const ScopedFit& fit, const Places& rows, ScopedUnknowns& unknowns
         converged = fit_once(fit, rows, start_once || round > 0, unknowns);
         if (fit.centre != Centre::none) {
             const LogFit::Block centre = centre_of(fit.centre, unknowns.architectures);
-            for (auto& [_, block] : centres.architectures) {
-                for (std::size_t i = 0; i < block.size(); ++i) {
+            for (auto& [_, block] : centres.architectures)
+                for (std::size_t i = 0; i < block.size(); ++i)
                     if (!block[i].fixed) block[i].value = centre[i].value;
-                }
-            }
         }
         if (round == 0 && fit.centre_shared) centres.shared = unknowns.shared;
     }
@@ -184,10 +182,9 @@ struct Errors {
 
 /// Expects of a generation without rows the values of its nearest kin, as `compose` does, or else the declared ones.
 LogFit::Block block_of_kin(const ScopedFit& fit, Architecture wanted, const ScopedUnknowns& fitted) {
-    for (const Architecture kin : kin_of(wanted)) {
+    for (const Architecture kin : kin_of(wanted))
         if (const auto found = fitted.architectures.find(kin); found != fitted.architectures.end())
             return found->second;
-    }
     return fit.architecture;
 }
 
@@ -220,9 +217,8 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
         const DeviceSpec& device = device_of(fit.rows[own.front()]);
         const std::string& slug = device.slug;
         Places others;
-        for (std::size_t i = 0; i < fit.rows.size(); ++i) {
+        for (std::size_t i = 0; i < fit.rows.size(); ++i)
             if (key_of(fit.rows[i]) != key) others.push_back(i);
-        }
         if (fit.forget) fit.forget(device);
         ScopedUnknowns blind = declared_unknowns(fit, others);
         (void)fit_rows(fit, others, blind, fit.folds_start_once);

@@ -13,9 +13,8 @@ namespace {
 std::vector<TensorId> operands(const AtenCall& call, const AtenRow* row) {
     std::vector<TensorId> result;
     if (!row || row->operands.empty()) {
-        for (const AtenArgument& argument : call.arguments) {
+        for (const AtenArgument& argument : call.arguments)
             for (const TensorId tensor : present(argument.tensors)) result.push_back(tensor);
-        }
         return result;
     }
     for (const std::string_view name : words_of(row->operands)) result.push_back(call.tensor(name));

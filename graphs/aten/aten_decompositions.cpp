@@ -42,9 +42,8 @@ class Einsum {
         }
         const EinsumEquation equation = read_einsum(text->text, ranks);
         if (!equation.problem.empty() || !equation.has_arrow) return false;
-        for (std::size_t i = 0; i < ranks.size(); ++i) {
+        for (std::size_t i = 0; i < ranks.size(); ++i)
             if (!note_sizes(equation.operands[i], tensors->tensors[i])) return false;
-        }
         if (ranks.size() == 1) return append_permutation(tensors->tensors[0], equation.operands[0], equation.result);
         return append_products(tensors->tensors, equation.operands, equation.result);
     }
@@ -61,11 +60,9 @@ class Einsum {
         for (std::size_t i = 0; i < dims_a.size(); ++i)
             left.at(call_.axis(dims_a[i], rank(a))) = right.at(call_.axis(dims_b[i], rank(b))) = next++;
         std::string kept;
-        for (std::string* letters : {&left, &right}) {
-            for (char& letter : *letters) {
+        for (std::string* letters : {&left, &right})
+            for (char& letter : *letters)
                 if (letter == ' ') kept += letter = next++;
-            }
-        }
         note_sizes(left, a), note_sizes(right, b);
         return append_product(a, b, left, right, kept, call_.outputs[0]);
     }
@@ -353,9 +350,8 @@ bool append_encoder_layer(Graph& graph, const AtenCall& call) {
     const TensorId attended = norm_first ? norm(source, "1", hidden()) : source;
     for (const char* operand : {"query", "key", "value"})
         attention.arguments.push_back({operand, {attended}, {}, {}, {}, {}});
-    for (const char* same : {"embed_dim", "qkv_weight", "qkv_bias", "proj_weight", "proj_bias"}) {
+    for (const char* same : {"embed_dim", "qkv_weight", "qkv_bias", "proj_weight", "proj_bias"})
         if (const AtenArgument* argument = call.find(same)) attention.arguments.push_back(*argument);
-    }
     attention.arguments.push_back({"num_head", {}, {heads}, {}, {}, {}});
     static_cast<void>(append_native_attention(graph, attention));
     TensorId x = pointwise("add", {attention.outputs[0], source}, shape);

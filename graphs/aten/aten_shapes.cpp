@@ -111,9 +111,8 @@ std::optional<std::vector<AtenOutput>> infer_aten(Graph& graph, const AtenCall& 
     const AtenRow* row = find_aten_row(call.target);
     if (!row || !row->shape) return std::nullopt;
     const aten_shapes::Call context(graph, call);
-    for (const Tensor* tensor : context.tensors()) {
+    for (const Tensor* tensor : context.tensors())
         if (!tensor->known_shape) return std::nullopt;
-    }
     return row->shape(context);
 }
 

@@ -71,9 +71,8 @@ Outputs tensordot(const Call& c) {
         const Shape& all = c.tensor(operand).shape;
         std::vector<bool> summed(all.size(), false);
         for (const std::int64_t dim : c.call().integers(dims)) summed[c.axis(dim, all.size())] = true;
-        for (std::size_t i = 0; i < all.size(); ++i) {
+        for (std::size_t i = 0; i < all.size(); ++i)
             if (!summed[i]) shape.push_back(all[i]);
-        }
     }
     return {{promoted(c), std::move(shape)}};
 }
@@ -121,9 +120,8 @@ Outputs einsum(const Call& c) {
     const EinsumEquation read = read_einsum(equation->text, ranks);
     if (!read.problem.empty()) c.fail(read.problem);
     std::map<char, Expression> sizes;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (std::size_t i = 0; i < operands.size(); ++i)
         for (std::size_t d = 0; d < ranks[i]; ++d) sizes[read.operands[i][d]] = operands[i]->shape[d];
-    }
     Shape shape;
     for (const char label : read.result) shape.push_back(sizes.at(label));
     return {{promoted(c), std::move(shape)}};

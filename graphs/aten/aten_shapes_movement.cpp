@@ -261,9 +261,8 @@ Outputs concat(const Call& c) {
     if (parts.empty()) c.fail("joins nothing");
     // Empty vectors may be combined with tensors of any rank.
     std::vector<const Shape*> shapes;
-    for (const Tensor* part : parts) {
+    for (const Tensor* part : parts)
         if (part->shape.size() != 1 || !c.is(part->shape[0], 0)) shapes.push_back(&part->shape);
-    }
     if (shapes.empty()) shapes = {&parts[0]->shape};
     if (shapes[0]->empty()) c.fail("needs a dimension");
     return {{promoted(c), c.joined(shapes, c.axis("dim", 0, shapes[0]->size()))}};
@@ -344,9 +343,8 @@ Outputs index(const Call& c) {
     const bool together = std::find(end, indexed.end(), true) == indexed.end();
     const std::size_t front = together ? static_cast<std::size_t>(begin - indexed.begin()) : 0;
     Shape shape;
-    for (std::size_t i = 0; i < x.shape.size(); ++i) {
+    for (std::size_t i = 0; i < x.shape.size(); ++i)
         if (!indexed[i]) shape.push_back(x.shape[i]);
-    }
     shape.insert(place(shape, std::min(front, shape.size())), chosen.begin(), chosen.end());
     return {{x.dtype, std::move(shape)}};
 }

@@ -64,13 +64,11 @@ void complete_fields(json& config, const Family& family) {
     // DBRX keeps some of its sizes in groups.
     for (const char* group : {"attn_config", "ffn_config"}) {
         const json fields = config.value(group, json::object());
-        for (const char* field : {"kv_n_heads", "ffn_hidden_size", "moe_num_experts", "moe_top_k"}) {
+        for (const char* field : {"kv_n_heads", "ffn_hidden_size", "moe_num_experts", "moe_top_k"})
             if (fields.is_object() && fields.contains(field)) config.emplace(field, fields[field]);
-        }
     }
-    for (const auto& [field, value] : family.defaults) {
+    for (const auto& [field, value] : family.defaults)
         if (!config.contains(field)) config[field] = json::parse(value);
-    }
 }
 
 /// Other JSON files found in the folder of a config.json.

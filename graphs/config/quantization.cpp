@@ -28,9 +28,8 @@ std::optional<Precision> weights_alone(int bits) {
 
 /// AWQ writes the number of bits under either name.
 std::optional<Precision> packed_integers(const JsonField& quantization) {
-    for (const std::string_view name : {"bits", "w_bit"}) {
+    for (const std::string_view name : {"bits", "w_bit"})
         if (const auto bits = quantization.find(name)) return weights_alone(bits->positive_count());
-    }
     return std::nullopt;
 }
 

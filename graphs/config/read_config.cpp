@@ -163,9 +163,8 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
             document[name_in(document, layer_type_names)].fail(
                 fmt::format("'{}' is not a layer type of {}", excerpt((*types)[i]), family.model_type));
     }
-    for (Layer& layer : layers) {
+    for (Layer& layer : layers)
         if (family.lone_sublayers && layer.mixer != Mixer::none) layer.feed_forward = FeedForward::none;
-    }
     if (const auto rotated = document.find("no_rope_layers")) {  // 1: rotated, as transformers write it
         const std::vector<JsonField> entries = rotated->elements();
         for (std::size_t i = 0; i < std::min(entries.size(), layers.size()); ++i)

@@ -165,9 +165,8 @@ void evaluate_gather(Node& n) {
     if (!indices) return;
     const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis"));
     const std::int64_t size = data[axis];
-    for (const std::int64_t i : *indices) {
+    for (const std::int64_t i : *indices)
         if (i < -size || i >= size) return;
-    }
     fill(n, 0, output_sizes(n, 0), [&](const Sizes& index) {
         const auto first = index.begin() + static_cast<std::ptrdiff_t>(axis);
         const auto last = first + static_cast<std::ptrdiff_t>(shape.size());
@@ -240,9 +239,8 @@ void evaluate_nonzero(Node& n) {
         advance(index, input);
     }
     Scalars result;
-    for (std::size_t d = 0; d < input.size(); ++d) {
+    for (std::size_t d = 0; d < input.size(); ++d)
         for (const Sizes& at : found) result.push_back(n.math().integer(at[d]));
-    }
     n.outputs[0].dims = Dims{n.math().constant(static_cast<std::int64_t>(input.size())),
                              n.math().constant(static_cast<std::int64_t>(found.size()))};
     n.outputs[0].value = std::move(result);

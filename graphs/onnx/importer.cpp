@@ -27,20 +27,17 @@ std::string_view end_of_path(std::string_view path) {
 /// among the inputs, as files up to IR version 3 list them.
 std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) {
     std::unordered_set<std::string_view> names;
-    for (const TensorRecord& record : graph.initializers) {
+    for (const TensorRecord& record : graph.initializers)
         if (record.dims.size() > 1) return names;
-    }
     constexpr std::array<std::string_view, 10> layers{
         "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization", "InstanceNormalization",
         "LSTM", "GRU",           "RNN"};
     const auto is_layer = [&](const NodeRecord& node) { return std::ranges::count(layers, node.op_type) > 0; };
-    for (const NodeRecord& node : graph.nodes) {
+    for (const NodeRecord& node : graph.nodes)
         for (std::size_t i = 1; i < node.inputs.size() && is_layer(node); ++i) names.insert(node.inputs[i]);
-    }
-    for (const NodeRecord& node : graph.nodes) {
+    for (const NodeRecord& node : graph.nodes)
         for (std::size_t i = 0; i < node.inputs.size() && !names.empty() && (i == 0 || !is_layer(node)); ++i)
             names.erase(node.inputs[i]);
-    }
     return names;
 }
 
@@ -109,9 +106,8 @@ void Importer::add_inputs(Scope& scope) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const auto& [name, type] = inputs[i];
         DType dtype = dtype_from_onnx(type.element_type);
-        for (const InputShape& given : options_.input_shapes) {
+        for (const InputShape& given : options_.input_shapes)
             if (given.input == name && given.dtype) dtype = *given.dtype;
-        }
         auto dims = dimension_names_->shape(i, construction_.graph.expressions);
         if (!dims && type.kind == TypeRecord::Kind::tensor) {
             throw_error(ErrorCode::usage, "input '{}' has no shape; give it with --shapes {}:…", excerpt(name),
@@ -204,11 +200,9 @@ TensorId Importer::resolve(Scope& scope, std::string_view name) {
 }
 
 std::int64_t Importer::opset(const Scope& scope, std::string_view domain) const {
-    for (const std::vector<OpsetRecord>* opsets : {scope.opsets, &std::as_const(model_.opsets)}) {
-        for (const OpsetRecord& imported : *opsets) {
+    for (const std::vector<OpsetRecord>* opsets : {scope.opsets, &std::as_const(model_.opsets)})
+        for (const OpsetRecord& imported : *opsets)
             if (imported.domain == domain || (domain.empty() && imported.domain == "ai.onnx")) return imported.version;
-        }
-    }
     // Operators of other domains follow the conventions of the newest default operator set.
     return newest_known_opset;
 }

@@ -23,9 +23,8 @@ void append_captures(const NodeRecord& node, std::vector<std::string_view>& name
         if (depth > max_body_depth)
             throw_error(ErrorCode::limit, "node '{}': bodies nested deeper than {} levels", excerpt(node.name),
                         max_body_depth);
-        for (AttributeRecord& attribute : attributes_of(owner)) {
+        for (AttributeRecord& attribute : attributes_of(owner))
             if (!attribute.graph.empty()) open.emplace_back(std::move(attribute.graph), depth);
-        }
     };
     open_bodies(node, 1);
     while (!open.empty()) {
@@ -200,10 +199,9 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
         order.dangling_in_dead.push_back(name);
     }
     // Keep the file's order where it is one already: it is the order in which the exporter saw the program run.
-    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    for (std::uint32_t i = 0; i < nodes.size(); ++i)
         for (const std::uint32_t producer : dependencies.edges(i))
             order.sorted = order.sorted && (!live[i] || producer < i);
-    }
     if (order.sorted) std::ranges::sort(order.live);
     return order;
 }
@@ -219,10 +217,9 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
     for (std::size_t i = 0; i <= count; ++i) {
         const auto all = with_bodies(i < count ? model.functions[i].nodes : model.graph.nodes, max_nodes);
         nodes[i] = all.size();
-        for (const NodeRecord& node : all) {
+        for (const NodeRecord& node : all)
             if (const FunctionRecord* callee = find(node))
                 calls[i].push_back(static_cast<std::uint32_t>(callee - model.functions.data()));
-        }
     }
     std::vector<std::uint32_t> roots(count + 1);
     std::iota(roots.begin(), roots.end(), 0);

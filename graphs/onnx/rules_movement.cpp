@@ -83,9 +83,8 @@ void squeeze(Node& n) {
         for (std::size_t i = 0; i < input.size(); ++i) dropped[i] = n.math().is_constant(input[i], 1);
     }
     Dims result;
-    for (std::size_t i = 0; i < input.size(); ++i) {
+    for (std::size_t i = 0; i < input.size(); ++i)
         if (!dropped[i]) result.push_back(input[i]);
-    }
     n.output(0, n.dtype(0), std::move(result));
 }
 

@@ -199,9 +199,8 @@ void skip_layer_norm(Node& n) {
 
 void bias_function(Node& n) {
     Dims& result = n.result();
-    for (std::size_t i = 1; i < n.inputs.size(); ++i) {
+    for (std::size_t i = 1; i < n.inputs.size(); ++i)
         if (n.has(i)) result = n.broadcast(result, n.dims(i));
-    }
 }
 
 void bias_split_gelu(Node& n) {

@@ -39,9 +39,8 @@ bool is_open(std::string_view text) {
 std::string dotted_identifier(std::string_view text) {
     std::string name = identifier(text);
     const std::size_t shift = name.size() - std::min(text.size(), std::size_t{100});
-    for (std::size_t i = 0; i + shift < name.size(); ++i) {
+    for (std::size_t i = 0; i + shift < name.size(); ++i)
         if (text[i] == '.') name[i + shift] = '.';
-    }
     return name;
 }
 
@@ -236,9 +235,8 @@ Expression DimensionNames::declared(const DimRecord& dim, ExpressionPool& pool) 
         const auto spelled = spelled_.find(*text);
         const Expression e = scratch.parse(spelled == spelled_.end() ? *text : std::string_view(spelled->second));
         const auto of_inputs = std::span(file_.symbols()).first(input_symbols_);
-        for (const std::string& symbol : scratch.symbols_of(e)) {
+        for (const std::string& symbol : scratch.symbols_of(e))
             if (std::ranges::find(of_inputs, symbol) == of_inputs.end()) return unknown_dim;
-        }
         return convert(e, scratch, pool);
     } catch (const Error&) {
         return unknown_dim;  // a declaration is only a hint

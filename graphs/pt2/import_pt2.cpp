@@ -136,10 +136,9 @@ class Importer {
         Scope scope{graph, {}};
         for (const Json& spec : specs) declare_input(scope, spec);
         import_nodes(scope, 0);
-        for (const Json& output : graph.at("outputs")) {
+        for (const Json& output : graph.at("outputs"))
             if (const Json* tensor = member(output, "as_tensor"))
                 graph_.outputs.push_back(lookup(scope, tensor->at("name")));
-        }
     }
 
   private:
@@ -308,9 +307,8 @@ class Importer {
             for (const Json& tensor : *tensors) add(member(tensor, "as_tensor"));
         }
         if (const Json* lists = member(held, "as_nested_tensors")) {
-            for (const Json& tensors : *lists) {
+            for (const Json& tensors : *lists)
                 for (const Json& tensor : tensors) add(&tensor);
-            }
         }
     }
 
@@ -480,9 +478,8 @@ class Importer {
         }
         import_nodes(inner, depth + 1);
         std::vector<TensorId> results;
-        for (const Json& output : body.at("outputs")) {
+        for (const Json& output : body.at("outputs"))
             if (const Json* tensor = member(output, "as_tensor")) results.push_back(lookup(inner, tensor->at("name")));
-        }
         return results;
     }
 

@@ -434,9 +434,8 @@ class HostOperators {
         static constexpr std::pair<std::string_view, std::string_view> aliases[] = {
             {"true_divide", "div"}, {"floor_divide", "floordiv"}, {"fmod", "remainder"},
             {"mod", "remainder"},   {"minimum", "min"},           {"maximum", "max"}};
-        for (const auto& [alias, usual] : aliases) {
+        for (const auto& [alias, usual] : aliases)
             if (name == alias) name = usual;
-        }
         const bool floored = name == "div" && a_.size() > 2 && a_[2].as<std::string>();
         const std::string_view wanted = floored ? "floordiv" : name == "rsub" ? "sub" : name;
         const auto found = std::ranges::find(arithmetic, wanted, &Arithmetic::name);

@@ -706,9 +706,8 @@ class Interpreter {
         } else {
             add(value, false);
         }
-        for (const Expression size : argument.sizes) {
+        for (const Expression size : argument.sizes)
             if (const auto number = graph_.expressions.constant_value(size)) argument.integers.push_back(*number);
-        }
         if (argument.integers.size() != argument.sizes.size()) argument.integers.clear();
         call.arguments.push_back(std::move(argument));
         return known;

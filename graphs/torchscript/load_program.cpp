@@ -16,9 +16,8 @@ namespace {
 void* open_module() {
     const std::string_view built = FTAX_TORCHSCRIPT_MODULE;
     const std::string name(built.substr(built.rfind('/') + 1));
-    for (const std::string& path : {std::string(built), name}) {
+    for (const std::string& path : {std::string(built), name})
         if (void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
-    }
     throw_error(ErrorCode::model, "LibTorch does not load: {}", dlerror());
 }
 

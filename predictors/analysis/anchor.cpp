@@ -122,9 +122,8 @@ class AnchorRows {
             if (added) ++factors_;
             hosts_.at(row.host).cpu = cpu->second;
         }
-        for (std::size_t f = 0; f < factor_count; ++f) {
+        for (std::size_t f = 0; f < factor_count; ++f)
             if (device.covariance[f][f] > 0) uncertain_.push_back(f);
-        }
         offsets_ = factors_ + static_cast<Index>(uncertain_.size());
         of_model_ = !model.empty() && per_model.contains(model);
         for (const AnchorRow& row : rows) {

@@ -104,9 +104,8 @@ void check(const GenerationRequest& request) {
 }
 
 void append_new(std::vector<std::string>& all, const std::vector<std::string>& warnings) {
-    for (const std::string& warning : warnings) {
+    for (const std::string& warning : warnings)
         if (std::ranges::count(all, warning) == 0) all.push_back(warning);
-    }
 }
 
 }  // namespace
@@ -348,9 +347,8 @@ DecodeCrossover Generator::crossover(const GenerationRequest& request, const Dec
         result.batch_bound = decoder().predict(one).bound;
     }
     result.longest_context = no_limit;
-    for (const SymbolRange& range : predictor_.graph().ranges) {
+    for (const SymbolRange& range : predictor_.graph().ranges)
         if (range.symbol == "past+seq") result.longest_context = std::min(result.longest_context, range.greatest - 1);
-    }
     // With a cache of fixed length all steps take equally long.
     const auto at = [&](std::int64_t past) { return decoder().predict(pass(request, request.batch, 1, past)); };
     result.context_bound = at(0).bound;

@@ -215,9 +215,8 @@ Graph widened(const Graph& graph, const ShapeBindings& bindings, std::int64_t nu
             if (!marks[id][axis]) continue;
             after.shape[axis] = grown(after.shape[axis]);
             // Strides larger than that of this axis grow.
-            for (std::size_t i = 0; i < before.strides.size(); ++i) {
+            for (std::size_t i = 0; i < before.strides.size(); ++i)
                 if (bound[before.strides[i]] > bound[before.strides[axis]]) after.strides[i] = grown(after.strides[i]);
-            }
         }
     }
     for (OpId id = 0; id < graph.ops.size(); ++id) {

@@ -94,9 +94,8 @@ std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& m
     if (chosen) rewrites::convert_layouts_at_edges(result);
     if (!rewrites) return result;
     const LibraryBehaviour libraries = behaviour_of(model, options.libraries);
-    for (const Pass& pass : model.rewrites) {
+    for (const Pass& pass : model.rewrites)
         if (pass.applies(device, options, libraries)) pass.rewrite(result);
-    }
     return result;
 }
 

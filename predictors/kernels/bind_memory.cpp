@@ -18,10 +18,9 @@ std::int64_t read_bytes(const BoundKernel& kernel, TensorId id) {
     const Tensor& tensor = kernel.graph.tensors[id];
     if (tensor.strides.empty() && !tensor.known_shape) return 0;
     std::int64_t bits = bits_of(kernel.storage[id]);
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i)
         if (tensor.strides.empty() || kernel.bound[tensor.strides[i]] != 0)
             bits = checked_multiply(bits, kernel.bound[tensor.shape[i]]);
-    }
     return ceil_quotient(bits, 8);
 }
 
@@ -52,10 +51,9 @@ std::optional<std::int64_t> looked_up(const BoundKernel& kernel, MemoryClass pro
     if (place == 0 && prototype == MemoryClass::gather && op.is(OpKind::embedding, OpKind::gather))
         return looked_up_elements(kernel.graph, op, kernel.bound);
     const auto pairs = op.integers(lookups_attribute);
-    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
         if (pairs[i] == static_cast<std::int64_t>(kernel.lowered.reads[place]))
             return kernel.elements(static_cast<TensorId>(pairs[i + 1]));
-    }
     return std::nullopt;
 }
 

@@ -70,9 +70,8 @@ inline constexpr double flash1_step = 2;
 
 /// Returns the next larger head size with a kernel. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
 inline double padded_head(std::int64_t head_dim) {
-    for (const double size : {64, 96, 128, 192, 256}) {
+    for (const double size : {64, 96, 128, 192, 256})
         if (real(head_dim) <= size) return size;
-    }
     return 256 * round_up(real(head_dim) / 256);
 }
 

@@ -52,9 +52,8 @@ bool is_contiguous(const Tensor& tensor, const BoundShapes& bound) {
     if (tensor.strides.empty()) return true;
     const StridedShape dims = without_ones(tensor, bound, tensor.shape.size());
     std::int64_t expected = 1;
-    for (std::size_t i = dims.rank; i-- > 0; expected = checked_multiply(expected, dims.size[i])) {
+    for (std::size_t i = dims.rank; i-- > 0; expected = checked_multiply(expected, dims.size[i]))
         if (dims.stride[i] != expected) return false;
-    }
     return true;
 }
 
@@ -66,18 +65,16 @@ bool is_channels_last(const Tensor& tensor, const BoundShapes& bound) {
     };
     if (!laid_out(1, 1)) return false;
     std::int64_t step = bound[tensor.shape[1]];
-    for (std::size_t i = rank; i-- > 2; step = checked_multiply(step, bound[tensor.shape[i]])) {
+    for (std::size_t i = rank; i-- > 2; step = checked_multiply(step, bound[tensor.shape[i]]))
         if (!laid_out(i, step)) return false;
-    }
     return true;
 }
 
 bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
     if (tensor.strides.size() < 2) return true;
     const StridedShape dims = without_ones(tensor, bound, tensor.shape.size() - 2);
-    for (std::size_t i = 0; i + 1 < dims.rank; ++i) {
+    for (std::size_t i = 0; i + 1 < dims.rank; ++i)
         if (dims.stride[i] != checked_multiply(dims.size[i + 1], dims.stride[i + 1])) return false;
-    }
     return true;
 }
 

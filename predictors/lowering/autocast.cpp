@@ -30,9 +30,8 @@ Policy policy_of(const Op& op) {
 
 std::vector<Policy> policies(const Graph& graph) {
     std::unordered_set<std::string_view> fast_modules;
-    for (const ModuleCall& call : graph.module_calls) {
+    for (const ModuleCall& call : graph.module_calls)
         if (call.type.starts_with("timm.")) fast_modules.insert(call.path);
-    }
     std::vector<Policy> result;
     for (const Op& op : graph.ops) {
         const bool norm = op.kind == OpKind::layer_norm || op.kind == OpKind::group_norm;
@@ -73,9 +72,8 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         if (policies[id] == Policy::lower) type = DType::f16;
         if (policies[id] == Policy::widest) type = widest(op);
         // An explicit .float() widens; .half() and .to(x.dtype) keep the type of their operand under autocast.
-        for (const TensorId output : op.outputs) {
+        for (const TensorId output : op.outputs)
             if (is_float(storage[output])) storage[output] = generated && lowered[output] ? DType::f16 : type;
-        }
     }
 }
 

@@ -45,9 +45,8 @@ class Lowering {
         if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9)
             throw_error(ErrorCode::usage, "cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn);
         schedule_.storage = types_.storage();
-        for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+        for (std::size_t i = 0; i < graph_.tensors.size(); ++i)
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
-        }
         if (traits_.module_calls)
             for (const ModuleCall& call : graph_.module_calls) ++pending_calls_[call.path];
         readers_ = readers_of(graph_);
@@ -235,9 +234,8 @@ class Lowering {
     /// on an L40S.
     void copy_weights() {
         std::vector<TensorId> weights;
-        for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
+        for (TensorId id = 0; id < graph_.tensors.size(); ++id)
             if (graph_.tensors[id].role == TensorRole::weight && !readers_[id].empty()) weights.push_back(id);
-        }
         if (weights.empty()) return;
         launch_move(readers_[weights.front()].front(), MemoryClass::copy, weights, weights);
     }

@@ -16,9 +16,8 @@ DType storage_type(Precision precision) noexcept {
 void require_arithmetic(const DeviceSpec& device, const PrecisionSpec& spec) {
     if (runs(device, spec)) return;
     std::vector<std::string_view> others;
-    for (const PrecisionSpec& other : precision_specs()) {
+    for (const PrecisionSpec& other : precision_specs())
         if (runs(device, other)) others.push_back(other.name);
-    }
     throw_error(ErrorCode::usage, "{} has no {} arithmetic; it runs {}", device.name, spec.name,
                 fmt::join(others, ", "));
 }

@@ -87,9 +87,8 @@ void remove_copies(Graph& graph) {
     std::vector<TensorId> stands_for(graph.tensors.size());
     for (TensorId id = 0; id < stands_for.size(); ++id) stands_for[id] = id;
     const auto resolve = [&](std::vector<TensorId>& ids) {
-        for (TensorId& id : ids) {
+        for (TensorId& id : ids)
             if (id != no_tensor) id = stands_for[id];
-        }
     };
     std::vector<bool> removed(graph.ops.size(), false);
     for (OpId id = 0; id < graph.ops.size(); ++id) {

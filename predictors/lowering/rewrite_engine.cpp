@@ -83,10 +83,9 @@ void merge_sibling_layers(Graph& graph) {
         for (std::size_t i = 0; i < layers.size(); ++i) {
             if (merged[layers[i]]) continue;
             std::vector<OpId> group{layers[i]};
-            for (std::size_t j = i + 1; j < layers.size(); ++j) {
+            for (std::size_t j = i + 1; j < layers.size(); ++j)
                 if (!merged[layers[j]] && may_merge(graph, graph.ops[layers[i]], graph.ops[layers[j]]))
                     group.push_back(layers[j]);
-            }
             if (group.size() == 1) continue;
             for (const OpId id : group) merged[id] = true;
             groups[layers[i]] = std::move(group);
@@ -129,9 +128,8 @@ static void fuse_residuals(Graph& graph, bool writes_sum) {
     const auto is_norm = [&](const Op& op) {
         return op.kind == OpKind::layer_norm || (writes_sum && op.kind == OpKind::rms_norm);
     };
-    for (const Op& op : graph.ops) {
+    for (const Op& op : graph.ops)
         if (is_norm(op)) ++norms_of[op.inputs[0]];
-    }
     const std::vector<int> readers = count_readers(graph);
     std::vector<bool> removed(graph.ops.size(), false);
     for (OpId id = 0; id < graph.ops.size(); ++id) {

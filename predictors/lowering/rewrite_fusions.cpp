@@ -117,9 +117,8 @@ void fuse_runs(Graph& graph, const Belongs& belongs, const Fuse& fuse) {
             written.insert(written.end(), op.outputs.begin(), op.outputs.end());
             removed[id] = id + 1 < end;
         }
-        for (const TensorId tensor : written) {
+        for (const TensorId tensor : written)
             if (readers[tensor] > read_inside[tensor]) fused->outputs.push_back(tensor);
-        }
         graph.ops[end - 1] = std::move(*fused);
     }
     erase(graph, removed);

@@ -107,9 +107,8 @@ std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
         if (!reduced[axis] && size > 1 && result.length > 1) result.inner = false;
     };
     const bool channels_last = is_channels_last(graph, x);
-    for (std::size_t axis = 0; axis < x.shape.size(); ++axis) {
+    for (std::size_t axis = 0; axis < x.shape.size(); ++axis)
         if (!channels_last || axis != 1) visit(axis);
-    }
     if (channels_last) visit(1);
     if (op.kind == OpKind::group_norm) {
         const auto groups = static_cast<double>(std::max<std::int64_t>(op.integer("groups", 1), 1));

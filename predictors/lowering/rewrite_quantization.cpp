@@ -49,17 +49,13 @@ class Folding {
 
     void run() {
         for (Op& op : graph_.ops) mark_contraction(op);
-        for (OpId id = 0; id < graph_.ops.size(); ++id) {
+        for (OpId id = 0; id < graph_.ops.size(); ++id)
             if (graph_.ops[id].kind == OpKind::quantize && !removed_[id]) fold_quantize(id);
-        }
-        for (OpId id = 0; id < graph_.ops.size(); ++id) {
+        for (OpId id = 0; id < graph_.ops.size(); ++id)
             if (graph_.ops[id].kind == OpKind::dequantize) fold_dequantize(id);
-        }
-        for (Op& op : graph_.ops) {
-            for (TensorId& input : op.inputs) {
+        for (Op& op : graph_.ops)
+            for (TensorId& input : op.inputs)
                 if (input != no_tensor) input = stands_for_[input];
-            }
-        }
         for (OpId id = static_cast<OpId>(graph_.ops.size()); id-- > 0;) narrow_inputs(graph_.ops[id]);
         erase(graph_, removed_);
     }

@@ -56,9 +56,8 @@ class RunFusion {
                 for (const TensorId output : op.outputs) computed_[output] = inside;
                 continue;
             }
-            for (const TensorId input : present(op.inputs)) {
+            for (const TensorId input : present(op.inputs))
                 if (!computed_[input] && std::ranges::count(read, input) == 0) read.push_back(input);
-            }
             for (const TensorId output : op.outputs) computed_[output] = true;
             written.insert(written.end(), op.outputs.begin(), op.outputs.end());
             append_lookups(graph_, op, looked_up);
@@ -256,9 +255,8 @@ std::optional<Graph> without_encoder(const Graph& graph) {
 void append_to_pages(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
-    for (const Op& op : graph.ops) {
+    for (const Op& op : graph.ops)
         if (is_append(graph, op)) graph.tensors[op.inputs[0]].shape = graph.tensors[op.outputs[0]].shape;
-    }
     std::vector<bool> removed(graph.ops.size(), false);
     for (Op& op : graph.ops) {
         if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;

@@ -47,10 +47,9 @@ void TypeAssignment::assign_storage() {
     }
     if (has_narrow_activations_) store_narrow_activations();
     // Generated kernels exchange these in f32.
-    for (const Op& op : graph_.ops) {
+    for (const Op& op : graph_.ops)
         for (const std::int64_t output : op.integers(rewrites::full_outputs))
             storage_[op.outputs[static_cast<std::size_t>(output)]] = DType::f32;
-    }
 }
 
 bool TypeAssignment::has_narrow_kernel(const Op& op) const {
@@ -75,9 +74,8 @@ void TypeAssignment::store_narrow_activations() {
         const bool on = is_view(*op) ? std::ranges::all_of(op->outputs, is_narrow) : has_narrow_kernel(*op);
         for (const TensorId input : present(op->inputs)) narrow[input] = narrow[input] && on;
     }
-    for (std::size_t i = 0; i < storage_.size(); ++i) {
+    for (std::size_t i = 0; i < storage_.size(); ++i)
         if (written[i] && narrow[i] && bits_of(storage_[i]) == 16) storage_[i] = precision_.activation;
-    }
 }
 
 Precision TypeAssignment::operands_of(const Op& op) const {

@@ -142,9 +142,8 @@ Calibration calibrate(const Space& space, const DeviceProfile& device, const Fra
                       const PredictOptions& options, std::span<const Sample> samples, Campaign campaign,
                       const ShapeBindings& dims) {
     if (samples.empty()) throw Error(ErrorCode::usage, "no samples to calibrate with");
-    for (const Sample& sample : samples) {
+    for (const Sample& sample : samples)
         if (!(sample.latency_s > 0)) throw Error(ErrorCode::usage, "the latency of a sample must be positive");
-    }
     const Samples rows(space, device, framework, libraries_of(framework, options), samples, campaign,
                        dims_of(space, dims));
     const NormalBelief belief = prior();

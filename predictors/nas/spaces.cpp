@@ -24,9 +24,8 @@ std::vector<std::string> space_names() {
 }
 
 const Space& space(std::string_view name) {
-    for (const SpaceGetter get : getters) {
+    for (const SpaceGetter get : getters)
         if (get().name() == name) return get();
-    }
     throw_error(ErrorCode::usage, "unknown search space '{}'; available: {}", name, fmt::join(space_names(), ", "));
 }
 

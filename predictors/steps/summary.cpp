@@ -78,9 +78,8 @@ void set_coverage(const PreparedModel& prepared, const BoundShapes& bound, const
                   Prediction& result) {
     if (prepared.guesses == 0) return;
     double guessed_s = 0;
-    for (const LaunchCosts& op : times.costs) {
+    for (const LaunchCosts& op : times.costs)
         if (op.op != no_op && prepared.guessed[op.op]) guessed_s += op.host_s + op.device_s;
-    }
     const double total_s = result.host_s + result.device_s;
     result.coverage.nodes = 1 - static_cast<double>(prepared.guesses) / static_cast<double>(prepared.graph.ops.size());
     result.coverage.flops = modelled_flops(prepared.graph, bound, prepared.guessed);

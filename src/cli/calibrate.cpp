@@ -197,9 +197,8 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
         !session.measure_operators(bench::gpu_operators(session.spec().sms), bench::Mode::device_hot))
         return interrupted;
     std::vector<CsvTable> tables;
-    for (const char* file : {"operators.csv", "dispatch.csv", fitted_file, "runtime.csv"}) {
+    for (const char* file : {"operators.csv", "dispatch.csv", fitted_file, "runtime.csv"})
         if (std::filesystem::exists(session.path(file))) tables.push_back(read_csv(session.path(file)));
-    }
     MachineRows rows = machine_rows(std::move(tables), {}, print_warnings);
     const RunArguments run{.device = session.spec().slug, .framework = framework, .options = {.synchronized = true}};
     const Scenario blind = resolve(run, parse_precision(arguments.bench.precision));

@@ -50,10 +50,9 @@ std::string offers(const std::vector<Command>& commands, const std::vector<std::
         const std::string path = command->words.empty() ? words[i] : command->words + " " + words[i];
         if (const Command* next = find_command(commands, path)) command = next;
         asks = nullptr;
-        for (const OptionOfCommand& option : command->options) {
+        for (const OptionOfCommand& option : command->options)
             if (!option.value.empty() && std::ranges::find(option.names, words[i]) != option.names.end())
                 asks = &option;
-        }
     }
     const std::string current = words.empty() ? "" : words.back();
     if (asks) return lines_of(asks->values, current.substr(0, current.rfind(',') + 1));

@@ -233,9 +233,8 @@ void setup_fit(CLI::App& verb, Action& action) {
     verb.add_option("--starts", arguments->starts, "starts of the whole-model fit")->check(CLI::PositiveNumber);
     verb.add_flag("--folds", arguments->folds, "also report errors with one device left out");
     verb.callback([arguments, &verb, &action] {
-        for (const Reader& reader : readers) {
+        for (const Reader& reader : readers)
             if (verb.count(std::string(reader.option)) > 0) arguments->given.push_back(reader.option);
-        }
         action = [arguments] { return run_fit(*arguments); };
     });
 }

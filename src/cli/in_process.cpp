@@ -70,9 +70,8 @@ Result run_in_process(const std::vector<std::string>& words, const Graph* graph,
 
 std::vector<std::pair<std::string, std::string>> options_of(const std::string& command) {
     std::vector<std::pair<std::string, std::string>> options;
-    for (const OptionOfCommand& option : described(command).options) {
+    for (const OptionOfCommand& option : described(command).options)
         if (option.names.back() != "--help") options.emplace_back(argument_name(option), option.description);
-    }
     return options;
 }
 
@@ -108,9 +107,8 @@ std::vector<std::string> words_of(const std::string& command, const json& argume
         if (option.value.empty() && !value.is_boolean()) throw_error(ErrorCode::usage, "{} is true or false", name);
         if (value.is_null() || value == json(false)) continue;
         std::vector<std::string> values;
-        for (const json& one : value.is_array() ? value : json::array({value})) {
+        for (const json& one : value.is_array() ? value : json::array({value}))
             if (!option.value.empty()) values.push_back(word_of(name, one));
-        }
         if (option.value.empty()) {
             words.push_back("--" + name);
         } else if (option.names.empty()) {

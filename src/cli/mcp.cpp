@@ -124,9 +124,8 @@ std::string reply_to(const std::string& line, const McpArguments& limits) {
 bool read_line(std::string& line) {
     line.clear();
     int c = std::getchar();
-    for (; c != EOF && c != '\n'; c = std::getchar()) {
+    for (; c != EOF && c != '\n'; c = std::getchar())
         if (line.size() <= longest_line) line += static_cast<char>(c);
-    }
     return c != EOF || !line.empty();
 }
 

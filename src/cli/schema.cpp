@@ -30,9 +30,8 @@ int run_schema(const SchemaArguments& arguments) {
 void setup_schema(CLI::App& verb, Action& action) {
     std::vector<std::string> commands;
     std::istringstream text{std::string(embedded_text(schemas_file))};  // parsed for what is printed only
-    for (std::string line; std::getline(text, line);) {
+    for (std::string line; std::getline(text, line);)
         if (line.starts_with(" \"")) commands.push_back(line.substr(2, line.find('"', 2) - 2));
-    }
     verb.add_option("COMMAND", run_with(verb, action, run_schema).command, "command (default: all)")
         ->check(CLI::IsMember(commands));
 }

@@ -392,9 +392,8 @@ std::vector<std::string> ExpressionPool::symbols_of(Expression e) const {
         if (node.kind == NodeKind::symbol) {
             result.push_back(storage_->symbols[node.a]);
         } else if (node.kind == NodeKind::polynomial) {
-            for (const Monomial& m : node.monomials) {
+            for (const Monomial& m : node.monomials)
                 for (const std::uint32_t atom : m.atoms) needed[atom] = true;
-            }
         } else {
             needed[node.a] = needed[node.b] = true;
         }

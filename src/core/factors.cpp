@@ -50,9 +50,8 @@ double DeviceFactors::log_stddev(const std::array<double, factor_count>& seconds
     for (std::size_t i = 1; i < factor_count; ++i) slope[i] = seconds[i] / total;
     slope[0] = 1;
     double variance = 0;
-    for (std::size_t i = 0; i < factor_count; ++i) {
+    for (std::size_t i = 0; i < factor_count; ++i)
         for (std::size_t j = 0; j < factor_count; ++j) variance += slope[i] * slope[j] * covariance[i][j];
-    }
     return std::sqrt(std::max(variance, 0.0));
 }
 

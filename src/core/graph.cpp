@@ -38,9 +38,8 @@ void check_sizes(const Graph& graph, const BoundShapes& bound) {
 std::vector<std::string_view> unknown_names(const Graph& graph, const ShapeBindings& bindings) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
     std::vector<std::string_view> unknown;
-    for (const auto& [name, value] : bindings) {
+    for (const auto& [name, value] : bindings)
         if (std::ranges::find(symbols, name) == symbols.end()) unknown.push_back(name);
-    }
     return unknown;
 }
 
@@ -164,9 +163,8 @@ bool sort_topologically(Graph& graph) {
     // A stable order: among operators that are ready, the one that came first in the file goes first.
     std::vector<OpId> heap;
     const auto later = std::greater<OpId>{};
-    for (OpId id = 0; id < count; ++id) {
+    for (OpId id = 0; id < count; ++id)
         if (missing[id] == 0) heap.push_back(id);
-    }
     std::vector<OpId> order;
     order.reserve(count);
     while (!heap.empty()) {

@@ -25,9 +25,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string lower_case(std::string_view name) {
     std::string result(name);
-    for (char& c : result) {
+    for (char& c : result)
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
     return result;
 }
 

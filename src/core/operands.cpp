@@ -134,9 +134,8 @@ std::vector<TensorId> scattered(const Graph& graph, const Op& scatter) {
     const std::size_t bases = scatter_bases(scatter);
     if (scatter.inputs.empty() || scatter.inputs[0] == no_tensor || scatter.outputs.empty()) return updates;
     if (graph.tensors[scatter.inputs[0]].shape != graph.tensors[scatter.outputs[0]].shape) return updates;
-    for (std::size_t i = bases; i < scatter.inputs.size(); ++i) {
+    for (std::size_t i = bases; i < scatter.inputs.size(); ++i)
         if (scatter.inputs[i] != no_tensor) updates.push_back(scatter.inputs[i]);
-    }
     if (updates.size() > bases) updates.erase(updates.begin(), updates.end() - static_cast<std::ptrdiff_t>(bases));
     return updates;
 }
@@ -155,10 +154,9 @@ std::vector<bool> written_weights(const Graph& graph) {
 }
 
 DType half_type_of_weights(const Graph& graph) {
-    for (const Tensor& tensor : graph.tensors) {
+    for (const Tensor& tensor : graph.tensors)
         if (tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16))
             return tensor.dtype;
-    }
     return DType::f32;
 }
 
@@ -209,9 +207,8 @@ bool is_cache_name(std::string_view name) {
 
 void assign_producers(Graph& graph) {
     for (Tensor& tensor : graph.tensors) tensor.producer = no_op;
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
+    for (OpId id = 0; id < graph.ops.size(); ++id)
         for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
-    }
 }
 
 }  // namespace ftax

@@ -86,9 +86,8 @@ class DimensionMath {
     /// Drops strides that are row-major; dimensions of length 1 may have any stride.
     [[nodiscard]] Dims unless_contiguous(const Dims& dims, Dims strides) const {
         Expression step = constant(1);
-        for (std::size_t i = dims.size(); i-- > 0; step = multiply(step, dims[i])) {
+        for (std::size_t i = dims.size(); i-- > 0; step = multiply(step, dims[i]))
             if (!is_constant(dims[i], 1) && strides[i] != step) return strides;
-        }
         return {};
     }
     [[nodiscard]] std::string print(Expression e) const { return is_known(e) ? pool_.to_string(e) : "?"; }

@@ -78,9 +78,8 @@ class SizeChecks {
         const auto axis = static_cast<std::size_t>(op.integer("axis", 0));
         for (const TensorId input : op.inputs) {
             if (!known(input) || rank(input) != rank(op.outputs[0])) continue;
-            for (std::size_t i = 0; i < rank(input); ++i) {
+            for (std::size_t i = 0; i < rank(input); ++i)
                 if (i != axis) equal(shape(input)[i], shape(op.outputs[0])[i], true);
-            }
         }
     }
 

@@ -75,9 +75,8 @@ class StridePropagation {
     bool is_channels_last(const Tensor& tensor) {
         if (tensor.strides.empty() || (tensor.shape.size() != 4 && tensor.shape.size() != 5)) return false;
         const Dims wanted = channels_last_strides(tensor.shape);
-        for (std::size_t i = 1; i < wanted.size(); ++i) {
+        for (std::size_t i = 1; i < wanted.size(); ++i)
             if (!is_one(tensor.shape[i]) && tensor.strides[i] != wanted[i]) return false;
-        }
         return true;
     }
 

@@ -97,9 +97,8 @@ std::int64_t step_of(const Graph& graph, const std::string& symbol) {
     constexpr std::int64_t widest = 64, largest_factor = 6;
     if (symbol == "batch") return 1;
     std::int64_t step = widest;
-    for (const SymbolRange& range : graph.ranges) {
+    for (const SymbolRange& range : graph.ranges)
         if (range.symbol == symbol) step = std::min(step, range.greatest / largest_factor);
-    }
     return step;
 }
 
@@ -137,9 +136,8 @@ std::optional<WorkPolynomial> found(const Graph& graph, const ShapeBindings& bin
 
 std::optional<WorkPolynomial> work_polynomial(const Graph& graph, const ShapeBindings& bindings) {
     std::vector<std::string> open;
-    for (const std::string& symbol : graph.expressions.symbols()) {
+    for (const std::string& symbol : graph.expressions.symbols())
         if (!bindings.contains(symbol)) open.push_back(symbol);
-    }
     if (open.empty() || open.size() > most_symbols) return std::nullopt;
     try {
         return found(graph, bindings, std::move(open));

@@ -176,10 +176,9 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
         spec.quantized[i] = parse_catalogue(quantized[quantized_names[i]], tiles["tensor"], quantity);
     if (const auto quantizers = gemm.find("quantizers")) {
         quantizers->allow({"fp8", "fp8_block", "nvfp4"});
-        for (std::size_t i = 0; i < quantized_names.size(); ++i) {
+        for (std::size_t i = 0; i < quantized_names.size(); ++i)
             if (const auto own = quantizers->find(quantized_names[i]))
                 spec.quantizers[i] = parse_quantizer(*own, quantity);
-        }
     }
 
     if (const auto experts = gemm.find("untuned_experts")) {

@@ -49,9 +49,8 @@ Finding gpu(const std::string& model) {
 std::vector<Finding> gpus() {
     std::vector<Finding> findings;
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
+    for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", ignored))
         if (const auto model = value_in(entry.path() / "information", "Model")) findings.push_back(gpu(*model));
-    }
     if (findings.empty())
         findings.push_back({"gpu", FindingState::absent, "no NVIDIA GPU", "predicting needs none; measuring does"});
     return findings;

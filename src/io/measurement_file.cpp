@@ -68,9 +68,8 @@ class RowReader {
         if (at < name.size()) version = name.substr(at + 1);
         name.resize(at);
         const bool of_torch = name.find("torch") != std::string::npos;
-        for (const char* column : {"torch", "version", "framework_version"}) {
+        for (const char* column : {"torch", "version", "framework_version"})
             if (version.empty() && (of_torch || column != std::string_view("torch"))) version = text(column);
-        }
         const auto digits = of_torch ? parse_integer(version) : std::nullopt;
         if (digits && *digits >= 100) version = fmt::format("{}.{}", *digits / 100, *digits / 10 % 10);
     }

@@ -158,9 +158,8 @@ std::string to_text(DeviceProfileFile profile) {
             ordered_json one = ordered_json::object();
             one["device"] = device.slug;
             ordered_json kernels = ordered_json::array();
-            for (std::size_t f = 0; f < factor_count; ++f) {
+            for (std::size_t f = 0; f < factor_count; ++f)
                 if (device.kernels[f]) kernels.push_back(name_of(static_cast<Factor>(f)));
-            }
             one["kernels"] = std::move(kernels);
             list.push_back(std::move(one));
         }
@@ -234,9 +233,8 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     }
     if (!own && profile.measured != FactorSet{}) {
         std::vector<std::string_view> names;
-        for (std::size_t f = 0; f < factor_count; ++f) {
+        for (std::size_t f = 0; f < factor_count; ++f)
             if (profile.measured[f]) names.push_back(description_of(static_cast<Factor>(f)));
-        }
         profile.warnings.push_back(
             fmt::format("{}: of this card only {} were measured; other kernels are predicted from its datasheet",
                         device.slug, fmt::join(names, " and ")));

@@ -28,9 +28,8 @@ void translate(const std::exception_ptr& pointer, void*) {
         std::rethrow_exception(pointer);
     } catch (const Error& error) {
         const std::string message = escape_terminal(in_python_terms(error.what()));
-        for (std::size_t i = 0; i < classes.size(); ++i) {
+        for (std::size_t i = 0; i < classes.size(); ++i)
             if (classes[i].code == error.code()) PyErr_SetString(types[i], message.c_str());
-        }
     }
 }
 

@@ -291,9 +291,8 @@ std::string draw_marks(const Chart& chart, const Axes& axes) {
 std::string draw_reference_names(const Chart& chart, const Axes& axes) {
     constexpr double line_height = 24;  // for the larger letters on a narrow page
     std::vector<const Series*> references;
-    for (const Series& series : chart.series) {
+    for (const Series& series : chart.series)
         if (series.look == SeriesLook::reference) references.push_back(&series);
-    }
     std::ranges::stable_sort(references, std::greater<>(), [](const Series* s) { return s->points.back().y; });
     std::string text;
     double last_y = -line_height;

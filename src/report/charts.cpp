@@ -111,10 +111,9 @@ std::string choice_figures(const std::vector<const Choice*>& choices, const Char
 
 std::string choice_figures(const std::vector<const Choice*>& choices, std::string_view latency) {
     std::vector<double> batches;
-    for (const Choice* choice : choices) {
+    for (const Choice* choice : choices)
         if (choice->runs() && choice->latency_s && choice->batch)
             batches.push_back(static_cast<double>(*choice->batch));
-    }
     const bool in_seconds =
         std::ranges::all_of(choices, [](const Choice* c) { return c->latency_s.value_or(1) >= 0.1; });
     Chart frame{.title = "Latency over batch",

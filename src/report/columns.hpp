@@ -177,9 +177,8 @@ class Columns {
   private:
     /// The last of a key holds, so that a report can replace a column that it includes.
     const Column<Row>& find(std::string_view key) const {
-        for (auto column = columns_.rbegin(); column != columns_.rend(); ++column) {
+        for (auto column = columns_.rbegin(); column != columns_.rend(); ++column)
             if (column->key == key) return *column;
-        }
         throw std::logic_error("a report has no column " + std::string(key));
     }
 

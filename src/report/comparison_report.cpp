@@ -19,9 +19,8 @@ void rank(ComparisonReport& report) {
         double& best = best_s.emplace(row.batch, row.prediction->latency_s).first->second;
         best = std::min(best, row.prediction->latency_s);
     }
-    for (ComparisonRow& row : report.rows) {
+    for (ComparisonRow& row : report.rows)
         if (row.prediction) row.ratio_to_best = row.prediction->latency_s / best_s.at(row.batch);
-    }
     rank_rows(report.rows, report.ranking);
 }
 

@@ -105,9 +105,8 @@ std::string device_table(std::string_view datasheet, Style style) {
     const auto add = [&](const std::string& name, const Json& quantity) {
         table.add({{name}, {print_quantity(name, quantity["value"])}, {quantity["source"], Tone::quiet}});
     };
-    for (const auto& [name, value] : file.items()) {
+    for (const auto& [name, value] : file.items())
         if (value.is_object() && value.contains("value")) add(name, value);
-    }
     for (const auto& [path, value] : file["peak_flops_per_s"].items()) add(path + "_flops_per_s", value);
     text += fmt::format("\n{}\n", table.print(style));
     for (const auto& [key, source] : file["sources"].items())

@@ -80,11 +80,9 @@ Columns<WorkGroup> work_columns(std::string_view title) {
 /// read only one. An unread weight with the type and shape of a read one is assumed to be tied to it.
 std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
     std::vector<bool> read(graph.tensors.size()), tied(graph.tensors.size());
-    for (const Op& op : graph.ops) {
-        for (const TensorId input : op.inputs) {
+    for (const Op& op : graph.ops)
+        for (const TensorId input : op.inputs)
             if (input != no_tensor) read[input] = true;
-        }
-    }
     const auto type_of = [&](const Tensor& tensor) {
         std::vector<std::int64_t> sizes;
         for (const Expression dim : tensor.shape) sizes.push_back(bound[dim]);
@@ -92,9 +90,8 @@ std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
     };
     std::set<std::pair<DType, std::vector<std::int64_t>>> types;
     const auto is_weight = [](const Tensor& tensor) { return tensor.role == TensorRole::weight && tensor.known_shape; };
-    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+    for (TensorId id = 0; id < graph.tensors.size(); ++id)
         if (is_weight(graph.tensors[id]) && read[id]) types.insert(type_of(graph.tensors[id]));
-    }
     for (TensorId id = 0; id < graph.tensors.size(); ++id)
         tied[id] = is_weight(graph.tensors[id]) && !read[id] && types.contains(type_of(graph.tensors[id]));
     return tied;

@@ -68,9 +68,8 @@ std::string furthest_section(const CsvTable& table, std::span<const ValidatedRow
     constexpr std::size_t shown = 25;
     const auto error = [&](std::size_t i) { return rows[i].prediction->latency_s / rows[i].measured_s - 1; };
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
         if (rows[i].prediction) order.push_back(i);
-    }
     std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return std::abs(std::log1p(error(i))); });
     order.resize(std::min(shown, order.size()));
     const auto seconds = [&](double RowPrediction::*member) {

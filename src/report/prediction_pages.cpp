@@ -38,9 +38,8 @@ std::string name_of_framework_profile(const PredictionReport& report) {
 /// Operators without a rule, by what the model file calls them.
 std::string uncovered_table(const Graph& graph) {
     std::map<std::string, std::size_t> counts;
-    for (const Op& op : graph.ops) {
+    for (const Op& op : graph.ops)
         if (op.kind == OpKind::custom) ++counts[op.source.empty() ? op.name : op.source];
-    }
     if (counts.empty()) return "";
     const Columns<std::pair<const std::string, std::size_t>> columns{
         {"operator", "operator without a rule", Unit::text, [](const auto& entry) { return entry.first; }},
@@ -335,9 +334,8 @@ std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
 
 std::string comparison_page(const ComparisonReport& report) {
     std::vector<std::string> warnings = report.warnings;
-    for (const ComparisonRow& row : report.rows) {
+    for (const ComparisonRow& row : report.rows)
         if (row.prediction) warnings = joined(std::move(warnings), row.prediction->warnings);
-    }
     const std::vector<const Choice*> choices = choices_of(report.rows);
     const Grid table = comparison_columns(report).select(
         rows_that_run(report.rows),

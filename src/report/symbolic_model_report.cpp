@@ -41,9 +41,8 @@ Json polynomial_json(const std::vector<std::string>& symbols, const std::vector<
     Json list = Json::array();
     for (const PolynomialTerm& term : terms) {
         Json powers = Json::object();
-        for (std::size_t i = 0; i < symbols.size(); ++i) {
+        for (std::size_t i = 0; i < symbols.size(); ++i)
             if (term.powers[i] > 0) powers[symbols[i]] = term.powers[i];
-        }
         list.push_back({{"coefficient", term.coefficient}, {"powers", std::move(powers)}});
     }
     return list;

@@ -22,9 +22,8 @@ std::size_t width_of(std::string_view text) {
 std::string shortened(std::string_view text, std::size_t width) {
     if (width_of(text) <= width) return std::string(text);
     std::size_t end = 0;
-    for (std::size_t shown = 0; shown < width; ++end) {
+    for (std::size_t shown = 0; shown < width; ++end)
         if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80 && ++shown == width) break;
-    }
     return std::string(text.substr(0, end)) + "…";
 }
 
@@ -108,9 +107,8 @@ std::string Table::print(Style style) const {
     constexpr std::size_t few = 10;  // rows that may continue below
     std::vector<std::size_t> widths;
     for (const Column& column : columns_) widths.push_back(width_of(column.title));
-    for (const std::vector<Cell>& row : rows_) {
+    for (const std::vector<Cell>& row : rows_)
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i].text));
-    }
     std::vector<std::size_t> columns(widths.size());
     std::iota(columns.begin(), columns.end(), std::size_t{0});
     const std::size_t needed = std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));

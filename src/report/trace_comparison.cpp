@@ -68,10 +68,9 @@ class Calls {
   private:
     void find_outermost() {
         std::map<int, std::vector<const TraceEvent*>> threads;
-        for (const TraceEvent& event : trace_.events) {
+        for (const TraceEvent& event : trace_.events)
             if (event.kind == TraceEventKind::operation && is_operator(event.name))
                 threads[event.thread].push_back(&event);
-        }
         const auto most = std::ranges::max_element(threads, {}, [](const auto& t) { return t.second.size(); });
         if (most == threads.end()) return;
         thread_ = most->first;
@@ -329,9 +328,8 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& d
         add(comparison.measured, *op.measured);
     }
     std::vector<double> latencies;
-    for (const Pass& pass : passes) {
+    for (const Pass& pass : passes)
         if (10 * pass.matched >= 9 * model.size()) latencies.push_back(pass.end_s - pass.start_s);
-    }
     comparison.passes = latencies.size();
     if (!latencies.empty()) comparison.measured_latency_s = median(latencies);
     for (auto& [name, extra] : unpredicted) {

@@ -122,9 +122,8 @@ std::vector<Combination> combinations(const RunArguments& run, const ChoiceArgum
         LibraryVersions ignored;
         static_cast<void>(framework_model(take_version(name, ignored).name));
     }
-    for (const std::string& name : precisions) {
+    for (const std::string& name : precisions)
         if (!name.empty()) static_cast<void>(parse_precision(name));
-    }
     std::vector<Combination> all;
     for (const PricedDevice& device : devices) {
         for (const std::string& framework : frameworks) {

@@ -129,9 +129,8 @@ class Collector {
     std::map<Case, double> median_rows() {
         constexpr double lowest = 0.85, usual_share = 0.9, most_dropped = 0.5;
         std::vector<double> clocks;
-        for (const Timed& row : timed_) {
+        for (const Timed& row : timed_)
             if (row.clock) clocks.push_back(*row.clock);
-        }
         std::map<Case, std::vector<double>> seconds;
         std::size_t slow = 0;
         for (const Timed& row : timed_) {
@@ -214,10 +213,9 @@ class Collector {
         if (found.is_operator) schedule.weight_bytes *= bench::weight_sets(graph, found.precision, *device_);
         std::vector<CountedKernel> kernels = list_kernels(source, schedule, bind(source, bindings));
         // Operators are measured in their stated precision, networks with PyTorch's defaults (TF32 convolutions).
-        for (CountedKernel& kernel : kernels) {
+        for (CountedKernel& kernel : kernels)
             if (found.is_operator && found.precision == Precision::fp32 && kernel.path == MathPath::tf32)
                 kernel.path = MathPath::fp32;
-        }
         if (kernels.empty()) return;
         double count = 0;
         for (const CountedKernel& kernel : kernels) count += kernel.count;
@@ -247,9 +245,8 @@ class Collector {
 bool holds_modes(const CsvTable& table) {
     if (table.rows() == 0) return false;
     constexpr int modes = static_cast<int>(bench::Mode::end_to_end) + 1;
-    for (int i = 0; i < modes; ++i) {
+    for (int i = 0; i < modes; ++i)
         if (table.cell(0, "mode") == name_of(static_cast<bench::Mode>(i))) return true;
-    }
     return false;
 }
 

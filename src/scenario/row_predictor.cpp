@@ -263,9 +263,8 @@ const Conditioned* RowPredictor::conditioned(const std::string& device_slug, con
 std::optional<Conditioned> RowPredictor::conditioned_on(const Card& card, const std::string& model,
                                                         const Anchor* left_out) {
     std::vector<AnchorRow> rows;
-    for (const Anchor& anchor : anchors_.at(card)) {
+    for (const Anchor& anchor : anchors_.at(card))
         if (&anchor != left_out) rows.push_back(anchor.row);
-    }
     if (rows.empty()) return std::nullopt;
     return condition(rows, device_profile(card.first, run_.device_profile).factors, model);
 }

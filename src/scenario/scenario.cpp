@@ -117,9 +117,8 @@ std::string in_folder(const fs::path& folder, const std::string& name) {
 std::vector<fs::path> owners(const fs::path& folder) {
     std::vector<fs::path> result;
     std::error_code failed;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed))
         if (entry.is_directory(failed)) result.push_back(entry.path());
-    }
     std::ranges::sort(result);
     return result;
 }
@@ -487,9 +486,8 @@ std::string locate_model(const std::string& folder, const std::string& model) {
         if (std::string found = in_folder(folder, model.substr(owner + 1)); !found.empty()) return found;
         return zoo_model(model);
     }
-    for (const fs::path& owner : owners(folder)) {
+    for (const fs::path& owner : owners(folder))
         if (std::string found = in_folder(owner, model); !found.empty()) return found;
-    }
     return zoo_model(model);
 }
 

@@ -66,9 +66,8 @@ void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anch
 template <class Row>
 void warn_of_versions(std::span<const Row> rows, const RunArguments& run, const Warn& warn) {
     std::map<std::string, std::size_t> unversioned;
-    for (const Row& row : rows) {
+    for (const Row& row : rows)
         if (row.version.empty()) ++unversioned[framework_name(row.framework)];
-    }
     for (const std::string& name : framework_names()) {
         LibraryVersions libraries;
         const auto rows_of = unversioned.find(name);

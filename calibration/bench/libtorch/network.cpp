@@ -156,10 +156,9 @@ Tensor Network::filled(TensorId id) const {
     const at::ScalarType type = type_of(id);
     if (!at::isFloatingType(type)) {
         std::int64_t high = 2;
-        for (const Op& op : graph_.ops) {
+        for (const Op& op : graph_.ops)
             if (op.kind == OpKind::embedding && op.inputs[1] == id && type == at::kLong)
                 high = shape_of(op.inputs[0])[0];
-        }
         return at::randint(high, shape, options.dtype(at::kLong)).to(type);
     }
     const auto floats = options.dtype(at::kFloat);

@@ -164,10 +164,9 @@ class Translator {
     }
 
     static std::uint32_t unpacked_items(const jit::Value& list) {
-        for (const jit::Use& use : list.uses()) {
+        for (const jit::Use& use : list.uses())
             if (use.user->kind() == c10::prim::ListUnpack)
                 return static_cast<std::uint32_t>(use.user->outputs().size());
-        }
         return 0;
     }
 
@@ -272,9 +271,8 @@ void declare_operator(const std::string& name, std::size_t tensors) {
     std::string schema = name + "(...) -> (Tensor";
     for (std::size_t i = 1; i < tensors; ++i) schema += ", Tensor";
     schema += ")";
-    for (const std::string_view known : known_schemas) {
+    for (const std::string_view known : known_schemas)
         if (known.starts_with(name + "(")) schema = known;
-    }
     static std::vector<std::unique_ptr<jit::RegisterOperators>> registered;
     registered.push_back(std::make_unique<jit::RegisterOperators>(std::vector<std::optional<jit::Operator>>{
         jit::Operator(schema, jit::Operation([](jit::Stack&) {}), c10::AliasAnalysisKind::CONSERVATIVE)}));

@@ -122,9 +122,8 @@ void match_hardswish(Rewriter& r, OpId anchor) {
 bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last) {
     for (const OpId id : group) {
         if (id == last) continue;
-        for (const OpId reader : r.readers(r.op(id).outputs[0])) {
+        for (const OpId reader : r.readers(r.op(id).outputs[0]))
             if (std::ranges::find(group, reader) == group.end()) return false;
-        }
     }
     return true;
 }

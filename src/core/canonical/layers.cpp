@@ -56,9 +56,8 @@ TensorId scaled_operand(const Rewriter& r, TensorId tensor, std::vector<OpId>& g
 
 bool swaps_last_axes(std::span<const std::int64_t> perm) {
     const std::size_t rank = perm.size();
-    for (std::size_t i = 0; i + 2 < rank; ++i) {
+    for (std::size_t i = 0; i + 2 < rank; ++i)
         if (perm[i] != static_cast<std::int64_t>(i)) return false;
-    }
     return rank >= 2 && perm[rank - 1] == static_cast<std::int64_t>(rank - 2) &&
            perm[rank - 2] == static_cast<std::int64_t>(rank - 1);
 }
@@ -270,15 +269,13 @@ void match_any_attention(Rewriter& r, OpId softmax, const TakenApart* taken_apar
 }  // namespace
 
 void spelled_out_attention(Rewriter& r) {
-    for (OpId id = 0; id < r.op_count(); ++id) {
+    for (OpId id = 0; id < r.op_count(); ++id)
         if (r.is(id, OpKind::softmax)) match_any_attention(r, id, nullptr);
-    }
 }
 
 void attention(Rewriter& r, const TakenApart& taken_apart) {
-    for (OpId id = 0; id < r.op_count(); ++id) {
+    for (OpId id = 0; id < r.op_count(); ++id)
         if (r.is(id, OpKind::softmax) && !match_attention(r, id)) match_any_attention(r, id, &taken_apart);
-    }
 }
 
 }  // namespace ftax::canonical

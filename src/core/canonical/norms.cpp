@@ -11,9 +11,8 @@ OpId mean_of_last_axes(const Rewriter& r, TensorId tensor) {
     if (!r.is(id, OpKind::reduce) || r.op(id).text("function") != "mean") return no_op;
     const auto axes = r.op(id).integers("axes");
     const auto rank = static_cast<std::int64_t>(r.tensor(r.op(id).inputs[0]).shape.size());
-    for (std::size_t i = 0; i < axes.size(); ++i) {
+    for (std::size_t i = 0; i < axes.size(); ++i)
         if (axes[i] != rank - static_cast<std::int64_t>(axes.size() - i)) return no_op;
-    }
     return axes.empty() ? no_op : id;
 }
 
@@ -145,9 +144,8 @@ void norms(Rewriter& r, SpelledOut spelled_out, const TakenApart& taken_apart) {
         const bool mean = r.is(id, OpKind::reduce) && mean_of_last_axes(r, r.op(id).outputs[0]) == id;
         if (mean) match_norm(r, id, spelled_out, taken_apart);
     }
-    for (OpId id = 0; id < r.op_count(); ++id) {
+    for (OpId id = 0; id < r.op_count(); ++id)
         if (r.is(id, OpKind::instance_norm)) match_group_norm(r, id);
-    }
     for (OpId id = 0; id < r.op_count(); ++id) {  // ONNX has no rsqrt
         if (!r.is(id, "sqrt")) continue;
         const OpId inverse = r.sole_reader(r.op(id).outputs[0]);

@@ -4,18 +4,16 @@ namespace ftax {
 
 std::vector<int> count_readers(const Graph& graph) {
     std::vector<int> readers(graph.tensors.size(), 0);
-    for (const Op& op : graph.ops) {
+    for (const Op& op : graph.ops)
         for (const TensorId input : present(op.inputs)) ++readers[input];
-    }
     for (const TensorId output : graph.outputs) ++readers[output];
     return readers;
 }
 
 std::vector<std::vector<OpId>> readers_of(const Graph& graph) {
     std::vector<std::vector<OpId>> readers(graph.tensors.size());
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
+    for (OpId id = 0; id < graph.ops.size(); ++id)
         for (const TensorId input : present(graph.ops[id].inputs)) readers[input].push_back(id);
-    }
     return readers;
 }
 

@@ -11,11 +11,9 @@ Rewriter::Rewriter(Graph& graph)
       removed_(graph.ops.size(), false),
       readers_(graph.tensors.size()),
       is_output_(graph.tensors.size(), false) {
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        for (const TensorId input : present(graph.ops[id].inputs)) {
+    for (OpId id = 0; id < graph.ops.size(); ++id)
+        for (const TensorId input : present(graph.ops[id].inputs))
             if (readers_[input].empty() || readers_[input].back() != id) readers_[input].push_back(id);
-        }
-    }
     for (const TensorId output : graph.outputs) is_output_[output] = true;
 }
 
@@ -111,9 +109,8 @@ void Rewriter::finish() {
     }
     std::vector<TensorId> moved(graph_.tensors.size(), no_tensor);
     TensorId kept = 0;
-    for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
+    for (TensorId id = 0; id < graph_.tensors.size(); ++id)
         if (needed[id]) moved[id] = kept++;
-    }
     auto is_needed = needed.begin();
     std::erase_if(graph_.tensors, [&](const Tensor&) { return !*is_needed++; });
     const auto renumber = [&](std::vector<TensorId>& ids) {
