@@ -85,6 +85,7 @@ struct Lead {
     const Choice* next = nullptr;
     double ratio = 1, low = 1, high = 1;  ///< next over best, with its 90 % interval
     std::size_t tied = 0;                 ///< choices whose ratio may be 1
+    const Choice* known = nullptr;        ///< the first of the tied ones that rests on nearer rows than the best
 
     [[nodiscard]] bool is_tie() const { return tied > 0; }
 };
@@ -106,6 +107,9 @@ Lead lead_of(const std::vector<const Choice*>& choices, Criterion by, bool same_
         const double ratio = *value / *value_of(*lead.best, by);
         const double low = ratio * std::exp(-std::hypot(std::log(best.high), std::log(own.low)));
         if (low < nearly_equal) ++lead.tied;
+        const bool is_nearer = choice->rests_on != Evidence::unrated && choice->rests_on < lead.best->rests_on;
+        if (low < nearly_equal && is_nearer && (!lead.known || choice->rests_on < lead.known->rests_on))
+            lead.known = choice;
         if (lead.next) continue;
         lead.next = choice;
         lead.ratio = ratio;
@@ -173,6 +177,9 @@ std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterio
                                 significant(less ? 1 / lead.low : lead.high));
     }
     if (lead.tied > 1) text += fmt::format(", and {} more within the intervals", lead.tied - 1);
+    if (lead.known)
+        text += fmt::format("; of these {} is `{}`, the first is `{}`", differences.name(*lead.known),
+                            name_of(lead.known->rests_on), name_of(lead.best->rests_on));
     return differences.layout ? text : text + scaling(choices, *lead.best);
 }
 

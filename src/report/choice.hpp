@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/evidence.hpp"
 #include "src/report/columns.hpp"
 
 /// Ranking and verdict shared by compare, generate and serve.
@@ -32,6 +33,7 @@ struct Choice {
     bool is_paced = false;                   ///< items_per_s is the rate of arrivals, independent of the predicted time
     std::optional<double> latency_s, first_token_s, per_token_s, items_per_s, energy_per_item_j, memory_bytes;
     double low = 1, high = 1;  ///< 90 % interval of a time, as factors of the predicted time
+    Evidence rests_on = Evidence::unrated;
 
     [[nodiscard]] bool runs() const { return skipped.empty(); }
     /// Dollars per million items (tokens, requests) at items_per_s.

@@ -60,6 +60,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
         row.memory_bytes = row.memory->total_bytes();
         row.latency_s = p.latency_s;
         row.low = p.low_s / p.latency_s;
+        row.rests_on = p.evidence;
         row.high = p.high_s / p.latency_s;
         const auto items = static_cast<double>(batch ? *batch : fixed_batch(graph).value_or(1));
         row.items_per_s = items / p.latency_s;

@@ -38,6 +38,21 @@ TEST_CASE("the verdict is a tie where the interval of the ratio reaches 1") {
               .ends_with("and 1 more within the intervals"));
 }
 
+TEST_CASE("the verdict of a tie names the choice that rests on the nearest rows") {
+    const auto rated = [](const char* device, double latency_s, Evidence evidence) {
+        Choice rated = choice(device, latency_s, 1.2);
+        rated.rests_on = evidence;
+        return rated;
+    };
+    const Choice first = rated("a", 1e-3, Evidence::far), later = rated("d", 1.05e-3, Evidence::measured);
+    CHECK(verdict_of({first, rated("b", 1.02e-3, Evidence::near), later, rated("c", 1.01e-3, Evidence::guess)})
+              .ends_with("and 2 more within the intervals; of these d is `measured`, the first is `far`"));
+    CHECK(verdict_of({first, rated("d", 2e-3, Evidence::measured)}).starts_with("best: a: "));
+    CHECK(verdict_of({first, rated("d", 2e-3, Evidence::measured)}).find("measured") == std::string::npos);
+    CHECK(verdict_of({first, rated("e", 1.05e-3, Evidence::unrated)}).find("unrated") == std::string::npos);
+    CHECK(verdict_of({later, rated("a", 1.06e-3, Evidence::near)}).find("of these") == std::string::npos);
+}
+
 TEST_CASE("the verdict of throughput counts more as better, that of a pace of its own has no interval") {
     const Ranking throughput{.by = Criterion::throughput};
     CHECK(verdict_of({choice("a", 1e-3, 1.1, 2), choice("b", 1e-3, 1.1, 4)}, throughput) ==
