@@ -2,7 +2,8 @@
 # refit.sh BUILD MEASUREMENTS MODELS [PART...]: fits data/profiles anew and writes the ledgers that score them.
 #
 # BUILD is a configured build folder (CMake, Release), MEASUREMENTS holds the measured rows (docs/accuracy.md), MODELS the
-# architectures of timm as .pt2 files (graphs/zoo/export.py). Parts, all of them where none is named, in this order:
+# architectures of timm as .pt2 files (graphs/zoo/export.py). PYTHON has torch, torchvision, timm and transformers, for the
+# networks of crossvalidation/networks.tsv. Parts, all of them where none is named, in this order:
 #
 #   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
 #   uncertainty  data/profiles/uncertainty.json: how far cards are off per class of kernels
@@ -72,6 +73,8 @@ for part in "$@"; do
                 tar -xf "$measurements/$archive.tar.xz" -C "$work/networks" --transform 's,.*/,,'
             done
             ln -sf "$models"/*.pt2 "$work/networks"
+            [ -e "$work/networks/swin_v1_tiny.pt2" ] ||
+                "${PYTHON:-python3}" graphs/zoo/export.py $scores/networks.tsv -o "$work/networks"
             ln -sf sd15_unet_512.pt2 "$work/networks/sd15_unet.pt2"
             # Models of PaddleClas under the names of timm, whose files may have their size in the name.
             awk -F, -v OFS=, -v path="$work/networks/" 'NR > 1 && $10 {

@@ -4,6 +4,7 @@
     export.py torchvision:resnet50 timm:vit_base_patch32_224 transformers:BertModel -o DIR
     export.py transformers:BertModel,hidden_size=1024,num_attention_heads=16 -o DIR
     export.py zoo:bert | zoo: | FILE.py:FUNCTION          a row of models.tsv, all of them, or a user's own factory
+    export.py FILE.tsv                                    every row of a table like models.tsv
     export.py --onnx torchvision:resnet50 -o DIR
 
 The model is built on the meta device, so neither its weights nor the memory for them exist. The graph is torch.export's
@@ -50,18 +51,28 @@ class Spec:
         return cls(name or model, source, model, dict(parse_option(pair) for pair in pairs if pair))
 
 
+def parse_value(text):
+    with contextlib.suppress(json.JSONDecodeError):
+        return json.loads(text)
+    return [parse_value(item) for item in text.split("|")] if "|" in text else text
+
+
 def parse_option(pair):
     key, _, value = pair.partition("=")
-    with contextlib.suppress(json.JSONDecodeError):
-        return key, json.loads(value)
-    return key, value.split("|") if "|" in value else value
+    return key, parse_value(value)
 
 
-def zoo_specs(wanted=""):
-    rows = csv.reader((HERE / "models.tsv").open(), delimiter="\t")
+def zoo_specs(wanted="", table=HERE / "models.tsv"):
+    rows = csv.reader(table.open(), delimiter="\t")
     specs = [Spec.parse(",".join(row[1:]), row[0]) for row in rows if row and not row[0].startswith("#")]
     found = [spec for spec in specs if wanted in ("", spec.name)]
     return found or sys.exit(f"the zoo has no model '{wanted}'")
+
+
+def specs_of(text):
+    if text.endswith(".tsv"):
+        return zoo_specs(table=pathlib.Path(text))
+    return zoo_specs(text[4:]) if text.startswith("zoo:") else [Spec.parse(text)]
 
 
 # ---- models and their example inputs: (model, inputs, {input: {dimension: symbol}}) --------------------------------------
@@ -109,8 +120,8 @@ def build_transformers(spec):
     if "samples" in spec.export:
         inputs = {"input_values": torch.zeros(2, spec.export["samples"], device="meta")}
         return model, inputs, {"input_values": {0: "batch"}}
-    if config.model_type in ("vit", "swin", "convnext", "resnet", "beit", "deit", "segformer", "levit", "van", "poolformer"):
-        size = getattr(config, "image_size", 224)
+    if model.main_input_name == "pixel_values":
+        size = spec.export.get("img", getattr(config, "image_size", 224))
         return model, {"pixel_values": torch.zeros(2, 3, size, size, device="meta")}, {"pixel_values": {0: "batch"}}
     names = ["input_ids"] + ["decoder_input_ids"] * config.is_encoder_decoder
     if "decode" in spec.export:
@@ -394,7 +405,7 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     failed = 0
     for text in arguments.models:
-        for spec in zoo_specs(text[4:]) if text.startswith("zoo:") else [Spec.parse(text)]:
+        for spec in specs_of(text):
             try:
                 print("\t".join(export_spec(spec, arguments.output, arguments.onnx)[2]), flush=True)
             except Exception as error:  # one model must not stop the others
