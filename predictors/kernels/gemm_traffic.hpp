@@ -16,7 +16,8 @@ namespace ftax::kernels {
 
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
 struct GemmParameters {
-    double fill{}, latency_cycles{}, issue_latency{}, wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{};
+    double fill{}, latency_cycles{}, issue_latency{}, wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{},
+        odd_rows{};
     double write_bandwidth{}, strided_bandwidth{}, layer_strided_bandwidth{}, strided_reduction{};
     double reread{}, skew_waves{}, skew{};
     double energy_scale{}, operand_energy{};
@@ -27,10 +28,10 @@ struct GemmParameters {
 inline void visit_parameters(GemmParameters& p, const ParameterVisitor& visit) {
     using P = GemmParameters;
     static const DeclaredFields<P> fields(
-        "gemm",
-        FTAX_NAMED(&P::fill, &P::latency_cycles, &P::issue_latency, &P::wide_efficiency, &P::narrow_efficiency,
-                   &P::sliced_efficiency, &P::write_bandwidth, &P::strided_bandwidth, &P::layer_strided_bandwidth,
-                   &P::strided_reduction, &P::reread, &P::skew_waves, &P::skew, &P::energy_scale, &P::operand_energy));
+        "gemm", FTAX_NAMED(&P::fill, &P::latency_cycles, &P::issue_latency, &P::wide_efficiency, &P::narrow_efficiency,
+                           &P::sliced_efficiency, &P::odd_rows, &P::write_bandwidth, &P::strided_bandwidth,
+                           &P::layer_strided_bandwidth, &P::strided_reduction, &P::reread, &P::skew_waves, &P::skew,
+                           &P::energy_scale, &P::operand_energy));
     fields.visit(p, visit);
 }
 

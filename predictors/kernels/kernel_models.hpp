@@ -62,13 +62,16 @@ struct KernelModels {
         return kernels::engine::products(device, parameters.engine, parameters.tensor_gemm);
     }
 
-    /// Returns the math path of a product. Before Ampere, older cuBLAS uses tensor cores for fp16 only if rows are
-    /// aligned. Source: NVIDIA, "Matrix Multiplication Background User's Guide", for versions before 11; under PyTorch
-    /// 1.12, vit32 of framework_tax.csv (50 × 50 × 64) takes Volta and Turing as long as on CUDA cores.
+    /// Returns the math path of a product. Older cuBLAS uses tensor cores only if rows are aligned: to 16 bytes before
+    /// Ampere; from Ampere on, those of two tensors in TF32 to 16 bytes, in fp16 to 4. Source: NVIDIA, "Matrix
+    /// Multiplication Background User's Guide", for versions before 11; under PyTorch 1.12, vit32 of framework_tax.csv
+    /// (50 × 50 × 64) takes Volta and Turing as long as on CUDA cores; Swin's windows of 49 tokens in TF32 and ViT's
+    /// 577 in fp16 take an A100 as long (FasterTransformer, docs/swin_guide.md and vit_guide.md).
     [[nodiscard]] MathPath path_of(const kernels::GemmShape& shape, MathPath path) const {
-        const ArchitectureSpec& chip = *at(path).chip;
-        const bool on_cores = kernels::is_tensor(path) && shape.older_library && !chip.asynchronous_copies &&
-                              !kernels::tensor_gemm::rows_are_aligned(shape, chip);
+        const bool ampere = at(path).chip->asynchronous_copies;
+        const std::int64_t bytes = !ampere ? 16 : shape.linear ? 1 : path == MathPath::tf32 ? 16 : 4;
+        const bool on_cores =
+            kernels::is_tensor(path) && shape.older_library && !kernels::tensor_gemm::rows_are_aligned(shape, bytes);
         return on_cores ? MathPath::fp32 : path;
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::GemmShape& shape, MathPath path) const {
@@ -87,13 +90,16 @@ struct KernelModels {
         }
         return kernels::tensor_gemm::runs_on_tensor_cores(device)
                    ? kernels::plan(shape, device, quantized(shape, parameters.tensor_gemm))
-                   : kernels::plan(shape, on_cuda_cores(shape, device), parameters.gemm);
+                   : kernels::plan(shape, on_cuda_cores(shape, device, path), parameters.gemm);
     }
-    /// Returns the CUDA-core rates for a product. Source of the rate of dp4a (four products per instruction) in
+    /// Returns the CUDA-core rates for a product, whose operands in half precision load one by one where rows of an odd
+    /// number of values follow each other. Source of the rate of dp4a (four products per instruction) in
     /// llama.cpp's kernels: pp512 of Llama-2-7B in Q4_0 on a P40, 912 tokens per second (llama.cpp pull request 4766).
-    [[nodiscard]] static kernels::DeviceRates on_cuda_cores(const kernels::GemmShape& shape,
-                                                            kernels::DeviceRates device) {
+    [[nodiscard]] kernels::DeviceRates on_cuda_cores(const kernels::GemmShape& shape, kernels::DeviceRates device,
+                                                     MathPath path) const {
         constexpr double dot_product_rate = 1.75;
+        if (kernels::is_tensor(path) && !kernels::tensor_gemm::rows_are_aligned(shape, 4))
+            device.flops_per_s *= parameters.gemm.odd_rows;
         if (!shape.dot_products) return device;
         device.flops_per_s *= dot_product_rate;
         device.boost_clock_hz *= dot_product_rate;  // latencies are cycles

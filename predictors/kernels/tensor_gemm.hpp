@@ -104,14 +104,18 @@ struct Rates {
     }
 };
 
-/// Returns true if the rows of operands and result are aligned for vector loads. Libraries pad quantised layers.
-/// Source: cp.async copies 4, 8 or 16 bytes (PTX), for which fp16 has kernels named …_align2 (PyTorch's profiles of an
-/// A100); kernels of earlier chips load 16 bytes, and so does Hopper's tensor memory accelerator: on an H100, fp16
-/// layers with 196 values a row run cutlass_80_tensorop_f16_s16816gemm_…_align2.
-inline bool rows_are_aligned(const GemmShape& s, const ArchitectureSpec& chip) {
-    const std::int64_t bytes = chip.asynchronous_copies && chip.flash2.mma_share == 1 ? 4 : 16;
+/// Returns true if the rows of operands and result are aligned to `bytes`. Libraries pad quantised layers.
+inline bool rows_are_aligned(const GemmShape& s, std::int64_t bytes) {
     return precision_spec(s.operands).quantizes_weights() ||
            (is_aligned(s.n, s.element_bytes, bytes) && is_aligned(s.k, s.element_bytes, bytes));
+}
+
+/// Returns the alignment of rows for vector loads. Source: cp.async copies 4, 8 or 16 bytes (PTX), for which fp16 has
+/// kernels named …_align2 (PyTorch's profiles of an A100); kernels of earlier chips load 16 bytes, and so does Hopper's
+/// tensor memory accelerator: on an H100, fp16 layers with 196 values a row run
+/// cutlass_80_tensorop_f16_s16816gemm_…_align2.
+inline std::int64_t vector_bytes(const ArchitectureSpec& chip) {
+    return chip.asynchronous_copies && chip.flash2.mma_share == 1 ? 4 : 16;
 }
 
 /// Returns the factor from times at 2 GHz to times on this card.
@@ -127,7 +131,7 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     const double peak = device.peak_flops_per_s * p.clock;
     const PrecisionSpec& operands = precision_spec(s.operands);
     const bool quantized = operands.quantizes_weights();
-    const bool aligned = rows_are_aligned(s, *device.chip);
+    const bool aligned = rows_are_aligned(s, vector_bytes(*device.chip));
     r.loads_whole_steps = aligned;
     // Kernels for such rows have the instructions of older generations.
     double share = aligned ? p.efficiency : p.efficiency * p.misaligned * device.chip->flash2.mma_share;

@@ -85,6 +85,28 @@ TEST_CASE("tensor cores want rows of 16 bytes, with asynchronous copies of 4") {
     CHECK(turing.plan(even, MathPath::fp16_tensor).seconds == turing.plan(even, MathPath::fp32).seconds);
 }
 
+TEST_CASE("older libraries multiply two tensors of unaligned rows on CUDA cores, halves of an odd number one by one") {
+    const auto models = unfitted("a100-sxm4-40gb");
+    const auto seconds = [&](std::int64_t tokens, int element_bytes, MathPath path, bool older) {
+        return models
+            .plan(GemmShape{.batch = 384,
+                            .m = tokens,
+                            .n = tokens,
+                            .k = 64,
+                            .element_bytes = element_bytes,
+                            .older_library = older},
+                  path)
+            .seconds;
+    };
+    CHECK(seconds(577, 4, MathPath::tf32, true) == seconds(577, 4, MathPath::fp32, true));
+    CHECK(seconds(576, 4, MathPath::tf32, true) < 0.7 * seconds(577, 4, MathPath::tf32, true));
+    CHECK(seconds(577, 4, MathPath::tf32, false) < 0.7 * seconds(577, 4, MathPath::tf32, true));
+    const double cores_s = seconds(577, 2, MathPath::fp32, true);
+    CHECK(seconds(577, 2, MathPath::fp16_tensor, true) > 1.5 * cores_s);
+    CHECK(seconds(578, 2, MathPath::fp16_tensor, true) < 0.7 * cores_s);
+    CHECK(seconds(577, 2, MathPath::fp16_tensor, false) < 0.7 * cores_s);
+}
+
 TEST_CASE("layers of a few values cost the traffic of their rows, not that of whole tiles") {
     // The projection of positions in ConViT: 39 million rows of 3 values to 4.
     const KernelModels models = unfitted("rtx-3090");
