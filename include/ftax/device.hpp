@@ -15,6 +15,13 @@
 namespace ftax {
 
 /// Datasheet of a GPU (data/devices/SLUG.json, where each number names its source). SI units.
+/// What a power mode of a module (nvpmodel) leaves of its GPU.
+struct PowerMode {
+    std::string name;  ///< "30w", "maxn"
+    int sms = 0;
+    double clock_hz = 0, memory_bandwidth_bytes_per_s = 0, power_limit_w = 0;
+};
+
 struct DeviceSpec {
     std::string slug;                     ///< "quadro-rtx-8000"
     std::string name;                     ///< "NVIDIA Quadro RTX 8000"
@@ -38,6 +45,7 @@ struct DeviceSpec {
     int max_threads_per_sm = 0;
     double power_limit_w = 0;
     std::optional<double> least_power_w;  ///< lowest power mode of a module; nullopt for boards without modes
+    std::vector<PowerMode> modes;         ///< of a module, if published; the first is the one it is shipped in
     /// Bandwidth from one GPU to its peers in the machine, in one direction; nullopt if unknown.
     std::optional<double> peer_bandwidth_bytes_per_s;
     /// Dense peak rate of each math path at boost clock, indexed by MathPath; nullopt if the device lacks it.
@@ -73,8 +81,9 @@ struct DeviceProfile {
 /// Returns all embedded datasheets, sorted by slug.
 [[nodiscard]] const std::vector<DeviceSpec>& device_specs();
 
-/// Finds a device by slug, name or alias, ignoring case and punctuation.
-/// Throws Error{usage} listing near names when there is none.
+/// Finds a device by slug, name or alias, ignoring case and punctuation. "NAME@30w" is a module in that power mode, or
+/// a board with that power limit; "NAME@1200MHz" one whose clock is held at most there. Throws Error{usage} listing
+/// near names, or the device's modes, when there is none.
 [[nodiscard]] const DeviceSpec& device_spec(std::string_view name);
 
 /// Reads a user's datasheet file (format: data/devices/README.md).

@@ -31,7 +31,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
         "schema_version slug name aliases host_cpu host_slowdown kernel_gap_s architecture compute_capability notes "
         "sources sms fp32_cores_per_sm base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s "
         "inline_ecc_share l2_bytes l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm "
-        "power_limit_w least_power_w peer_bandwidth_bytes_per_s peak_flops_per_s");
+        "power_limit_w least_power_w power_modes shipped_mode peer_bandwidth_bytes_per_s peak_flops_per_s");
     const Quantities quantity(root);
     DeviceSpec device;
     device.slug = root["slug"].text();
@@ -59,6 +59,17 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.max_threads_per_sm = quantity.count(root["max_threads_per_sm"]);
     device.power_limit_w = quantity(root["power_limit_w"]);
     if (const auto least = root.find("least_power_w")) device.least_power_w = quantity(*least);
+    if (const auto modes = root.find("power_modes")) {
+        for (const JsonField& mode : modes->elements()) {
+            mode.allow("sms clock_hz memory_bandwidth_bytes_per_s power_limit_w source");
+            quantity.check_source(mode["source"]);
+            device.modes.push_back({mode.key(), mode["sms"].positive_count(), mode["clock_hz"].positive(),
+                                    mode["memory_bandwidth_bytes_per_s"].positive(), mode["power_limit_w"].positive()});
+        }
+        const auto shipped = std::ranges::find(device.modes, root["shipped_mode"].text(), &PowerMode::name);
+        if (shipped == device.modes.end()) root["shipped_mode"].fail("is none of power_modes");
+        std::iter_swap(device.modes.begin(), shipped);
+    }
     if (const auto link = root.find("peer_bandwidth_bytes_per_s")) device.peer_bandwidth_bytes_per_s = quantity(*link);
     const JsonField peaks = root["peak_flops_per_s"];
     // The last one is recorded for readers of the file; no kernel model uses it.

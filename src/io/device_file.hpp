@@ -18,6 +18,9 @@ namespace ftax {
 /// Returns the text of an embedded datasheet. Throws Error{usage} if no device has that slug.
 [[nodiscard]] std::string_view device_text(std::string_view slug);
 
+/// Returns a module with what a power mode leaves of its GPU.
+[[nodiscard]] DeviceSpec in_mode(DeviceSpec device, const PowerMode& mode);
+
 /// Returns a warning if a name stands for several devices ("a100" for four): the one taken, and the others.
 [[nodiscard]] std::vector<std::string> warnings_of_name(std::string_view name);
 

@@ -233,6 +233,45 @@ TEST_CASE("every GPU of the measurement files is a known device") {
     CHECK(files >= 8);
 }
 
+TEST_CASE("a setting behind a device's name is a power mode, a power limit or a clock") {
+    const DeviceSpec& orin = device_spec("jetson-agx-orin-64gb");
+    const DeviceSpec& low = device_spec("AGX Orin@15W");
+    CHECK(low.slug == "jetson-agx-orin-64gb@15w");
+    CHECK(low.sms == 6);
+    CHECK(low.boost_clock_hz == 420.75e6);
+    CHECK(low.power_limit_w == 15);
+    CHECK(!low.least_power_w);
+    const double share = 6 * 420.75e6 / (orin.sms * orin.boost_clock_hz);
+    CHECK(*low.peak(MathPath::fp32) == doctest::Approx(share * *orin.peak(MathPath::fp32)));
+    CHECK(low.memory_bandwidth_bytes_per_s < 0.7 * orin.memory_bandwidth_bytes_per_s);
+    const DeviceSpec &t4 = device_spec("t4"), &slow = device_spec("t4@795MHz"), &capped = device_spec("Tesla T4@50w");
+    CHECK(slow.boost_clock_hz == 795e6);
+    CHECK(*slow.peak(MathPath::fp32) == doctest::Approx(*t4.peak(MathPath::fp32) / 2));
+    CHECK(capped.power_limit_w == 50);
+    CHECK(capped.boost_clock_hz == t4.boost_clock_hz);
+    // Parameters that were fitted on the board hold for it in any mode.
+    CHECK(device_profile("t4@50w").parameters.size() == device_profile("t4").parameters.size());
+    CHECK(device_profile("t4@50w").measured == device_profile("t4").measured);
+    const auto refused = [](std::string_view name) {
+        return test::failure_of([&] { return device_spec(name).slug; }).message;
+    };
+    CHECK(refused("jetson-agx-orin-64gb@40w").find("the power modes are 30w, 15w, 50w, maxn") != std::string::npos);
+    CHECK(refused("t4@71w").find("a power limit of at most 70 W, or a clock of at most 1590 MHz") != std::string::npos);
+    for (const char* wrong : {"t4@0w", "t4@-5w", "t4@nanw", "t4@2000mhz", "t4@maxn", "t4@w"})
+        CHECK(!refused(wrong).empty());
+}
+
+TEST_CASE("a module is predicted in the mode that it is shipped in, with an interval of all modes, or in a named one") {
+    const DeviceProfile shipped = device_profile("jetson-agx-orin-64gb"),
+                        named = device_profile("jetson-agx-orin-64gb@30w");
+    CHECK(shipped.device.boost_clock_hz == named.device.boost_clock_hz);
+    CHECK(shipped.device.slug == "jetson-agx-orin-64gb");
+    CHECK(shipped.factors.covariance[0][0] > 5 * named.factors.covariance[0][0]);
+    CHECK(shipped.factors.log_mean[0] == 0);
+    CHECK(shipped.warnings.back().find("jetson-agx-orin-64gb@30w") != std::string::npos);
+    CHECK(device_profile("jetson-xavier-nx-8gb").factors.log_mean[0] > 0);  // the clocks of its modes are not known
+}
+
 TEST_CASE("an unknown device is a usage error that names near ones") {
     const test::Failure failure = test::failure_of([] { return device_spec("quadro rtx 800"); });
     CHECK(failure.code == ErrorCode::usage);

@@ -10,10 +10,12 @@
 
 #include "ftax/device.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
+#include "src/io/number.hpp"
 
 namespace ftax {
 namespace {
@@ -97,12 +99,62 @@ const std::vector<DeviceSpec>& device_specs() {
     return devices;
 }
 
+DeviceSpec in_mode(DeviceSpec device, const PowerMode& mode) {
+    for (std::optional<double>& peak : device.peak_flops_per_s)
+        if (peak) *peak *= mode.sms * mode.clock_hz / (device.sms * device.boost_clock_hz);
+    device.sms = mode.sms;
+    device.boost_clock_hz = mode.clock_hz;
+    device.memory_bandwidth_bytes_per_s = mode.memory_bandwidth_bytes_per_s;
+    device.power_limit_w = mode.power_limit_w;
+    device.least_power_w.reset();
+    return device;
+}
+
+namespace {
+
+/// Returns the device in the power mode `setting`, or with that power limit or clock ("250W", "1200MHz").
+DeviceSpec with_setting(const DeviceSpec& device, std::string_view setting) {
+    const std::string wanted = lower_case(setting);
+    PowerMode mode{wanted, device.sms, device.boost_clock_hz, device.memory_bandwidth_bytes_per_s,
+                   device.power_limit_w};
+    const auto named = std::ranges::find(device.modes, wanted, &PowerMode::name);
+    const auto number = [&](std::string_view unit) {
+        return wanted.ends_with(unit) ? parse_number(std::string_view(wanted).substr(0, wanted.size() - unit.size()))
+                                      : std::nullopt;
+    };
+    const auto watts = device.modes.empty() ? number("w") : std::nullopt, mhz = number("mhz");
+    if (named != device.modes.end()) {
+        mode = *named;
+    } else if (watts && *watts > 0 && *watts <= device.power_limit_w) {
+        mode.power_limit_w = *watts;
+    } else if (mhz && *mhz > 0 && *mhz * 1e6 <= device.boost_clock_hz) {
+        mode.clock_hz = *mhz * 1e6;
+    } else {
+        std::vector<std::string> names;
+        for (const PowerMode& one : device.modes) names.push_back(one.name);
+        throw_error(ErrorCode::usage, "{} has no setting '{}': {}, or a clock of at most {:.0f} MHz", device.slug,
+                    escape_terminal(setting),
+                    names.empty() ? fmt::format("a power limit of at most {:g} W", device.power_limit_w)
+                                  : fmt::format("the power modes are {}", fmt::join(names, ", ")),
+                    device.boost_clock_hz * 1e-6);
+    }
+    DeviceSpec result = in_mode(device, mode);
+    result.slug = fmt::format("{}@{}", device.slug, wanted);
+    result.name += fmt::format(" at {}", setting);
+    return result;
+}
+
+}  // namespace
+
 const DeviceSpec& device_spec(std::string_view name) {
     static std::recursive_mutex mutex;
     static std::map<std::string, DeviceSpec, std::less<>> read;
     static std::map<std::string, const DeviceSpec*, std::less<>> by_name;
     const std::lock_guard lock(mutex);
     if (const auto known = by_name.find(name); known != by_name.end()) return *known->second;
+    if (const auto [board, setting] = split_at(name, '@'); !setting.empty())
+        return *by_name.emplace(name, &read.emplace(name, with_setting(device_spec(board), setting)).first->second)
+                    .first->second;
     const std::string path = fmt::format("data/devices/{}.json", name);
     const std::string_view text = embedded_text(path);
     const DeviceSpec* found =
@@ -111,7 +163,8 @@ const DeviceSpec& device_spec(std::string_view name) {
     return *by_name.emplace(name, found).first->second;
 }
 
-std::vector<std::string> warnings_of_name(std::string_view name) {
+std::vector<std::string> warnings_of_name(std::string_view given_name) {
+    const std::string_view name = split_at(given_name, '@').first;
     if (name.ends_with(".json") || device_spec(name).slug == name) return {};
     const DeviceSpec& found = device_spec(name);
     const std::set<std::string> given = words_of_device(name);

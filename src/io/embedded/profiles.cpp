@@ -253,30 +253,40 @@ const DeviceSpec* fitted_twin(const DeviceProfileFile& file, const DeviceSpec& s
 }  // namespace
 
 DeviceProfile device_profile(std::string_view device, const std::string& profile_path) {
-    const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
+    DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
     DeviceProfileFile own;
     if (!profile_path.empty()) own = parse_device_profile(read_file(profile_path), escape_terminal(profile_path));
     const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
-    const DeviceSpec* twin = fitted_twin(file, spec);
-    DeviceProfile profile = compose(file, twin == nullptr ? spec : *twin);
+    const std::string_view board = split_at(spec.slug, '@').first;  // without a power mode or clock
+    const DeviceSpec* twin = board == spec.slug ? fitted_twin(file, spec) : nullptr;
+    DeviceProfile profile = compose(file, twin != nullptr ? *twin : board == spec.slug ? spec : device_spec(board));
+    profile.device = spec;
     const std::vector<std::string> of_name = warnings_of_name(device);
     profile.warnings.insert(profile.warnings.begin(), of_name.begin(), of_name.end());
     if (twin != nullptr) {
-        profile.device = spec;
         profile.warnings.push_back(
             fmt::format("{}: measured as {}, the same board with another amount of memory", spec.slug, twin->slug));
     }
     if (is_cpu(spec)) return profile;
     profile.factors = prior_factors(variance_components());
     if (spec.least_power_w) {
-        // A module runs in any of its power modes: the middle of their limits, and 90 % inside of them. Source:
-        // edge_models.csv, where Orin and Xavier take two to three times as long by default as at the highest.
+        // A module runs in any of its power modes: the one it is shipped in, or the middle of their limits, and 90 %
+        // inside of them. Source: edge_models.csv, where Orin and Xavier take two to three times as long by default as
+        // at the highest.
         const double half_range = std::log(spec.power_limit_w / *spec.least_power_w) / 2;
-        profile.factors.log_mean[0] = half_range;
         profile.factors.covariance[0][0] += half_range * half_range / (equations::normal_90 * equations::normal_90);
-        profile.warnings.push_back(
-            fmt::format("{}: predicted for the middle of its power modes, {:g} to {:g} W: measure a run for --anchor",
-                        spec.slug, *spec.least_power_w, spec.power_limit_w));
+        if (spec.modes.empty()) {
+            profile.factors.log_mean[0] = half_range;
+        } else {
+            profile.device = in_mode(spec, spec.modes.front());
+            profile.device.least_power_w = spec.least_power_w;
+        }
+        const std::string mode =
+            spec.modes.empty()
+                ? fmt::format("the middle of its power modes, {:g} to {:g} W", *spec.least_power_w, spec.power_limit_w)
+                : fmt::format("its power mode {0}, in which it is shipped: name yours ({1}@{0})",
+                              spec.modes.front().name, spec.slug);
+        profile.warnings.push_back(fmt::format("{}: predicted for {}, or measure a run for --anchor", spec.slug, mode));
     }
     return profile;
 }
