@@ -21,8 +21,8 @@ struct AnchorRow {
     double host_s = 0;    ///< predicted host time at host.scale = 1, without the calls
     double calls = 0;     ///< number of calls charged with the second scalar: cuBLAS heuristic queries or engine calls
     double device_s = 0;  ///< predicted device time
-    std::string model;    ///< rows of one model are correlated: they share the predictor's error on that model
-    std::string label;    ///< name of the row in messages ("line 12: bert, batch 1")
+    std::string model;  ///< rows of one model are correlated: they share the predictor's error on that model
+    std::string label;  ///< name of the row in messages ("line 12: bert, batch 1")
     /// Part of host_s that never overlaps device work: the forward call, if runs are synchronised.
     double forward_s = 0;
     std::string_view call = "host.blas_call";  ///< parameter of the second scalar; the same for all rows of a host
@@ -40,6 +40,7 @@ struct AnchorRow {
     /// noise.host and noise.device of the profile.
     double host_log_stddev = 0.08, device_log_stddev = 0.1;
     double predicted_s = 0;  ///< prediction of measured_s without anchors; 0 if not computed
+    std::int64_t batch = 1;
 };
 
 /// Estimates for one host from anchor rows.
@@ -116,24 +117,28 @@ struct ServedError {
 /// A run worth measuring.
 struct SuggestedAnchor {
     std::int64_t batch = 0;
-    /// Relative half-width of the 90 % interval, mean over the predicted batches, given this run and all earlier
+    /// Relative half-width of the 90 % interval, mean over the predicted runs, given this run and all earlier
     /// suggestions as anchors.
     double half_width = 0;
+    std::string label;  ///< "line 12: bert, batch 1"
 };
 
-/// Which runs of the predicted model would narrow its intervals most.
+/// Which runs would narrow the intervals of a prediction, or of the rows of a file, most.
 struct AnchorPlan {
-    double half_width = 0;  ///< current value, mean over the predicted batches
+    double half_width = 0;  ///< current value, mean over the predicted runs
     std::vector<SuggestedAnchor> runs;
 };
 
 /// Picks up to `count` of the batches in `candidates`, one at a time, to narrow the predicted intervals at `batches` as
 /// much as possible; stops when another run would narrow them by less than a tenth. Of longer lists 64 batches stand
-/// for all. The other symbols are bound by `dims`. Throws what predict() throws. Source: greedy A-optimal design on the
-/// covariance that condition() updates, with secants for slopes.
+/// for all. The other symbols are bound by `dims`. Throws what predict() throws.
 [[nodiscard]] AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
                                          std::span<const std::int64_t> batches,
                                          std::span<const std::int64_t> candidates, std::size_t count = 3);
+/// Picks up to `count` of the rows, all of one card, to narrow the intervals of the others in the same way. What a row
+/// says of its own model alone does not count.
+[[nodiscard]] AnchorPlan suggest_anchors(std::span<const AnchorRow> rows, const DeviceFactors& device,
+                                         std::size_t count = 3);
 
 /// Key of the measurements that share a host.
 struct HostKey {

@@ -134,6 +134,7 @@ class AnchorRows {
         }
     }
 
+    [[nodiscard]] std::span<const AnchorRow> rows() const { return rows_; }
     [[nodiscard]] Index unknowns() const { return offsets_ + (of_model_ ? 2 : 0); }
     struct HostUnknowns {
         Index scale;  ///< scale of the framework; the call is next
@@ -182,11 +183,12 @@ class AnchorRows {
         return result;
     }
 
-    /// Returns the remaining standard deviation of row `i` after a measurement of another batch of its model.
+    /// Returns the standard deviation of row `i` given the unknowns; of a row of the predicted model, what a
+    /// measurement of another of its batches leaves.
     [[nodiscard]] double left_log_stddev(std::size_t i, const VectorXd& at) const {
         const double host = split(i, at).host_share;
         const double noise = std::hypot(host * rows_[i].host_log_stddev, (1 - host) * rows_[i].device_log_stddev);
-        return std::sqrt(left_for_other_batches) * noise;
+        return own_[i] ? std::sqrt(left_for_other_batches) * noise : noise;
     }
 
     /// See LogRows.
@@ -526,6 +528,7 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     result.forward_s = forward_s / result.scale;
     if (predictor.synchronized())  // the timeline includes mutual waits of the clocks
         result.waiting = result.predicted_s / std::max(prediction.host_s, forward_s + prediction.device_s);
+    result.batch = row.batch;
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     result.host_log_stddev = host_parameter(predictor.framework(), "noise.host");
     result.device_log_stddev = host_parameter(predictor.framework(), "noise.device");
@@ -573,55 +576,40 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
 
 namespace {
 
-/// Returns at most 64 batches of a list, evenly spread, or in logarithms of their places: neighbours have nearly the
-/// same costs.
-std::vector<std::int64_t> some_of(std::span<const std::int64_t> batches, bool evenly) {
+/// Returns at most 64 places of a list, evenly spread, or in logarithms: neighbours have nearly the same costs.
+std::vector<std::size_t> some_of(std::size_t size, bool evenly) {
     constexpr std::size_t most = 64;
-    if (batches.size() <= most) return {batches.begin(), batches.end()};
-    const auto last = static_cast<double>(batches.size() - 1);
-    std::vector<std::int64_t> some;
-    for (std::size_t i = 0; i < most; ++i) {
-        const double share = static_cast<double>(i) / (most - 1);
-        some.push_back(batches[static_cast<std::size_t>(evenly ? share * last : std::pow(last + 1, share) - 1)]);
+    std::vector<std::size_t> some(std::min(size, most));
+    std::iota(some.begin(), some.end(), 0);
+    if (size <= most) return some;
+    const auto last = static_cast<double>(size - 1);
+    for (std::size_t& place : some) {
+        const double share = static_cast<double>(place) / (most - 1);
+        place = static_cast<std::size_t>(evenly ? share * last : std::pow(last + 1, share) - 1);
     }
     some.erase(std::unique(some.begin(), some.end()), some.end());
     return some;
 }
 
-}  // namespace
-
-AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
-                           std::span<const std::int64_t> predicted_batches,
-                           std::span<const std::int64_t> candidate_batches, std::size_t count) {
-    constexpr std::string_view model = "predicted";
-    const std::vector<std::int64_t> batches = some_of(predicted_batches, true);
-    const std::vector<std::int64_t> candidates = some_of(candidate_batches, false);
-    std::vector<AnchorRow> rows;
-    for (const auto* list : {&batches, &candidates}) {
-        for (const std::int64_t batch : *list) {
-            ShapeBindings bindings = dims;
-            bindings["batch"] = batch;
-            rows.push_back(
-                anchor_row({.model = std::string(model), .batch = batch, .latency_s = 1}, predictor, bindings));
-        }
+/// Returns the belief in the scales of the rows' profiles. A CPU is as uncertain as the scale of its frameworks beyond
+/// what they differ by.
+NormalBelief belief_of(std::span<const AnchorRow> rows, const AnchorRows& anchors) {
+    std::map<std::string_view, ScalePrior> priors;
+    for (const AnchorRow& row : rows) {
+        const double of_framework = std::min(framework_log_stddev, row.scale_log_stddev);
+        const double of_cpu = std::sqrt(square(row.scale_log_stddev) - square(of_framework));
+        priors[row.host] = {{1, row.scale, of_cpu}, of_framework, modes_of(row).front()};
     }
-    const AnchorRows anchors(rows, predictor.device().factors, model);
-    const AnchorRows::HostUnknowns host = anchors.hosts().begin()->second;
-    const ScalePrior prior = priors_of(rows.front()).front();
-    NormalBelief belief = anchors.prior({{rows.front().host, prior}});
-    const auto believed = [&](Index unknown, std::string_view name, double prior_stddev) {
-        const Parameter* known = find_parameter(predictor.framework().parameters, name);
-        belief.mean[unknown] = std::log(host_parameter(predictor.framework(), name));
-        const double stddev = !known || known->relative_stddev == 0 ? prior_stddev : known->relative_stddev;
-        belief.covariance(unknown, unknown) = square(stddev);
-    };
-    believed(host.scale, "host.scale", scale_log_stddev);
-    believed(host.scale + 1, rows.front().call, prior.call.log_stddev);
-    belief.covariance(host.cpu, host.cpu) = 0;  // included in the scale
+    return anchors.prior(priors);
+}
 
+/// Picks rows of `candidates`, one at a time, to narrow the intervals of `predicted` as much as possible.
+/// Source: greedy A-optimal design on the covariance that condition() updates, with secants for slopes.
+AnchorPlan narrowing(const AnchorRows& anchors, NormalBelief belief, std::span<const std::size_t> predicted,
+                     std::span<const std::size_t> candidates, std::size_t count) {
     // Secants over the width of the interval: if host and device times are close, a slope reflects only one of them.
     const Eigen::SelfAdjointEigenSolver<MatrixXd> axes(belief.covariance);
-    MatrixXd slopes = MatrixXd::Zero(static_cast<Index>(rows.size()), belief.mean.size());
+    MatrixXd slopes = MatrixXd::Zero(anchors(belief.mean, nullptr).size(), belief.mean.size());
     for (Index k = 0; k < belief.mean.size(); ++k) {
         const VectorXd reach =
             equations::normal_90 * std::sqrt(std::max(0.0, axes.eigenvalues()[k])) * axes.eigenvectors().col(k);
@@ -629,15 +617,16 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
         slopes += (anchors(belief.mean + reach, nullptr) - anchors(belief.mean - reach, nullptr)) * reach.transpose() /
                   (2 * reach.squaredNorm());
     }
-    const auto of_batches = slopes.topRows(static_cast<Index>(batches.size()));
     const auto half_width = [&](const MatrixXd& covariance) {
         double sum = 0;
-        for (Index i = 0; i < of_batches.rows(); ++i) {
-            const double variance = of_batches.row(i) * covariance * of_batches.row(i).transpose();
-            const double left = anchors.left_log_stddev(static_cast<std::size_t>(i), belief.mean);
-            sum += std::exp(equations::normal_90 * std::sqrt(variance + square(left))) - 1;
+        for (const std::size_t i : predicted) {
+            const auto slope = slopes.row(static_cast<Index>(i));
+            const double variance = slope * covariance * slope.transpose();
+            sum +=
+                std::exp(equations::normal_90 * std::sqrt(variance + square(anchors.left_log_stddev(i, belief.mean)))) -
+                1;
         }
-        return sum / static_cast<double>(of_batches.rows());
+        return sum / static_cast<double>(predicted.size());
     };
     constexpr double least_gain = 0.1;
     AnchorPlan plan{.half_width = half_width(belief.covariance), .runs = {}};
@@ -646,8 +635,8 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
         double best_width = width * (1 - least_gain);
         std::optional<std::size_t> best;
         MatrixXd best_covariance;
-        for (std::size_t c = 0; c < candidates.size(); ++c) {
-            const VectorXd slope = slopes.row(static_cast<Index>(batches.size() + c)).transpose();
+        for (const std::size_t c : candidates) {
+            const VectorXd slope = slopes.row(static_cast<Index>(c)).transpose();
             const VectorXd shared = belief.covariance * slope;
             const MatrixXd after =
                 belief.covariance - shared * shared.transpose() / (slope.dot(shared) + square(row_log_stddev));
@@ -660,9 +649,40 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
         if (!best) break;
         width = best_width;
         belief.covariance = best_covariance;
-        plan.runs.push_back({candidates[*best], width});
+        plan.runs.push_back({anchors.rows()[*best].batch, width, anchors.rows()[*best].label});
     }
     return plan;
+}
+
+}  // namespace
+
+AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
+                           std::span<const std::int64_t> predicted_batches,
+                           std::span<const std::int64_t> candidate_batches, std::size_t count) {
+    constexpr std::string_view model = "predicted";
+    std::vector<AnchorRow> rows;
+    std::vector<std::size_t> predicted, candidates;
+    const auto add = [&](std::int64_t batch, std::vector<std::size_t>& places) {
+        ShapeBindings bindings = dims;
+        bindings["batch"] = batch;
+        places.push_back(rows.size());
+        rows.push_back(anchor_row({.model = std::string(model), .batch = batch, .latency_s = 1}, predictor, bindings));
+    };
+    for (const std::size_t i : some_of(predicted_batches.size(), true)) add(predicted_batches[i], predicted);
+    for (const std::size_t i : some_of(candidate_batches.size(), false)) add(candidate_batches[i], candidates);
+    const AnchorRows anchors(rows, predictor.device().factors, model);
+    NormalBelief belief = belief_of(rows, anchors);
+    const Index call = anchors.hosts().begin()->second.scale + 1;
+    const Parameter* known = find_parameter(predictor.framework().parameters, rows.front().call);
+    belief.mean[call] = std::log(rows.front().call_s);
+    if (known && known->relative_stddev > 0) belief.covariance(call, call) = square(known->relative_stddev);
+    return narrowing(anchors, std::move(belief), predicted, candidates, count);
+}
+
+AnchorPlan suggest_anchors(std::span<const AnchorRow> rows, const DeviceFactors& device, std::size_t count) {
+    const AnchorRows anchors(rows, device, {});
+    const std::vector<std::size_t> some = some_of(rows.size(), true);
+    return narrowing(anchors, belief_of(rows, anchors), some, some, count);
 }
 
 HostKey host_key(const Measurement& row) {

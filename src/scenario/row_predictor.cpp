@@ -295,6 +295,26 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
     return warnings;
 }
 
+std::map<std::string, AnchorPlan> RowPredictor::suggest(std::span<const Measurement> measured) {
+    struct OfCard {
+        std::vector<AnchorRow> rows;
+        DeviceFactors factors;
+    };
+    std::map<Card, OfCard> cards;
+    for (const Measurement& row : measured) try {
+            const AnchorRow anchor = anchor_row_of(row);
+            OfCard& card = cards[card_in_run(row.gpu, row.run)];
+            card.rows.push_back(anchor);
+            card.factors = bound(row).first.device().factors;
+        } catch (const Error&) {  // without a prediction, and reported as such
+        }
+    std::map<std::string, AnchorPlan> plans;
+    for (const auto& [card, of] : cards)
+        plans[card.second.empty() ? card.first : card.first + ", " + card.second] =
+            suggest_anchors(of.rows, of.factors);
+    return plans;
+}
+
 void anchor_on(Scenario& scenario, std::span<const Measurement> rows, const std::string& model, const RunArguments& run,
                const ShapeBindings& dims) {
     auto& [device, framework, options] = scenario;

@@ -50,6 +50,9 @@ class RowPredictor {
     /// without a run, belong to one machine. Throws Error{usage} if there is no row.
     std::vector<std::string> anchor(std::span<const Measurement> rows);
 
+    /// Returns, for each GPU, the rows that would narrow the intervals of all its rows most as anchors.
+    [[nodiscard]] std::map<std::string, AnchorPlan> suggest(std::span<const Measurement> rows);
+
     /// Returns the posterior from a card's anchor rows, for a model that may be among them; null without rows. `run`: a
     /// module with power modes is another card in each run.
     [[nodiscard]] const Conditioned* conditioned(const std::string& device_slug, const std::string& run,

@@ -386,6 +386,35 @@ TEST_CASE("each run that is suggested narrows what the ones before it left open"
     CHECK(plan.runs[1].half_width < 0.9 * plan.runs[0].half_width);
 }
 
+TEST_CASE("of the rows of a file, those are suggested that say most of the others") {
+    const Graph resnet = load_graph("resnet50"), bert = load_graph("bert");
+    const DeviceProfile device = device_profile("a30");
+    std::vector<AnchorRow> rows;
+    const auto add = [&](const Graph& graph, std::int64_t batch, const char* host) {
+        Predictor predictor(graph, device, framework_profile(host));
+        ShapeBindings bindings{{"batch", batch}};
+        if (&graph == &bert) bindings["seq"] = 128;
+        rows.push_back(
+            anchor_row({.framework = host, .model = graph.name, .batch = batch, .latency_s = 1}, predictor, bindings));
+        rows.back().host = host;
+    };
+    for (const std::int64_t batch : {1, 2, 4}) add(resnet, batch, "pytorch-eager");
+    for (const std::int64_t batch : {1, 2, 4}) add(bert, batch, "pytorch-eager");
+    const AnchorPlan of_host = suggest_anchors(rows, device.factors);
+    REQUIRE(!of_host.runs.empty());
+    CHECK(of_host.runs[0].half_width < 0.6 * of_host.half_width);  // one row measures the host of all
+    rows.clear();
+    add(bert, 1, "pytorch-eager");
+    for (const std::int64_t batch : {256, 512, 1024}) add(resnet, batch, "pytorch-eager");
+    const AnchorPlan plan = suggest_anchors(rows, device.factors);
+    REQUIRE(plan.runs.size() == 2);
+    CHECK(plan.runs[0].label.find("bert, batch 1") != std::string::npos);  // the host is the least known
+    CHECK(plan.runs[1].label.find("resnet50, batch") != std::string::npos);
+    CHECK(plan.runs[1].half_width < 0.9 * plan.runs[0].half_width);
+    CHECK(plan.half_width > plan.runs[0].half_width);
+    CHECK(suggest_anchors(std::span(rows).first(1), device.factors, 0).runs.empty());
+}
+
 TEST_CASE("an anchor's device time is that of its classes of kernels and of the rest, which is the card's") {
     const Graph graph = load_graph("bert");
     Predictor predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"));
