@@ -38,47 +38,74 @@ class Liveness {
         for (OpId id = 0; id < graph.ops.size(); ++id) visit(id);
         note_narrow_weights();
         for (const TensorId output : graph.outputs) last_[root_[output]] = static_cast<OpId>(graph.ops.size());
+        list_steps();
     }
 
     MemoryUse sum(const BoundShapes& bound) const {
         MemoryUse use;
-        std::vector<bool> counted(graph_.tensors.size(), false);
         double alive = 0;
-        const auto bytes = [&](TensorId id) { return bytes_of(id, bound); };
-        const auto count_once = [&](TensorId id) -> double {
-            if (counted[id]) return 0;
-            counted[id] = true;
-            return bytes(id);
+        for (const Step& step : steps_) {
+            const double bytes =
+                static_cast<double>(element_count(graph_.tensors[step.tensor], bound)) * step.value_bytes;
+            use.weights_bytes += step.weights * bytes;
+            use.cache_bytes += step.cache * bytes;
+            alive += step.alive * bytes;
+            use.activations_bytes = std::max(use.activations_bytes, alive);
+        }
+        return use;
+    }
+
+  private:
+    /// How often the bytes of a tensor count from one point of the run on; negative where it is freed.
+    struct Step {
+        TensorId tensor;
+        int weights = 0, cache = 0, alive = 0;
+        double value_bytes = 0;
+    };
+
+    void add(Step step) {
+        const Tensor& tensor = graph_.tensors[step.tensor];
+        if (!tensor.known_shape || tensor.role == TensorRole::constant) return;
+        const auto narrow = narrow_bytes_.find(step.tensor);
+        step.value_bytes =
+            narrow != narrow_bytes_.end() ? narrow->second : bits_of(schedule_.storage[step.tensor]) / 8.0;
+        steps_.push_back(step);
+    }
+
+    void list_steps() {
+        std::vector<bool> counted(graph_.tensors.size(), false);
+        const auto add_once = [&](const Step& step) {
+            if (!counted[step.tensor]) add(step);
+            counted[step.tensor] = true;
         };
-        for (const TensorId input : graph_.inputs) (is_cache_[input] ? use.cache_bytes : alive) += count_once(input);
-        double peak = alive;
+        for (const TensorId input : graph_.inputs)
+            add_once({.tensor = input, .cache = is_cache_[input], .alive = !is_cache_[input]});
         // Lists of the tensors that each operator is the last to read.
         std::vector<TensorId> first_freed(graph_.ops.size() + 1, no_tensor), next_freed(graph_.tensors.size());
         for (OpId id = 0; id < graph_.ops.size(); ++id) {
             const Op& op = graph_.ops[id];
             for (const TensorId input : op.inputs)
                 if (input != no_tensor && graph_.tensors[input].role == TensorRole::weight)
-                    (is_cache_[input] ? use.cache_bytes : use.weights_bytes) += count_once(input);
-            double replaced = 0;  // old contents of a growing cache, alive while the operator runs
+                    add_once({.tensor = input, .weights = !is_cache_[input], .cache = is_cache_[input]});
+            bool replaced = false;  // the old contents of a growing cache, alive while the operator runs
             for (const TensorId output : op.outputs) {
                 const TensorId root = root_[output];
                 if (counted[root]) continue;
                 if (grows_cache(op)) {
-                    replaced += bytes(op.inputs[0]);
-                    use.cache_bytes += count_once(root) - bytes(op.inputs[0]);
+                    replaced = true;
+                    add({.tensor = op.inputs[0], .cache = -1, .alive = 1});
+                    add_once({.tensor = root, .cache = 1});
                     continue;
                 }
-                alive += count_once(root);
+                add_once({.tensor = root, .alive = 1});
                 next_freed[root] = std::exchange(first_freed[std::max(last_[root], id)], root);
             }
-            peak = std::max(peak, alive + replaced);
-            for (TensorId dead = first_freed[id]; dead != no_tensor; dead = next_freed[dead]) alive -= bytes(dead);
+            if (replaced) add({.tensor = op.inputs[0], .alive = -1});
+            for (TensorId dead = first_freed[id]; dead != no_tensor; dead = next_freed[dead])
+                add({.tensor = dead, .alive = -1});
         }
-        use.activations_bytes = peak;
-        return use;
     }
 
-  private:
     void visit(OpId id) {
         const Op& op = graph_.ops[id];
         for (const TensorId input : op.inputs)
@@ -111,21 +138,13 @@ class Liveness {
             if (op.kind == OpKind::embedding && !op.inputs.empty()) narrow_bytes_.erase(op.inputs[0]);
     }
 
-    double bytes_of(TensorId id, const BoundShapes& bound) const {
-        const Tensor& tensor = graph_.tensors[id];
-        if (!tensor.known_shape || tensor.role == TensorRole::constant) return 0;
-        const auto narrow = narrow_bytes_.find(id);
-        const double value_bytes =
-            narrow != narrow_bytes_.end() ? narrow->second : bits_of(schedule_.storage[id]) / 8.0;
-        return static_cast<double>(element_count(tensor, bound)) * value_bytes;
-    }
-
     const Graph& graph_;
     const Schedule& schedule_;
     std::vector<bool> is_cache_;                         ///< by name, or as a weight that the run modifies
     std::unordered_map<TensorId, double> narrow_bytes_;  ///< bytes per value of a quantised weight, including its scale
     std::vector<TensorId> root_;                         ///< tensor that owns the storage of each
     std::vector<OpId> last_;                             ///< last operator that reads a storage
+    std::vector<Step> steps_;
 };
 
 }  // namespace
