@@ -21,19 +21,21 @@ Distance distance_from(std::span<const MeasuredSet> sets, const MeasuredSet& run
                        const std::array<double, factor_count>& class_s) {
     constexpr double least_named_share = 0.05;  // as in the sets
     const double device_s = std::accumulate(class_s.begin(), class_s.end(), 0.0);
+    std::array<double, factor_count> share{};
+    for (std::size_t f = 0; f < factor_count; ++f) share[f] = class_s[f] > 0 ? class_s[f] / device_s : 0;
     Distance nearest;
     std::tuple<double, int, double> least;
     for (const MeasuredSet& set : sets) {
         Distance d{&set, set.version != run.version, set.precision != run.precision, set.card != run.card,
                    set.architecture != run.architecture};
-        for (std::size_t f = 0; f < factor_count; ++f)
-            if (class_s[f] > 0 && !set.kernels[f]) d.kernels_share += class_s[f] / device_s;
+        for (std::size_t f = 0; f < factor_count; ++f) d.kernels_share += set.kernels[f] ? 0 : share[f];
+        if (nearest.set != nullptr && d.card >= nearest.card && d.kernels_share > nearest.kernels_share) continue;
         const std::tuple order(d.log_stddev(), d.version + d.precision + d.architecture, d.kernels_share);
         if (nearest.set != nullptr && order >= least) continue;
         nearest = d, least = order;
     }
     for (std::size_t f = 0; nearest.set != nullptr && f < factor_count; ++f)
-        nearest.kernels[f] = !nearest.set->kernels[f] && class_s[f] > 0 && class_s[f] >= least_named_share * device_s;
+        nearest.kernels[f] = !nearest.set->kernels[f] && share[f] > 0 && class_s[f] >= least_named_share * device_s;
     return nearest;
 }
 
