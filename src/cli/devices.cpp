@@ -16,10 +16,6 @@ struct DevicesOptions {
     OutputArguments output;
 };
 
-DeviceSpec find_device(const std::string& device) {
-    return device.ends_with(".json") ? read_device_spec(device) : device_spec(device);
-}
-
 int list_devices(const DevicesOptions& options) {
     return write_result(options.output,
                         {.table = [](report::Style style) { return report::device_list_table(device_specs(), style); },
@@ -29,8 +25,8 @@ int list_devices(const DevicesOptions& options) {
 /// Shows the datasheet; the JSON form is the file itself, with sources and notes.
 int show_device(const DevicesOptions& options) {
     const std::string& device = options.devices.front();
-    const DeviceSpec checked = find_device(device);
-    std::string text = device.ends_with(".json") ? read_file(device) : std::string(device_text(checked.slug));
+    const DeviceSpec checked = given_device(device);
+    std::string text = device.ends_with(".json") ? read_file(device) : std::string(device_text(split_at(checked.slug, '@').first));
     return write_result(options.output,
                         {.table = [&](report::Style style) { return report::device_table(text, style); },
                          .json = [&] { return text; }});
@@ -38,7 +34,7 @@ int show_device(const DevicesOptions& options) {
 
 int diff_devices(const DevicesOptions& options) {
     std::vector<DeviceSpec> devices;
-    for (const std::string& device : options.devices) devices.push_back(find_device(device));
+    for (const std::string& device : options.devices) devices.push_back(given_device(device));
     return write_result(options.output,
                         {.table = [&](report::Style style) { return report::device_diff_table(devices, style); },
                          .json = [&] { return report::device_diff_json(devices); }});

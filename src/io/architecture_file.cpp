@@ -27,10 +27,7 @@ std::string origin_of(std::string_view name) {
 /// Merges a file over those it inherits from, without their chips: each generation only has its own chips.
 nlohmann::json merged(std::string_view name) {
     const std::string origin = origin_of(name);
-    const auto files = embedded_files();
-    const auto file = std::ranges::find(files, origin, &EmbeddedFile::path);
-    if (file == files.end()) throw_error(ErrorCode::profile, "{}: no such file", origin);
-    nlohmann::json own = parse_json(file->content, origin);
+    nlohmann::json own = parse_json(embedded_text(origin), origin);
     if (!own.contains("inherits")) return own;
     nlohmann::json whole = merged(own["inherits"].get<std::string>());
     whole.erase("chips");

@@ -12,6 +12,9 @@ namespace ftax {
 /// Throws Error{profile} with the path to the field, Error{limit} for excessive nesting.
 [[nodiscard]] DeviceSpec parse_device(std::string_view text, const std::string& origin);
 
+/// Returns the device of a name, or of the path of a datasheet ending in .json.
+[[nodiscard]] DeviceSpec given_device(std::string_view device);
+
 /// Returns the slugs of all embedded datasheets, sorted.
 [[nodiscard]] std::vector<std::string> device_slugs();
 

@@ -349,7 +349,7 @@ Scenario resolve(const RunArguments& run, Precision precision) {
 }
 
 Precision precision_of(const Graph& graph, const RunArguments& run) {
-    const DeviceSpec device = device_profile(run.device, run.device_profile).device;
+    const DeviceSpec device = given_device(run.device);
     const auto marked =
         std::ranges::find_if(graph.ops, [](const Op& op) { return !op.text(weights_attribute).empty(); });
     if (marked != graph.ops.end())

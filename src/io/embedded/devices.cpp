@@ -163,6 +163,10 @@ const DeviceSpec& device_spec(std::string_view name) {
     return *by_name.emplace(name, found).first->second;
 }
 
+DeviceSpec given_device(std::string_view device) {
+    return device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
+}
+
 std::vector<std::string> warnings_of_name(std::string_view given_name) {
     const std::string_view name = split_at(given_name, '@').first;
     if (name.ends_with(".json") || device_spec(name).slug == name) return {};

@@ -154,15 +154,13 @@ const std::vector<Stack>& stacks_of(std::string_view framework) {
     return read.emplace(framework, std::move(stacks)).first->second;
 }
 
-using EvidenceByFramework = std::map<std::string_view, std::vector<MeasuredSet>>;
-
-/// Reads data/profiles/evidence.csv, whose rows `ftax_folds evidence` writes.
-EvidenceByFramework read_evidence(const DataFile& file) {
-    EvidenceByFramework sets;
+/// The rows of a framework in data/profiles/evidence.csv, which `ftax_folds evidence` writes.
+std::vector<MeasuredSet> read_evidence(const DataFile& file, std::string_view framework) {
+    std::vector<MeasuredSet> sets;
     std::size_t line = 1;
     for_each_data_row(file.text, [&](DataRow row) {
         ++line;
-        std::vector<MeasuredSet>& of_framework = sets[row.text(',')];
+        if (row.text(',') != framework) return;
         const std::string_view rows = row.text(',');
         const auto version = parse_integer(row.text(','));
         const auto precision = precision_from_name(row.text(','));
@@ -176,7 +174,7 @@ EvidenceByFramework read_evidence(const DataFile& file) {
             if (factor) kernels[static_cast<std::size_t>(*factor)] = true;
         }
         if (!known) throw_error(ErrorCode::profile, "{}:{}: unknown version, precision or kernels", file.path, line);
-        of_framework.push_back(
+        sets.push_back(
             {std::string(rows), static_cast<int>(*version), *precision, std::string(card), *architecture, kernels});
     });
     return sets;
@@ -184,10 +182,12 @@ EvidenceByFramework read_evidence(const DataFile& file) {
 
 const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
     static const DataFile file = data_file("profiles/evidence.csv");
-    static const EvidenceByFramework sets = read_evidence(file);
-    static const std::vector<MeasuredSet> none;
-    const auto found = sets.find(kernels_of(framework));
-    return found == sets.end() ? none : found->second;
+    static std::mutex mutex;
+    static std::map<std::string, std::vector<MeasuredSet>, std::less<>> read;
+    const std::lock_guard lock(mutex);
+    const std::string_view kernels = kernels_of(framework);
+    const auto known = read.find(kernels);
+    return known == read.end() ? read.emplace(kernels, read_evidence(file, kernels)).first->second : known->second;
 }
 
 /// The stack nearest to a version, the newer of two; null where a profile's own version is nearer or none was measured.
@@ -253,7 +253,7 @@ const DeviceSpec* fitted_twin(const DeviceProfileFile& file, const DeviceSpec& s
 }  // namespace
 
 DeviceProfile device_profile(std::string_view device, const std::string& profile_path) {
-    DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
+    const DeviceSpec spec = given_device(device);
     DeviceProfileFile own;
     if (!profile_path.empty()) own = parse_device_profile(read_file(profile_path), escape_terminal(profile_path));
     const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
