@@ -18,7 +18,7 @@ Network::Network(std::string name, DType dtype) : builder_(std::move(name)), dty
 }
 
 std::string Network::path_to(std::string_view name) const {
-    return path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
+    return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
 }
 
 TensorId Network::input(std::string_view name, Shape shape, DType dtype) {
@@ -37,20 +37,21 @@ TensorId Network::apply(OpKind kind, std::string_view source, const std::vector<
                         std::vector<Attribute> attributes, DType dtype) {
     Graph& graph = builder_.graph();
     const DType type = dtype == DType::unknown ? graph.tensors[inputs.at(0)].dtype : dtype;
-    const Tensor result{.dtype = type, .shape = std::move(shape)};
-    const TensorId id = builder_.op(kind, source, inputs, std::move(attributes), {result})[0];
+    std::vector<Tensor> result(1);
+    result[0].dtype = type, result[0].shape = std::move(shape);
+    const TensorId id = builder_.op(kind, source, inputs, std::move(attributes), std::move(result))[0];
     graph.ops.back().module = path_;
     return id;
 }
 
 TensorId Network::map(std::string_view function, const std::vector<TensorId>& operands, std::optional<Shape> result,
                       DType dtype) {
-    return apply(OpKind::pointwise, fmt::format("aten::{}", function), operands,
+    return apply(OpKind::pointwise, "aten::" + std::string(function), operands,
                  std::move(result).value_or(shape(operands.at(0))), {{"function", std::string(function)}}, dtype);
 }
 
 TensorId Network::map_scalar(std::string_view function, TensorId operand, double scalar) {
-    return apply(OpKind::pointwise, fmt::format("aten::{}", function), {operand}, shape(operand),
+    return apply(OpKind::pointwise, "aten::" + std::string(function), {operand}, shape(operand),
                  {{"function", std::string(function)}, {"scalar", scalar}});
 }
 
@@ -85,7 +86,7 @@ TensorId Network::reduce(std::string_view function, TensorId x, std::size_t axis
     } else {
         reduced.erase(reduced.begin() + static_cast<std::ptrdiff_t>(axis));
     }
-    return apply(OpKind::reduce, fmt::format("aten::{}", function), {x}, std::move(reduced),
+    return apply(OpKind::reduce, "aten::" + std::string(function), {x}, std::move(reduced),
                  {{"function", std::string(function)},
                   {"axes", std::vector<std::int64_t>{static_cast<std::int64_t>(axis)}},
                   {"keepdims", std::int64_t{keep}}});

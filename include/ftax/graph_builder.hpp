@@ -54,7 +54,7 @@ class GraphBuilder {
 
     /// Appends an operator with explicit output types; the other methods are written in terms of it.
     std::vector<TensorId> op(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs,
-                             std::vector<Attribute> attributes, const std::vector<Tensor>& outputs);
+                             std::vector<Attribute> attributes, std::vector<Tensor> outputs);
 
     [[nodiscard]] Graph& graph() noexcept { return graph_; }
     [[nodiscard]] const std::vector<Expression>& shape(TensorId tensor) const { return graph_.tensors[tensor].shape; }

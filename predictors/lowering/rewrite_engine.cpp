@@ -97,7 +97,7 @@ void merge_sibling_layers(Graph& graph) {
         if (!groups[id].empty()) {
             append_merged(graph, groups[id], ops);
         } else if (!merged[id]) {
-            ops.push_back(graph.ops[id]);
+            ops.push_back(std::move(graph.ops[id]));
         }
     }
     graph.ops = std::move(ops);

@@ -80,9 +80,9 @@ class RunFusion {
         fused.attributes.push_back({std::string(token_kernel), std::string(norm ? "norm" : "gated")});
         std::ranges::copy_if(written, std::back_inserter(fused.outputs), leaves);
         if (fused.inputs.empty() || fused.outputs.empty()) return false;
-        ops.insert(ops.end(), before.begin(), before.end());
+        std::ranges::move(before, std::back_inserter(ops));
         ops.push_back(std::move(fused));
-        ops.insert(ops.end(), after.begin(), after.end());
+        std::ranges::move(after, std::back_inserter(ops));
         return true;
     }
 
@@ -286,9 +286,11 @@ void fuse_between_contractions(Graph& graph) {
     const auto belongs = [&](const Op& op) { return is_light(graph, op) || is_view(op); };
     for (OpId id = 0, end = 0; id < graph.ops.size(); id = end) {
         while (end < graph.ops.size() && belongs(graph.ops[end])) ++end;
-        if (end > id && RunFusion(graph, readers, id, end).append_to(ops)) continue;
-        end = std::max(end, id + 1);
-        ops.insert(ops.end(), graph.ops.begin() + id, graph.ops.begin() + end);
+        if (end == id) {  // of operators outside of runs, a later run only asks for the kind
+            ops.push_back(std::move(graph.ops[end++]));
+        } else if (!RunFusion(graph, readers, id, end).append_to(ops)) {
+            ops.insert(ops.end(), graph.ops.begin() + id, graph.ops.begin() + end);
+        }
     }
     graph.ops = std::move(ops);
     assign_producers(graph);

@@ -39,7 +39,7 @@ PlannedKernel plan_one(const PreparedModel& prepared, const BoundShapes& bound, 
 
 void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, KernelPlans& plans) {
     const Graph& graph = prepared.graph;
-    plans.assign(prepared.schedule.kernels.size(), std::nullopt);
+    plans.resize(prepared.schedule.kernels.size());
     for (std::size_t i = 0; i < plans.size(); ++i) {
         const Kernel& kernel = prepared.schedule.kernels[i];
         if (prepared.first_equal[i] < i) {
@@ -48,6 +48,8 @@ void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, Kerne
             const bool sums = kernel.op != no_op && graph.ops[kernel.op].kind == OpKind::all_reduce;
             plans[i] =
                 sums ? plan_all_reduce(prepared, bound, graph.ops[kernel.op]) : plan_one(prepared, bound, kernel);
+        } else {
+            plans[i].reset();
         }
     }
 }

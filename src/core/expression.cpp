@@ -51,7 +51,10 @@ bool by_atoms(const Monomial& x, const Monomial& y) {
 std::string key_of(const Node& node) {
     if (node.kind != NodeKind::polynomial) return fmt::format("{}:{}:{}", static_cast<int>(node.kind), node.a, node.b);
     std::string key = "p";
-    for (const Monomial& m : node.monomials) key += fmt::format("+{}*{}", m.coefficient, fmt::join(m.atoms, "*"));
+    for (const Monomial& m : node.monomials) {
+        key += "+" + std::to_string(m.coefficient);
+        for (const auto atom : m.atoms) key += "*" + std::to_string(atom);
+    }
     return key;
 }
 

@@ -25,7 +25,8 @@ TensorId add_tensor(Graph& graph, Tensor tensor) {
 /// The layer that is being appended: its name for messages, and the shape rules that need the graph.
 class Layer : public ShapeRules<Layer, true> {
   public:
-    Layer(Graph& graph, std::string_view kind) : graph_(graph), name_(fmt::format("{}_{}", kind, graph.ops.size())) {}
+    Layer(Graph& graph, std::string_view kind)
+        : graph_(graph), name_(std::string(kind) + "_" + std::to_string(graph.ops.size())) {}
 
     [[nodiscard]] const std::string& name() const { return name_; }
 
@@ -276,13 +277,13 @@ TensorId GraphBuilder::transpose(TensorId x, const std::vector<std::int64_t>& pe
 }
 
 std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs,
-                                       std::vector<Attribute> attributes, const std::vector<Tensor>& outputs) {
+                                       std::vector<Attribute> attributes, std::vector<Tensor> outputs) {
     const Layer layer(graph_, name_of(kind));
     for (const TensorId input : present(inputs)) static_cast<void>(layer.tensor(input));
     const auto id = static_cast<OpId>(graph_.ops.size());
     std::vector<TensorId> ids;
-    for (const Tensor& output : outputs) {
-        const TensorId added = add_tensor(graph_, output);
+    for (Tensor& output : outputs) {
+        const TensorId added = add_tensor(graph_, std::move(output));
         Tensor& tensor = graph_.tensors[added];
         tensor.producer = id;
         if (tensor.name.empty())
