@@ -42,14 +42,13 @@ void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, Kerne
     plans.resize(prepared.schedule.kernels.size());
     for (std::size_t i = 0; i < plans.size(); ++i) {
         const Kernel& kernel = prepared.schedule.kernels[i];
+        plans[i].reset();
         if (prepared.first_equal[i] < i) {
             plans[i] = plans[prepared.first_equal[i]];
         } else if (is_launched(graph, kernel, bound)) {
             const bool sums = kernel.op != no_op && graph.ops[kernel.op].kind == OpKind::all_reduce;
             plans[i] =
                 sums ? plan_all_reduce(prepared, bound, graph.ops[kernel.op]) : plan_one(prepared, bound, kernel);
-        } else {
-            plans[i].reset();
         }
     }
 }

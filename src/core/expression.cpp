@@ -63,6 +63,7 @@ std::string key_of(const Node& node) {
 struct ExpressionPool::Storage {
     std::vector<Node> nodes;
     std::unordered_map<std::string, std::uint32_t> ids;
+    std::unordered_map<std::int64_t, Expression> constants;  ///< those asked for
     std::vector<std::string> symbols;
     std::vector<std::size_t> terms_printed;  ///< parallel to nodes: symbols and numbers of the printed expression
 
@@ -309,7 +310,9 @@ ExpressionPool::ExpressionPool(ExpressionPool&&) noexcept = default;
 ExpressionPool& ExpressionPool::operator=(ExpressionPool&&) noexcept = default;
 
 Expression ExpressionPool::constant(std::int64_t value) {
-    return storage_->from_terms({{value, {}}});
+    const auto known = storage_->constants.find(value);
+    if (known != storage_->constants.end()) return known->second;
+    return storage_->constants[value] = storage_->from_terms({{value, {}}});
 }
 
 Expression ExpressionPool::symbol(std::string_view name) {
