@@ -428,6 +428,12 @@ class Lowering {
         const Precision operands = types_.operands_of(op);
         const bool converts = traits_.wide_activations && is_layer(op);
         change_format(id, operands, converts);
+        // Where Python runs an engine's modules, latent vectors become keys and values operator by operator. Source:
+        // SGLang, forward_mha.py; TensorRT-LLM, MLA.forward_context. How many such as fused ones: fitted to first
+        // tokens of either engine (DeepSeek, serving_engines.csv and inferencex.csv), scored on the other.
+        constexpr int latent_operators = 28;
+        if (traits_.calls_experts && !traits_.host_kind && op.integer(latent_attribute, 0) != 0)
+            for (int i = 0; i < latent_operators; ++i) begin_launch(id, HostKind::fused);
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
         const bool sums_in_f32 = libraries_.keeps_scores && op.kind == OpKind::attention;

@@ -226,6 +226,32 @@ TEST_CASE("an engine that decodes over a latent cache reads 512 + 64 values a to
     }
 }
 
+TEST_CASE("where Python runs the modules, prompts over a latent cache take operators of their own, decoding a graph") {
+    constexpr std::int64_t latent_layers = 2;
+    const Graph graph = import_config(
+        R"({"model_type":"deepseek_v3","hidden_size":256,"num_hidden_layers":2,"num_attention_heads":16,
+            "q_lora_rank":128,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,
+            "intermediate_size":512,"first_k_dense_replace":2,"n_routed_experts":4,"num_experts_per_tok":2,
+            "moe_intermediate_size":64,"n_group":1,"topk_group":1,"vocab_size":1000,"max_position_embeddings":65536,
+            "torch_dtype":"bfloat16"})",
+        "config.json", "tiny", with_cache(CacheKind::paged));
+    const auto operators = [&](const char* framework, int version, bool decodes) {
+        Generator generator(graph, device_profile("b200"), framework_profile(framework),
+                            {.precision = Precision::bf16, .libraries = {.engine = version}});
+        Predictor& predictor = decodes ? generator.decoder() : generator.predictor();
+        std::int64_t fused = 0;
+        for (const OpPrediction& one : predictor.explain(generator.pass({}, 1, decodes ? 1 : 1000, 0)).launches)
+            if (one.op != no_op && predictor.graph().ops[one.op].kind == OpKind::attention && one.host_s > 20e-6)
+                ++fused;
+        return fused;
+    };
+    CHECK(operators("sglang", 5, false) == 29 * latent_layers);
+    CHECK(operators("tensorrt-llm", 102, false) == 29 * latent_layers);
+    CHECK(operators("tensorrt-llm", 12, false) == 0);  // a compiled engine
+    CHECK(operators("sglang", 5, true) == 0);          // a CUDA graph
+    CHECK(operators("vllm", 14, false) == latent_layers);
+}
+
 TEST_CASE(
     "an engine whose indexer selects tokens reads no more than these, by latent vectors, and keeps the indexer's "
     "layers") {
