@@ -68,6 +68,11 @@ inline constexpr double cudnn_score_cycles = 0.14;
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
 
+/// llama.cpp's kernel has tiles of at most 64 rows and takes twice as long as FlashAttention 2. Source:
+/// ggml-cuda/fattn-mma-f16.cuh; fitted to Gemma 2B in f16 on an RTX 3090 (pull request 11583, 128 to 8,192 tokens a
+/// pass), scored on Llama-3-8B behind 32,768 tokens.
+inline constexpr double ggml_step = 2, ggml_rows = 64;
+
 /// Returns the next larger head size with a kernel. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
 inline double padded_head(std::int64_t head_dim) {
     for (const double size : {64, 96, 128, 192, 256})
@@ -203,6 +208,7 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
     if (!overlaps && !kernels.hides_exponentials) seconds += kind.score_cycles * cycle_s;
     if (is_decode(s)) seconds *= kind.decode_step;
     if (s.library == FlashLibrary::flash1) seconds *= flash1_step;
+    if (s.library == FlashLibrary::ggml && !is_decode(s)) seconds *= ggml_step;
     return seconds;
 }
 
@@ -232,7 +238,8 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     // cuDNN: sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1 in a block of three warpgroups, two of which
     // compute.
     const bool narrow_tiles = s.paged || s.library == FlashLibrary::cudnn || decodes;
-    const AttentionTile& tile = flash::tile_of(narrow_tiles ? kernels.paged : kernels.dense, head);
+    AttentionTile tile = flash::tile_of(narrow_tiles ? kernels.paged : kernels.dense, head);
+    if (s.library == FlashLibrary::ggml && !decodes) tile.rows = std::min(tile.rows, flash::ggml_rows);
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 
