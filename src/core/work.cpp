@@ -168,8 +168,9 @@ const WorkRule& rule_of(OpKind kind) {
                                        per_output<2>, per_output<4>, per_output<5>, per_output<8>));
         std::vector<WorkRule> result(op_kind_count);
         for_each_data_row(embedded_text("data/operator_kinds.tsv"), [&](DataRow row) {
-            result[static_cast<std::size_t>(op_kind_from_name(row.text()).value())] = {
-                flops.at(row.text()), row.choice<Traffic>("none operands lookup write_only update")};
+            WorkRule& rule = result[static_cast<std::size_t>(op_kind_from_name(row.text()).value())];
+            rule.flops = flops.at(row.text());
+            rule.traffic = row.choice<Traffic>("none operands lookup write_only update");
         });
         return result;
     }();
