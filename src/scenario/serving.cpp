@@ -612,6 +612,7 @@ std::vector<std::string> commands_of(const ServingArguments& a, const Combinatio
                                                 {"max-num-seqs", a.engine.max_sequences, 0},
                                                 {"max-num-batched-tokens", a.engine.max_tokens, 0},
                                                 {"gpu-memory-utilization", a.run.memory_share, 0},
+                                                {"fp16", !a.run.precision.empty() && one.run.precision == "fp16", 0},
                                                 {"fp8", !a.run.precision.empty() && one.run.precision == "fp8", 0},
                                                 {"fp8 cache", with_cache_of(a.model, one.run).cache_type == "fp8", 0},
                                                 {role, 1, 0}}) {

@@ -292,7 +292,8 @@ TEST_CASE("a search of layouts finds the cheapest that keeps the SLO, and says h
 }
 
 TEST_CASE("each engine is launched with its own options") {
-    const auto command = [](const char* engine, const char* layout, std::size_t number = 0) -> std::string {
+    const auto command = [](const char* engine, const char* layout, std::size_t number = 0,
+                            const char* precision = "fp8") -> std::string {
         const ProgramRun run = run_ftax({"serve",
                                          "qwen3-30b-a3b",
                                          "-q",
@@ -301,7 +302,7 @@ TEST_CASE("each engine is launched with its own options") {
                                          "--framework",
                                          engine,
                                          "--precision",
-                                         "fp8",
+                                         precision,
                                          "--cards",
                                          "4",
                                          "--concurrency",
@@ -322,6 +323,8 @@ TEST_CASE("each engine is launched with its own options") {
             if (row["layout"] == layout) return row["commands"][number];
         return "";
     };
+    CHECK(command("vllm", "tp 4", 0, "fp16").find(" --dtype float16") != std::string::npos);
+    CHECK(command("tensorrt-llm", "tp 4", 0, "fp16").find("dtype: float16\\n") != std::string::npos);
     CHECK(command("vllm", "tp 2 dp 2 ep 4") ==
           "vllm serve qwen3-30b-a3b --tensor-parallel-size 2 --data-parallel-size 2 --enable-expert-parallel "
           "--max-num-seqs 64 --quantization fp8 --kv-cache-dtype fp8");
