@@ -39,6 +39,9 @@ void setup_serve(CLI::App& verb, Action& action) {
            within(0, 1e9, "a positive number of requests per second"), "R");
     option("--concurrency", engine.concurrency, "outstanding requests (closed loop)", some);
     add_option(verb, "--requests", "FILE.csv", a.requests, "requests with arrival_s, prompt and output");
+    add_option(
+        verb, "--verify", "RUN.json", a.verify,
+        "compare with a benchmark's result (vLLM's, SGLang's, InferenceX's, AIPerf's), sending requests as it did");
     with_default("--count", a.count, "number of generated requests", some);
     add_option(verb, "--prompt", "N", a.prompt, "mean tokens per prompt");
     add_option(verb, "--new-tokens", "M", a.new_tokens, "mean new tokens per prompt");

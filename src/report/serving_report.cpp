@@ -120,6 +120,28 @@ std::string rates_figure(const ServingReport& report) {
     });
 }
 
+/// Measured figures beside the predicted ones, with their intervals. Clients count tokens over the whole run.
+Grid verified(const ServingReport& report) {
+    Grid grid{.heads = {{"figure", "", Unit::text}, {"agrees", "agrees", Unit::text}}, .rows = {}};
+    for (const char* head : {"measured", "predicted", "low", "high"}) grid.heads.push_back({head, head, Unit::plain});
+    const Row& row = report.rows.front();
+    for (const auto& [key, measured] : report.measured) {
+        const bool is_rate = key == "tokens_per_s";
+        const Json value = is_rate ? Json(report.tokens / row.serving.timeline.back().time_s)
+                                   : serving_columns(report).json(row, key).value(key, Json());
+        if (!value.is_number()) continue;  // a further token, of none
+        const auto predicted = value.get<double>();
+        const auto [low, high] = is_rate ? std::pair(predicted / row.high, predicted / row.low)
+                                         : std::pair(predicted * row.low, predicted * row.high);
+        const bool agrees = low <= measured && measured <= high;
+        std::vector<Value>& cells = grid.rows.emplace_back();
+        cells = {Value(key), Value(agrees, agrees ? "yes" : "no")};
+        for (const double cell : {measured, predicted, low, high})
+            cells.emplace_back(cell, is_rate ? significant(cell) + "/s" : duration(cell));
+    }
+    return grid;
+}
+
 }  // namespace
 
 Columns<Row> serving_columns(const ServingReport& report) {
@@ -202,7 +224,7 @@ std::string to_table(const ServingReport& report, Style style) {
     if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report.level));
     if (report.searches > 0) return text + search_text(report);
     for (const std::string& line : reasons_of(choices)) text += "not served: " + escape_terminal(line) + "\n";
-    return text;
+    return report.measured.empty() ? text : text + "\n" + verified(report).print(style);
 }
 
 std::string to_json(const ServingReport& report) {
@@ -212,13 +234,14 @@ std::string to_json(const ServingReport& report) {
         for (const auto& [what, key, limit] : limits)
             if (std::isfinite(report.level.*limit)) level[key] = report.level.*limit;
     }
-    return document(
-        {{"model", report.model},
-         {"workload", report.workload},
-         {"slo", level},
-         {"verdict", report.ranking.verdict},
-         {"rows", serving_columns(report).json_rows(report.rows, keys_of(report) + " memory cache_tokens warnings")}},
-        report.warnings);
+    Json fields{
+        {"model", report.model},
+        {"workload", report.workload},
+        {"slo", level},
+        {"verdict", report.ranking.verdict},
+        {"rows", serving_columns(report).json_rows(report.rows, keys_of(report) + " memory cache_tokens warnings")}};
+    if (!report.measured.empty()) fields["verified"] = verified(report).json();
+    return document(std::move(fields), report.warnings);
 }
 
 std::string to_csv(const ServingReport& report) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ftax/memory.hpp"
@@ -30,6 +31,9 @@ struct ServingRow : Choice {
     std::vector<std::string> warnings;
 };
 
+/// What a benchmark measured, by the key of its column: "ttft_p50_s", "tokens_per_s".
+using MeasuredFigures = std::vector<std::pair<std::string, double>>;
+
 struct ServingReport {
     std::string model, workload;  ///< "1000 requests at 4 per second, 512 tokens in and 128 out"
     bool generates = true;        ///< false: every request is one item of a run
@@ -37,6 +41,8 @@ struct ServingReport {
     Ranking ranking;
     std::size_t searches = 0;      ///< layouts that were tried; 0: no search
     std::vector<ServingRow> rows;  ///< best first
+    MeasuredFigures measured;      ///< of a run like the first; empty: none
+    double tokens = 0;             ///< that its requests generate
     std::vector<std::string> warnings;
 };
 

@@ -675,10 +675,20 @@ std::vector<ServingRequest> read_requests(const std::string& path) {
     return requests;
 }
 
-report::ServingReport serve(const ServingArguments& arguments) {
+report::ServingReport serve(const ServingArguments& given_arguments) {
+    ServingArguments arguments = given_arguments;
+    std::vector<ServingRequest> measured;
+    report::MeasuredFigures figures;
+    if (!arguments.verify.empty()) {
+        require(
+            arguments.rate == 0 && arguments.engine.concurrency + arguments.cards == 0 && arguments.requests.empty(),
+            "--verify takes rate, clients and lengths from its file: give none, no --requests and no --cards");
+        std::tie(figures, measured) = read_benchmark_run(arguments.verify, arguments);
+    }
     check(arguments);
     report::ServingReport report{.model = arguments.model.model,
-                                 .level = parse_level(arguments.choice.level, arguments.kept_share)};
+                                 .level = parse_level(arguments.choice.level, arguments.kept_share),
+                                 .measured = std::move(figures)};
     static_cast<void>(combinations(arguments.run, arguments.choice));
     const Graph graph = load_graph(arguments.model);
     report.generates = is_decoder(graph);
@@ -691,9 +701,16 @@ report::ServingReport serve(const ServingArguments& arguments) {
     std::map<std::string, std::vector<ServingRequest>> requests;  // by framework
     for (const std::string& framework : split_list(run.framework))
         std::tie(requests[framework], report.workload) = requests_of(arguments, run, framework, report.generates);
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+        measured[i].arrival_s = requests.begin()->second[i].arrival_s;
+        requests.begin()->second[i] = measured[i];
+    }
+    for (const ServingRequest& request : requests.begin()->second) report.tokens += static_cast<double>(request.output);
     const std::vector<LanguageMeasurement> anchors =
         report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
     std::vector<Trial> trials = trials_of(arguments, run, graph);
+    require(arguments.verify.empty() || (trials.size() == 1 && report.generates),
+            "--verify compares one run: give one --device, --framework and --precision, and a language model");
     const std::size_t groups = trials.back().group + 1;
     std::vector<HeldWarnings> warnings(groups);
     for (const Trial& trial : trials) report.rows.push_back({trial.one.choice()});

@@ -3,6 +3,8 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "src/report/serving_report.hpp"
 #include "src/scenario/combinations.hpp"
@@ -32,6 +34,7 @@ struct ServingArguments {
     /// magnitude of EAGLE-3 and MTP heads on chat.
     SchedulerOptions engine{.max_sequences = 0, .max_tokens = 0, .acceptance = 0.7};
     std::string requests;       ///< a CSV file with arrival_s, prompt and output
+    std::string verify;         ///< the result of a benchmark, whose requests these are
     std::int64_t count = 1000;  ///< of requests that are drawn
     std::int64_t prompt = 0, new_tokens = 0;
     /// Coefficient of variation of both; below 0: 0, but 0.2 at a fixed concurrency under engines whose steps mix
@@ -54,6 +57,12 @@ struct ServingArguments {
 
 /// Reads requests. Throws Error{profile} naming file, line and column.
 [[nodiscard]] std::vector<ServingRequest> read_requests(const std::string& path);
+
+/// Reads the result of `vllm bench serve --save-result`, of SGLang's bench_serving (of several lines the last), of
+/// InferenceX, of genai-perf or of AIPerf, and lets `arguments` send requests as that client did; the second has their
+/// lengths, where the file has them. Throws Error{profile}.
+[[nodiscard]] std::pair<report::MeasuredFigures, std::vector<ServingRequest>> read_benchmark_run(
+    const std::string& path, ServingArguments& arguments);
 
 /// Serves the requests with each combination, sorted by cost with those that keep the level first. A combination that
 /// cannot run is a row with the reason. Throws Error{usage} for what the arguments misspell and where none can run.

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -548,4 +549,74 @@ TEST_CASE("vLLM 0.11 sorts logits for top-p, and tokens for experts, by kernels 
     // GPT-OSS samples without top-p; in each of 24 layers the fused operator's floor on Hopper stands for those of two
     // products.
     CHECK(more_s("gpt-oss-20b") - host_s == approx(24 * (49.7e-6 - 2 * 0.75e-6)).epsilon(0.02));
+}
+
+TEST_CASE("--verify predicts a benchmark's run from its file, and compares each figure with the interval") {
+    const TemporaryFolder folder;
+    const auto verified = [&](const std::string& text, const std::string& workload) {
+        const std::string path = folder.write("run.json", text);
+        const auto json = served(on_h100({"--verify", path}), {});
+        CHECK(json["workload"] == workload);
+        std::map<std::string, nlohmann::json> figures;
+        for (const auto& figure : json["verified"]) {
+            figures[figure["figure"]] = figure;
+            CHECK(figure["low"] < figure["predicted"]);
+            CHECK(figure["predicted"] < figure["high"]);
+            CHECK(figure["agrees"] == (figure["low"] <= figure["measured"] && figure["measured"] <= figure["high"]));
+        }
+        return figures;
+    };
+    // vllm bench serve --save-result, and what it adds with --save-detailed.
+    const std::string counts = R"("completed":40,"total_input_tokens":20480,"total_output_tokens":2560,)";
+    const auto vllm =
+        verified(R"({"backend":"vllm","num_prompts":40,"request_rate":"inf","max_concurrency":8,)" + counts +
+                     R"("output_throughput":700.0,"mean_ttft_ms":50.0,"median_ttft_ms":40.0,
+                "p99_ttft_ms":3.0,"mean_tpot_ms":8.0,"mean_itl_ms":8.0,"p99_e2el_ms":900.0})",
+                 "40 requests, 8 at a time, 512 tokens in and 64 out");
+    CHECK(vllm.size() == 7);
+    CHECK(vllm.at("ttft_p50_s")["measured"] == approx(0.04));
+    CHECK(vllm.at("ttft_p99_s")["agrees"] == false);
+    CHECK(vllm.at("tpot_mean_s")["predicted"] ==
+          approx(served(on_h100({"--concurrency", "8", "--count", "40"}))["rows"][0]["tpot_mean_s"].get<double>()));
+    CHECK(vllm.at("tokens_per_s")["measured"] == 700);
+    const auto lengths_of_each = verified(
+        R"({"request_rate":"inf","max_concurrency":null,"completed":2,"total_input_tokens":1100,"total_output_tokens":20,
+            "input_lens":[100,1000],"output_lens":[10,10],"mean_ttft_ms":50.0})",
+        "2 requests, 2 at a time, 550 tokens in and 10 out");
+    CHECK(lengths_of_each.size() == 1);
+    // SGLang's bench_serving: a line for each run; lengths vary.
+    const auto sglang = verified(R"({"request_rate":1.0,"completed":1,"total_input_tokens":1,"mean_ttft_ms":1})"
+                                 "\n"
+                                 R"({"backend":"sglang","request_rate":Infinity,"max_concurrency":8,)" +
+                                     counts +
+                                     R"("random_range_ratio":0.5,"mean_e2e_latency_ms":600.0,"mean_ttft_ms":50.0})"
+                                     "\n",
+                                 "40 requests, 8 at a time, 512 tokens in and 64 out");
+    CHECK(sglang.at("latency_mean_s")["measured"] == approx(0.6));
+    CHECK(sglang.at("latency_mean_s")["predicted"] != vllm.at("ttft_p50_s")["predicted"]);
+    // A rate, and a summary of InferenceX in seconds.
+    verified(R"({"request_rate":4.0,"max_concurrency":100,)" + counts + R"("mean_ttft_ms":50.0})",
+             "40 requests at 4 per second, 512 tokens in and 64 out");
+    const auto summary =
+        verified(R"({"hw":"h100","conc":4,"isl":1000,"osl":100,"tp":1,"mean_ttft":0.05,"median_tpot":0.008})",
+                 "40 requests, 4 at a time, 900 tokens in and 90 out");
+    CHECK(summary.at("tpot_p50_s")["measured"] == approx(0.008));
+    // genai-perf and AIPerf.
+    const auto aiperf = verified(
+        R"({"request_count":{"unit":"requests","avg":50.0},"request_latency":{"unit":"ms","avg":700.0,"p90":800.0},
+            "inter_token_latency":{"unit":"ms","avg":8.0},"output_token_throughput":{"avg":400.0},
+            "output_sequence_length":{"avg":64.0},"input_sequence_length":{"avg":512.0},
+            "input_config":{"loadgen":{"concurrency":4,"request_rate":null}}})",
+        "50 requests, 4 at a time, 512 tokens in and 64 out");
+    CHECK(aiperf.size() == 4);
+    CHECK(aiperf.at("latency_p90_s")["measured"] == approx(0.8));
+    const std::string path = folder.write("run.json", R"({"request_rate":4.0,)" + counts + R"("mean_ttft_ms":50.0})");
+    const std::string table = serve(on_h100({"--verify", path}), {}).output;
+    CHECK(table.find("agrees  measured  predicted") != std::string::npos);
+    CHECK(table.find("ttft_mean_s") != std::string::npos);
+    for (const char* text : {"[]", "{}", "7", R"({"mean_ttft_ms":1,"completed":1e300,"isl":1,"osl":1})",
+                             R"({"mean_ttft_ms":"x","completed":2,"random_input_len":1,"random_output_len":1})"})
+        CHECK(serve(on_h100({"--verify", folder.write("bad.json", text)}), {}).exit_code == 6);
+    CHECK(serve(on_h100({"--verify", path, "--rate", "1"}), {}).exit_code == 2);
+    CHECK(serve({"--verify", path, "--device", "l4,h100-sxm5-80gb"}, {}).exit_code == 2);
 }
