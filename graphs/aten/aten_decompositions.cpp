@@ -17,9 +17,8 @@ namespace {
 /// Appends a tensor that the file does not name, e.g. between the steps of an einsum.
 TensorId intermediate(Graph& graph, const AtenCall& call, DType dtype, std::vector<Expression> shape,
                       std::vector<Expression> strides = {}) {
-    graph.tensors.push_back({fmt::format("{}.{}", call.name, graph.tensors.size()), dtype, TensorRole::activation, true,
-                             std::move(shape), std::move(strides), no_op});
-    return static_cast<TensorId>(graph.tensors.size() - 1);
+    return append(graph, {fmt::format("{}.{}", call.name, graph.tensors.size()), dtype, TensorRole::activation, true,
+                          std::move(shape), std::move(strides), no_op});
 }
 
 /// torch.einsum: of one operand, what the result leaves out is summed and the rest permuted. Two are permuted to

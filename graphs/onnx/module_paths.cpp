@@ -121,14 +121,13 @@ class Restoration {
 
         Tensor between = graph_.tensors[result];
         between.name += "/unnormalized";
-        graph_.tensors.push_back(std::move(between));
-        const auto middle = static_cast<TensorId>(graph_.tensors.size() - 1);
+        const TensorId middle = append(graph_, std::move(between));
         conv.outputs = {middle};
         norm.inputs = {middle};
         for (const std::string_view part : {"weight", "bias", "running_mean", "running_var"}) {
             const std::string name = fmt::format("{}.{}", norm.name, part);
-            norm.inputs.push_back(static_cast<TensorId>(graph_.tensors.size()));
-            graph_.tensors.push_back({.name = name, .dtype = dtype, .role = TensorRole::weight, .shape = {channels}});
+            norm.inputs.push_back(
+                append(graph_, {.name = name, .dtype = dtype, .role = TensorRole::weight, .shape = {channels}}));
         }
         norm.outputs = {result};
         norm.attributes = {{"axis", std::int64_t{1}}};

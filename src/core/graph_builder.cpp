@@ -17,11 +17,6 @@ constexpr std::pair<std::string_view, std::string_view> activation_modules[]{
     {"relu", "ReLU"},       {"relu6", "ReLU6"}, {"gelu", "GELU"},           {"silu", "SiLU"},
     {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"},   {"hardswish", "Hardswish"}, {"hardsigmoid", "Hardsigmoid"}};
 
-TensorId add_tensor(Graph& graph, Tensor tensor) {
-    graph.tensors.push_back(std::move(tensor));
-    return static_cast<TensorId>(graph.tensors.size() - 1);
-}
-
 /// The layer that is being appended: its name for messages, and the shape rules that need the graph.
 class Layer : public ShapeRules<Layer, true> {
   public:
@@ -68,7 +63,7 @@ class Layer : public ShapeRules<Layer, true> {
         Tensor result = output(std::move(shape), dtype);
         result.name = fmt::format("{}.{}", name_, suffix);
         result.role = TensorRole::weight;
-        return add_tensor(graph_, std::move(result));
+        return append(graph_, std::move(result));
     }
 
     void record_module(std::string_view type) const { graph_.module_calls.push_back({name_, std::string(type)}); }
@@ -105,7 +100,7 @@ TensorId GraphBuilder::input(std::string_view name, const std::vector<std::strin
 TensorId GraphBuilder::weight(std::string_view name, const std::vector<std::string>& shape, DType dtype) {
     Tensor tensor{.name = std::string(name), .dtype = dtype, .role = TensorRole::weight};
     for (const std::string& dim : shape) tensor.shape.push_back(graph_.expressions.parse(dim));
-    return add_tensor(graph_, std::move(tensor));
+    return append(graph_, std::move(tensor));
 }
 
 TensorId GraphBuilder::conv(TensorId x, std::int64_t out_channels, Window window, bool bias) {
@@ -283,7 +278,7 @@ std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, con
     const auto id = static_cast<OpId>(graph_.ops.size());
     std::vector<TensorId> ids;
     for (Tensor& output : outputs) {
-        const TensorId added = add_tensor(graph_, std::move(output));
+        const TensorId added = append(graph_, std::move(output));
         Tensor& tensor = graph_.tensors[added];
         tensor.producer = id;
         if (tensor.name.empty())
