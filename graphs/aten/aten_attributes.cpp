@@ -8,7 +8,7 @@ namespace ftax::aten_attributes {
 namespace {
 
 void require_at_least(const Context& c, std::string_view argument, std::int64_t value, std::int64_t least) {
-    if (value < least) c.fail(fmt::format("'{}' must be at least {}, not {}", argument, least, value));
+    if (value < least) c.fail("'{}' must be at least {}, not {}", argument, least, value);
 }
 
 /// One number of each window; a symbol counts as the least that there may be.
@@ -47,7 +47,7 @@ void read_conv(const Context& c) {
     require_at_least(c, "groups", groups, 1);
     const auto out_channels = c.math().constant_value(c.tensor("weight").shape[0]);
     if (out_channels && *out_channels % groups != 0)
-        c.fail(fmt::format("{} groups do not divide {} channels", groups, *out_channels));
+        c.fail("{} groups do not divide {} channels", groups, *out_channels);
     c.add("groups", groups);
 }
 
@@ -105,7 +105,7 @@ void read_new_dim(const Context& c) {
 void read_normalized(const Context& c) {
     const auto count = static_cast<std::int64_t>(c.call().integers("normalized_shape").size());
     const auto rank = static_cast<std::int64_t>(c.input_rank());
-    if (count < 1 || count > rank) c.fail(fmt::format("'normalized_shape' has {} of {} dimensions", count, rank));
+    if (count < 1 || count > rank) c.fail("'normalized_shape' has {} of {} dimensions", count, rank);
     c.add("axis", rank - count);
 }
 

@@ -29,7 +29,7 @@ const Tensor& Call::first() const {
 
 const Tensor& Call::tensor(std::string_view argument) const {
     const TensorId id = call_.tensor(argument);
-    if (id == no_tensor) fail(fmt::format("argument '{}' is not a tensor", argument));
+    if (id == no_tensor) fail("argument '{}' is not a tensor", argument);
     return graph_.tensors[id];
 }
 
@@ -42,8 +42,7 @@ Shape Call::per_dimension(std::string_view argument, std::size_t dimensions, con
     Shape values = sizes(argument);
     if (values.empty()) values = fallback;
     if (values.size() == 1) values.resize(dimensions, values[0]);
-    if (values.size() != dimensions)
-        fail(fmt::format("'{}' has {} values for {} dimensions", argument, values.size(), dimensions));
+    if (values.size() != dimensions) fail("'{}' has {} values for {} dimensions", argument, values.size(), dimensions);
     return values;
 }
 

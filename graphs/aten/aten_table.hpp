@@ -23,6 +23,7 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] DimensionMath math() const { return DimensionMath(pool()); }
     [[nodiscard]] const AtenCall& call() const { return call_; }
     [[nodiscard]] std::string_view name() const;  ///< "conv2d"
+    using ShapeRules<Call>::fail;
     [[noreturn]] void fail(std::string_view what) const { call_.fail(what); }
 
     /// Tensors the call reads, absent ones left out; of one argument, or of all.

@@ -128,7 +128,7 @@ bool Node::has(std::size_t input) const noexcept {
 }
 
 const Tensor& Node::tensor(std::size_t input) const {
-    if (!has(input)) fail(fmt::format("required input {} is missing", input));
+    if (!has(input)) fail("required input {} is missing", input);
     return construction.graph.tensors[inputs[input]];
 }
 
@@ -183,7 +183,7 @@ std::optional<double> Node::scalar(std::size_t input) const {
 /// Files older than IR version 3 leave the type (AttributeProto.AttributeType) out.
 const AttributeRecord* Node::typed(std::string_view key, std::int64_t type, std::string_view what) const {
     const AttributeRecord* found = attribute(key);
-    if (found && found->type != type && found->type != 0) fail(fmt::format("attribute '{}' is not {}", key, what));
+    if (found && found->type != type && found->type != 0) fail("attribute '{}' is not {}", key, what);
     return found;
 }
 
@@ -193,7 +193,7 @@ std::int64_t Node::integer(std::string_view key, std::int64_t fallback) const {
 }
 
 std::int64_t Node::required_integer(std::string_view key) const {
-    if (!attribute(key)) fail(fmt::format("required attribute '{}' is missing", key));
+    if (!attribute(key)) fail("required attribute '{}' is missing", key);
     return integer(key, 0);
 }
 
@@ -232,7 +232,7 @@ void Node::output(std::size_t index, DType dtype, Dims dims) {
     for (const Expression dim : dims) {
         const auto constant = math().constant_value(dim);
         if (constant && *constant < 0)
-            fail(fmt::format("output '{}' gets the negative dimension {}", excerpt(record.outputs[index]), *constant));
+            fail("output '{}' gets the negative dimension {}", excerpt(record.outputs[index]), *constant);
     }
     outputs[index].dtype = dtype;
     outputs[index].dims = std::move(dims);

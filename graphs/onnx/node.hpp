@@ -150,6 +150,7 @@ class Node : public ShapeRules<Node> {
     TensorId emit(OpKind op, std::string_view step, const std::vector<TensorId>& op_inputs,
                   std::vector<Attribute> attributes, DType dtype, Dims dims);
 
+    using ShapeRules<Node>::fail;
     [[noreturn]] void fail(std::string_view what) const;
 
   private:

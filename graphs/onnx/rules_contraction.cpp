@@ -13,27 +13,25 @@ namespace {
 
 std::int64_t group_count(const Node& n) {
     const std::int64_t groups = n.integer("group", 1);
-    if (groups < 1 || groups > largest_window) n.fail(fmt::format("group {}", groups));
+    if (groups < 1 || groups > largest_window) n.fail("group {}", groups);
     return groups;
 }
 
 void check_divides(const Node& n, std::int64_t groups, Expression dim, std::string_view what) {
     const auto channels = n.math().constant_value(dim);
-    if (channels && *channels % groups != 0)
-        n.fail(fmt::format("group {} does not divide {} {}", groups, *channels, what));
+    if (channels && *channels % groups != 0) n.fail("group {} does not divide {} {}", groups, *channels, what);
 }
 
 /// Dimensions of a convolution's result, whose attributes it sets.
 Dims convolved(Node& n, const Dims& input, const Dims& weight) {
-    if (input.size() < 3) n.fail(fmt::format("input of rank {}; a convolution needs 3 or more", input.size()));
-    if (weight.size() != input.size())
-        n.fail(fmt::format("weight of rank {} for an input of rank {}", weight.size(), input.size()));
+    if (input.size() < 3) n.fail("input of rank {}; a convolution needs 3 or more", input.size());
+    if (weight.size() != input.size()) n.fail("weight of rank {} for an input of rank {}", weight.size(), input.size());
     const std::int64_t groups = group_count(n);
     check_divides(n, groups, input[1], "channels");
     check_divides(n, groups, weight[0], "output channels");
     const auto channels = n.math().constant_value(input[1]), group_channels = n.math().constant_value(weight[1]);
     if (channels && group_channels && *channels / groups != *group_channels)
-        n.fail(fmt::format("weight takes {} × {} channels, the input has {}", groups, *group_channels, *channels));
+        n.fail("weight takes {} × {} channels, the input has {}", groups, *group_channels, *channels);
     const WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
     Dims result{input[0], weight[0]};
     for (std::size_t i = 0; i < window.kernel.size(); ++i) result.push_back(window.output(n, input[i + 2], i, false));
@@ -97,7 +95,7 @@ void conv_transpose(Node& n) {
     if (extra.size() != spatial || (wanted && wanted->size() < spatial))
         n.fail("output_padding or output_shape has a wrong length");
     for (const std::int64_t e : extra) {
-        if (e < 0 || e > largest_window) n.fail(fmt::format("output_padding contains {}", e));
+        if (e < 0 || e > largest_window) n.fail("output_padding contains {}", e);
     }
     ShapeMath& math = n.math();
     Dims result{input[0], math.multiply(weight[1], groups)};
@@ -135,8 +133,7 @@ void fused_matmul(Node& n) {
 
 void nhwc_conv(Node& n) {
     const Dims x = n.dims(0);
-    if (x.size() < 3 || n.rank(1) != x.size())
-        n.fail(fmt::format("input of rank {} and weight of rank {}", x.size(), n.rank(1)));
+    if (x.size() < 3 || n.rank(1) != x.size()) n.fail("input of rank {} and weight of rank {}", x.size(), n.rank(1));
     Dims first{x[0], x.back()};
     first.insert(first.end(), x.begin() + 1, x.end() - 1);
     // ONNX Runtime keeps a filter's channels in place on the CPU and last on the GPU.

@@ -36,7 +36,7 @@ void gather_nd(Node& n) {
     if (!depth) return n.unknown_output(0, n.dtype(0));
     const auto rank = static_cast<std::int64_t>(data.size());
     if (batch < 0 || *depth < 0 || batch > rank || *depth > rank - batch)
-        n.fail(fmt::format("indices of depth {} with {} batch dims for rank {}", *depth, batch, data.size()));
+        n.fail("indices of depth {} with {} batch dims for rank {}", *depth, batch, data.size());
     Dims result(indices.begin(), indices.end() - 1);
     result.insert(result.end(), data.begin() + batch + *depth, data.end());
     n.output(0, n.dtype(0), std::move(result));

@@ -14,8 +14,7 @@ void copy_zeros(const Node& n, Dims& target) {
     if (n.integer("allowzero", 0) != 0) return;
     for (std::size_t i = 0; i < target.size(); ++i) {
         if (!n.math().is_constant(target[i], 0)) continue;
-        if (n.ranked(0) && i >= n.rank(0))
-            n.fail(fmt::format("dimension {} copies an input dimension that does not exist", i));
+        if (n.ranked(0) && i >= n.rank(0)) n.fail("dimension {} copies an input dimension that does not exist", i);
         target[i] = n.ranked(0) ? n.dims(0)[i] : unknown_dim;
     }
 }
@@ -35,7 +34,7 @@ void reshape(Node& n) {
             if (inferred) n.fail("two dimensions are -1");
             inferred = i;
         } else if (constant && *constant < 0) {
-            n.fail(fmt::format("dimension {} is {}", i, *constant));
+            n.fail("dimension {} is {}", i, *constant);
         }
     }
     // Without a -1, a single unknown dimension follows from the others.
@@ -51,10 +50,10 @@ void reshape(Node& n) {
     if (inferred) {
         const bool empty = divisor_value == 0;
         if (total_value && divisor_value && !empty && *total_value % *divisor_value != 0)
-            n.fail(fmt::format("{} elements do not divide into {}", *total_value, *divisor_value));
+            n.fail("{} elements do not divide into {}", *total_value, *divisor_value);
         (*target)[*inferred] = empty ? math.constant(0) : math.floor_divide(total, divisor);
     } else if (total_value && divisor_value && *total_value != *divisor_value) {
-        n.fail(fmt::format("{} elements cannot become {}", *total_value, *divisor_value));
+        n.fail("{} elements cannot become {}", *total_value, *divisor_value);
     }
     n.output(0, n.dtype(0), std::move(*target));
 }
@@ -76,7 +75,7 @@ void squeeze(Node& n) {
         for (const std::int64_t a : *axes.values) {
             const std::size_t axis = n.axis(a, input.size());
             const auto size = n.math().constant_value(input[axis]);
-            if (size && *size != 1) n.fail(fmt::format("axis {} has size {}, not 1", axis, *size));
+            if (size && *size != 1) n.fail("axis {} has size {}, not 1", axis, *size);
             dropped[axis] = true;
         }
     } else {
@@ -96,7 +95,7 @@ void unsqueeze(Node& n) {
     if (added.size() > max_rank) n.fail("rank above 32");
     for (const std::int64_t a : *axes.values) {
         const std::size_t axis = n.axis(a, added.size());
-        if (added[axis]) n.fail(fmt::format("axis {} is given twice", axis));
+        if (added[axis]) n.fail("axis {} is given twice", axis);
         added[axis] = true;
     }
     Dims result;
@@ -160,7 +159,7 @@ void slice(Node& n) {
     std::optional<std::vector<std::int64_t>> axes, steps;
     if (n.opset < 10) {
         for (const char* key : {"starts", "ends"}) {
-            if (!n.attribute(key)) n.fail(fmt::format("required attribute '{}' is missing", key));
+            if (!n.attribute(key)) n.fail("required attribute '{}' is missing", key);
         }
         starts = n.constants("starts");
         ends = n.constants("ends");
@@ -199,8 +198,7 @@ void split(Node& n) {
     std::optional<Dims> sizes = n.has(1) ? n.expressions(1) : n.constants("split");
     const bool given = n.has(1) || sizes;
     const auto count = static_cast<std::int64_t>(n.output_count());
-    if (sizes && sizes->size() != n.output_count())
-        n.fail(fmt::format("{} sizes for {} outputs", sizes->size(), count));
+    if (sizes && sizes->size() != n.output_count()) n.fail("{} sizes for {} outputs", sizes->size(), count);
     if (!given) {
         if (n.integer("num_outputs", count) != count) n.fail("num_outputs is not the number of outputs");
         // Equal chunks, the last one smaller (opset 18).
@@ -212,8 +210,7 @@ void split(Node& n) {
             math.constant_value(std::accumulate(sizes->begin(), sizes->end(), math.constant(0),
                                                 [&](Expression a, Expression b) { return math.add(a, b); }));
         const auto whole = math.constant_value(input[axis]);
-        if (sum && whole && *sum != *whole)
-            n.fail(fmt::format("parts of {} in all for a dimension of {}", *sum, *whole));
+        if (sum && whole && *sum != *whole) n.fail("parts of {} in all for a dimension of {}", *sum, *whole);
     }
     for (std::size_t i = 0; i < n.output_count(); ++i) {
         Dims part = input;
@@ -270,7 +267,7 @@ void pad(Node& n) {
 void depth_to_space(Node& n) {
     const std::int64_t block = n.required_integer("blocksize");
     if (n.rank(0) != 4) n.fail("input must have rank 4");
-    if (block < 1 || block > (1 << 15)) n.fail(fmt::format("blocksize {}", block));
+    if (block < 1 || block > (1 << 15)) n.fail("blocksize {}", block);
     n.output(0, n.dtype(0), n.shuffled(n.dims(0), 1, block, n.record.op_type == "DepthToSpace"));
 }
 

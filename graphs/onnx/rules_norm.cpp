@@ -27,7 +27,7 @@ void group_norm(Node& n) {
     const bool channels_last = n.integer("channels_last", 0) == 1;
     const auto channels = n.math().constant_value(channels_last ? input.back() : input[1]);
     if (groups < 1 || (channels && *channels % groups != 0))
-        n.fail(fmt::format("{} groups do not divide {} channels", groups, channels.value_or(0)));
+        n.fail("{} groups do not divide {} channels", groups, channels.value_or(0));
     n.set("groups", groups);
 }
 

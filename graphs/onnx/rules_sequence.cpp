@@ -23,8 +23,7 @@ std::optional<std::size_t> position(const Node& n, std::size_t input, std::size_
         at = given->front();
     }
     if (at < 0) at += static_cast<std::int64_t>(size);
-    if (at < 0 || at > static_cast<std::int64_t>(size))
-        n.fail(fmt::format("position {} in a sequence of {}", at, size));
+    if (at < 0 || at > static_cast<std::int64_t>(size)) n.fail("position {} in a sequence of {}", at, size);
     return static_cast<std::size_t>(at);
 }
 

@@ -67,7 +67,7 @@ void attend(Node& n, TensorId q, TensorId k, TensorId v, TensorId mask, bool cau
 
 std::int64_t head_count(const Node& n, std::string_view key) {
     const std::int64_t heads = n.required_integer(key);
-    if (heads < 1 || heads > 1 << 20) n.fail(fmt::format("{} {}", key, heads));
+    if (heads < 1 || heads > 1 << 20) n.fail("{} {}", key, heads);
     return heads;
 }
 
@@ -78,8 +78,7 @@ TensorId mask_input(const Node& n, std::size_t input) {
 /// Operands [b, heads, s, d] out of [b, s, heads, count, d].
 std::vector<TensorId> unpacked(Node& n, TensorId packed, std::int64_t count) {
     const Dims whole = shape_of(n, packed);
-    if (!n.math().is_constant(whole[3], count))
-        n.fail(fmt::format("dimension 3 of a packed operand must be {}", count));
+    if (!n.math().is_constant(whole[3], count)) n.fail("dimension 3 of a packed operand must be {}", count);
     std::vector<TensorId> parts;
     for (std::int64_t i = 0; i < count; ++i) {
         const TensorId part = part_of(n, packed, 3, {whole[0], whole[1], whole[2], whole[4]});

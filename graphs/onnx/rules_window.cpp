@@ -14,10 +14,9 @@ using Values = std::vector<std::int64_t>;
 Values read_list(const Node& n, std::string_view key, Values fallback, std::size_t spatial, std::int64_t least) {
     Values values = n.integers(key).value_or(Values{});
     if (values.empty()) return fallback;
-    if (values.size() != fallback.size())
-        n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), spatial));
+    if (values.size() != fallback.size()) n.fail("{} has {} values for {} spatial axes", key, values.size(), spatial);
     for (const std::int64_t value : values) {
-        if (value < least || value > largest_window) n.fail(fmt::format("{} contains {}", key, value));
+        if (value < least || value > largest_window) n.fail("{} contains {}", key, value);
     }
     return values;
 }
@@ -35,8 +34,7 @@ WindowShape read_window(const Node& n, const Dims& weight_kernel) {
     if (window.kernel.empty()) n.fail("required attribute 'kernel_shape' is missing");
     for (const Expression size : window.kernel) {
         const auto constant = n.math().constant_value(size);
-        if (constant && (*constant < 1 || *constant > largest_window))
-            n.fail(fmt::format("kernel of size {}", *constant));
+        if (constant && (*constant < 1 || *constant > largest_window)) n.fail("kernel of size {}", *constant);
     }
     const std::size_t spatial = window.kernel.size();
     window.stride = read_list(n, "strides", Values(spatial, 1), spatial, 1);
@@ -90,7 +88,7 @@ void WindowShape::write(Node& n, const Dims& input) const {
 
 void pool(Node& n) {
     const Dims& input = n.dims(0);
-    if (input.size() < 3) n.fail(fmt::format("input of rank {}; pooling needs 3 or more", input.size()));
+    if (input.size() < 3) n.fail("input of rank {}; pooling needs 3 or more", input.size());
     const WindowShape window = read_window(n, {});
     if (window.kernel.size() != input.size() - 2) n.fail("kernel_shape does not fit the input's rank");
     const bool ceil_mode = n.integer("ceil_mode", 0) != 0;
@@ -104,7 +102,7 @@ void pool(Node& n) {
 
 void global_pool(Node& n) {
     Dims& result = n.result();
-    if (result.size() < 3) n.fail(fmt::format("input of rank {}; pooling needs 3 or more", result.size()));
+    if (result.size() < 3) n.fail("input of rank {}; pooling needs 3 or more", result.size());
     for (std::size_t i = 2; i < result.size(); ++i) result[i] = n.math().constant(1);
 }
 

@@ -25,6 +25,7 @@ class Layer : public ShapeRules<Layer, true> {
 
     [[nodiscard]] const std::string& name() const { return name_; }
 
+    using ShapeRules<Layer, true>::fail;
     [[noreturn]] void fail(std::string_view what) const {
         throw_error(ErrorCode::model, "{}: {}: {}", graph_.name, name_, what);
     }
@@ -37,8 +38,7 @@ class Layer : public ShapeRules<Layer, true> {
     /// Shape of an input with at least `rank` dimensions.
     [[nodiscard]] std::vector<Expression> shape_of(TensorId id, std::size_t rank = 0) const {
         const Tensor& t = tensor(id);
-        if (t.shape.size() < rank)
-            fail(fmt::format("needs at least {} dimensions, not {}", rank, math().print(t.shape)));
+        if (t.shape.size() < rank) fail("needs at least {} dimensions, not {}", rank, math().print(t.shape));
         return t.shape;
     }
 
@@ -46,7 +46,7 @@ class Layer : public ShapeRules<Layer, true> {
 
     /// Sets the spatial dimensions of [N, C, spatial…] to what a window that slides over them gives.
     void slide(Dims& shape, const Window& w) const {
-        if (w.pad < 0) fail(fmt::format("pad {}", w.pad));
+        if (w.pad < 0) fail("pad {}", w.pad);
         const Expression pad = math().constant(w.pad);
         const WindowAxis window{math().constant(w.kernel), math().constant(w.stride), math().constant(w.dilation), pad,
                                 pad};
@@ -110,10 +110,9 @@ TensorId GraphBuilder::conv(TensorId x, std::int64_t out_channels, Window window
     const DType dtype = layer.tensor(x).dtype;
     const auto channels = pool.constant_value(shape[1]);
     if (!channels) layer.fail("the number of input channels must be a number");
-    if (out_channels < 1) layer.fail(fmt::format("{} output channels", out_channels));
+    if (out_channels < 1) layer.fail("{} output channels", out_channels);
     if (window.groups < 1 || *channels % window.groups != 0 || out_channels % window.groups != 0)
-        layer.fail(fmt::format("{} groups do not divide {} input and {} output channels", window.groups, *channels,
-                               out_channels));
+        layer.fail("{} groups do not divide {} input and {} output channels", window.groups, *channels, out_channels);
     const Expression out = pool.constant(out_channels);
     std::vector<Expression> filter(shape.size(), pool.constant(window.kernel));
     filter[0] = out;
@@ -136,7 +135,7 @@ TensorId GraphBuilder::linear(TensorId x, std::int64_t out_features, bool bias) 
     const Layer layer(graph_, "linear");
     std::vector<Expression> shape = layer.shape_of(x, 1);
     const DType dtype = layer.tensor(x).dtype;
-    if (out_features < 1) layer.fail(fmt::format("{} output features", out_features));
+    if (out_features < 1) layer.fail("{} output features", out_features);
     const Expression out = graph_.expressions.constant(out_features);
     std::vector<TensorId> inputs{x, layer.parameter("weight", {out, shape.back()}, dtype)};
     if (bias) inputs.push_back(layer.parameter("bias", {out}, dtype));
@@ -184,7 +183,7 @@ TensorId GraphBuilder::softmax(TensorId x, std::int64_t axis) {
 
 TensorId GraphBuilder::embedding(TensorId indices, std::int64_t rows, std::int64_t width) {
     const Layer layer(graph_, "embedding");
-    if (rows < 1 || width < 1) layer.fail(fmt::format("a table of {} rows and {} columns", rows, width));
+    if (rows < 1 || width < 1) layer.fail("a table of {} rows and {} columns", rows, width);
     if (is_float(layer.tensor(indices).dtype)) layer.fail("indices must be integers");
     std::vector<Expression> shape = layer.shape_of(indices);
     const Expression columns = graph_.expressions.constant(width);

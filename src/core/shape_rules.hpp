@@ -118,10 +118,15 @@ struct WindowAxis {
 template <class Context, bool symbols_match = false>
 class ShapeRules {
   public:
+    [[noreturn]] void fail(std::string_view what) const { static_cast<const Context&>(*this).fail(what); }
+    template <class First, class... Others>
+    [[noreturn]] void fail(fmt::format_string<First, Others...> what, First&& first, Others&&... others) const {
+        fail(fmt::format(what, std::forward<First>(first), std::forward<Others>(others)...));
+    }
     /// Maps an axis to [0, rank). Fails outside [-rank, rank).
     [[nodiscard]] std::size_t axis(std::int64_t value, std::size_t rank) const {
         const auto dimensions = static_cast<std::int64_t>(rank);
-        if (value < -dimensions || value >= dimensions) fail(fmt::format("axis {} of {} dimensions", value, rank));
+        if (value < -dimensions || value >= dimensions) fail("axis {} of {} dimensions", value, rank);
         return static_cast<std::size_t>(value < 0 ? value + dimensions : value);
     }
 
@@ -133,7 +138,7 @@ class ShapeRules {
         for (std::size_t i = 0; i < shorter.size(); ++i) {
             Expression& dim = result[longer.size() - shorter.size() + i];
             if (!math().is_constant(dim, 1) && !math().is_constant(shorter[i], 1) && differ(dim, shorter[i]))
-                fail(fmt::format("{} and {} do not broadcast", math().print(a), math().print(b)));
+                fail("{} and {} do not broadcast", math().print(a), math().print(b));
             dim = broadcast(dim, shorter[i]);
         }
         return result;
@@ -154,7 +159,7 @@ class ShapeRules {
         if (row) a.insert(a.begin(), math().constant(1));
         if (column) b.push_back(math().constant(1));
         if (differ(a.back(), b[b.size() - 2]))
-            fail(fmt::format("inner dimensions of {} and {} differ", math().print(a), math().print(b)));
+            fail("inner dimensions of {} and {} differ", math().print(a), math().print(b));
         Dims result = broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2));
         if (!row) result.push_back(a[a.size() - 2]);
         if (!column) result.push_back(b.back());
@@ -191,8 +196,7 @@ class ShapeRules {
         std::vector<std::int64_t> perm(given.begin(), given.end()), sorted;
         for (std::int64_t& at : perm) sorted.push_back(at += at < 0 ? static_cast<std::int64_t>(rank) : 0);
         std::ranges::sort(sorted);
-        if (sorted != all_axes(rank))
-            fail(fmt::format("[{}] is not a permutation of {} axes", fmt::join(given, ","), rank));
+        if (sorted != all_axes(rank)) fail("[{}] is not a permutation of {} axes", fmt::join(given, ","), rank);
         return perm;
     }
 
@@ -260,23 +264,22 @@ class ShapeRules {
             *inferred = math().floor_divide(total, known);
         }
         if (differ(math().product(wanted), total))
-            fail(fmt::format("{} and {} differ in size", math().print(before), math().print(wanted)));
+            fail("{} and {} differ in size", math().print(before), math().print(wanted));
         return wanted;
     }
 
   private:
     [[nodiscard]] DimensionMath math() const { return static_cast<const Context&>(*this).math(); }
-    [[noreturn]] void fail(const std::string& what) const { static_cast<const Context&>(*this).fail(what); }
 
     [[nodiscard]] bool differ(Expression a, Expression b) const {
         return a != b && (symbols_match || (math().constant_value(a) && math().constant_value(b)));
     }
     [[noreturn]] void break_off(const Dims& a, const Dims& b, std::size_t along) const {
-        fail(fmt::format("{} and {} differ outside of axis {}", math().print(a), math().print(b), along));
+        fail("{} and {} differ outside of axis {}", math().print(a), math().print(b), along);
     }
     [[noreturn]] void does_not_fit(Expression in, const WindowAxis& w) const {
-        fail(fmt::format("kernel {} does not fit into {} with pad {}", math().print(w.kernel), math().print(in),
-                         math().print(w.pad_begin)));
+        fail("kernel {} does not fit into {} with pad {}", math().print(w.kernel), math().print(in),
+             math().print(w.pad_begin));
     }
     /// dilation·(kernel − 1) + 1 − pads, if all are numbers.
     [[nodiscard]] std::optional<std::int64_t> reach_of(const WindowAxis& w) const {
@@ -294,8 +297,8 @@ class ShapeRules {
     void check_window(const WindowAxis& w) const {
         for (const Expression size : {w.kernel, w.stride, w.dilation}) {
             if (math().constant_value(size).value_or(1) >= 1) continue;
-            fail(fmt::format("kernel {}, stride {} and dilation {} must be at least 1", math().print(w.kernel),
-                             math().print(w.stride), math().print(w.dilation)));
+            fail("kernel {}, stride {} and dilation {} must be at least 1", math().print(w.kernel),
+                 math().print(w.stride), math().print(w.dilation));
         }
     }
 };
