@@ -328,8 +328,7 @@ bool append_encoder_layer(Graph& graph, const AtenCall& call) {
     const std::vector<Expression> shape = graph.tensors[source].shape;
     const DType dtype = graph.tensors[source].dtype;
     if (!graph.tensors[source].known_shape || shape.size() != 3 || graph.tensors[first].shape.size() != 2) return false;
-    std::vector<Expression> wide = shape;
-    wide.back() = graph.tensors[first].shape[0];
+    const std::vector<Expression> wide = with_last(shape, graph.tensors[first].shape[0]);
     const auto norm = [&](TensorId x, std::string_view which, TensorId result) {
         const std::string number(which);
         append_op(graph, call, OpKind::layer_norm,

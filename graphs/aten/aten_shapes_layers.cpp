@@ -69,10 +69,8 @@ Outputs tensordot(const Call& c) {
     const std::pair<std::string_view, std::string_view> operands[] = {{"self", "dims_self"}, {"other", "dims_other"}};
     for (const auto& [operand, dims] : operands) {
         const Shape& all = c.tensor(operand).shape;
-        std::vector<bool> summed(all.size(), false);
-        for (const std::int64_t dim : c.call().integers(dims)) summed[c.axis(dim, all.size())] = true;
-        for (std::size_t i = 0; i < all.size(); ++i)
-            if (!summed[i]) shape.push_back(all[i]);
+        const Shape kept = c.reduced(all, c.call().axes(dims, all.size()), false);
+        shape.insert(shape.end(), kept.begin(), kept.end());
     }
     return {{promoted(c), std::move(shape)}};
 }
@@ -106,9 +104,7 @@ Outputs matmul_added(const Call& c) {
     const Shape& a = c.tensor(batched ? "batch1" : "mat1").shape;
     const Shape& b = c.tensor(batched ? "batch2" : "mat2").shape;
     if (a.size() < 2 || b.size() < 2) c.fail("needs two matrices");
-    Shape shape = a;
-    shape.back() = b.back();
-    return {{promoted(c), std::move(shape)}};
+    return {{promoted(c), with_last(a, b.back())}};
 }
 
 Outputs einsum(const Call& c) {
@@ -131,9 +127,7 @@ Outputs attention(const Call& c) {
     const Tensor& query = c.tensor("query");
     const Tensor& value = c.tensor("value");
     if (query.shape.size() < 2 || value.shape.size() < 2) c.fail("needs matrices");
-    Shape shape = query.shape;
-    shape.back() = value.shape.back();
-    return {{query.dtype, std::move(shape)}};
+    return {{query.dtype, with_last(query.shape, value.shape.back())}};
 }
 
 Outputs same_with_weights(const Call& c) {
@@ -147,9 +141,8 @@ Outputs recurrent(const Call& c) {
     const auto states = c.tensors("hx");
     if (states.empty() || states[0]->shape.empty()) c.fail("has no initial state");
     const std::int64_t directions = 1 + c.integer("bidirectional", 0);
-    Shape output = input.shape;
-    output.back() = c.pool().multiply(states[0]->shape.back(), c.constant(directions));
-    Outputs result{{input.dtype, std::move(output)}};
+    const Expression width = c.pool().multiply(states[0]->shape.back(), c.constant(directions));
+    Outputs result{{input.dtype, with_last(input.shape, width)}};
     for (const Tensor* state : states) result.push_back({state->dtype, state->shape});
     return result;
 }
@@ -261,11 +254,9 @@ Outputs unfold_windows(const Call& c) {
 }
 
 Outputs pairwise_distance(const Call& c) {
-    Shape shape = c.tensor("x1").shape;
-    const Shape& other = c.tensor("x2").shape;
+    const Shape &shape = c.tensor("x1").shape, &other = c.tensor("x2").shape;
     if (shape.size() < 2 || other.size() < 2) c.fail("needs two matrices");
-    shape.back() = other[other.size() - 2];
-    return {{promoted(c), std::move(shape)}};
+    return {{promoted(c), with_last(shape, other[other.size() - 2])}};
 }
 
 }  // namespace ftax::aten_shapes

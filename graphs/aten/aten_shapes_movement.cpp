@@ -27,13 +27,6 @@ Expression slice_length(const Call& c, Expression size, const Shape& start, cons
     return begin == 0 ? length : pool.maximum(length, c.constant(0));
 }
 
-/// Axes of a list argument, counted from the front.
-std::vector<std::size_t> axes(const Call& c, std::string_view argument, std::size_t rank) {
-    std::vector<std::size_t> result;
-    for (const std::int64_t axis : c.call().integers(argument)) result.push_back(c.axis(axis, rank));
-    return result;
-}
-
 }  // namespace
 
 Outputs view(const Call& c) {
@@ -60,9 +53,9 @@ void unflatten(const Call& c, Shape& shape) {
 }
 
 void squeeze(const Call& c, Shape& shape) {
-    const std::vector<std::size_t> chosen = axes(c, "dim", shape.size());
+    const std::vector<std::int64_t> chosen = c.call().axes("dim", shape.size());
     for (std::size_t i = shape.size(); i-- > 0;) {
-        const bool asked = !c.has("dim") || std::ranges::find(chosen, i) != chosen.end();
+        const bool asked = !c.has("dim") || std::ranges::count(chosen, static_cast<std::int64_t>(i)) > 0;
         if (asked && c.is(shape[i], 1)) shape.erase(place(shape, i));
     }
 }
@@ -88,7 +81,7 @@ void matrix_transpose(const Call&, Shape& shape) {
 
 Outputs movedim(const Call& c) {
     const Shape& before = c.first().shape;
-    const auto from = axes(c, "source", before.size()), to = axes(c, "destination", before.size());
+    const auto from = c.call().axes("source", before.size()), to = c.call().axes("destination", before.size());
     if (from.size() != to.size()) c.fail("'source' and 'destination' differ in length");
     if (before.empty()) return c.with_shape({});  // of a scalar: axis 0 and -1 are allowed
     std::vector<std::optional<Expression>> placed(before.size());

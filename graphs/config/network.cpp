@@ -106,9 +106,7 @@ TensorId Network::copy(std::string_view source, TensorId x, Shape shape) {
 }
 
 TensorId Network::best(TensorId x, std::int64_t count) {
-    Shape chosen = shape(x);
-    chosen.back() = number(count);
-    return apply(OpKind::sort, "aten::topk", {x}, std::move(chosen),
+    return apply(OpKind::sort, "aten::topk", {x}, with_last(shape(x), number(count)),
                  {{"function", std::string("topk")}, {"axis", static_cast<std::int64_t>(shape(x).size()) - 1}});
 }
 
@@ -125,17 +123,13 @@ TensorId Network::conv(const std::vector<TensorId>& inputs, Shape shape, std::in
 }
 
 TensorId Network::matmul(TensorId a, TensorId b, std::string_view source) {
-    Shape product = shape(a);
-    product.back() = shape(b).back();
-    return apply(OpKind::matmul, source, {a, b}, std::move(product));
+    return apply(OpKind::matmul, source, {a, b}, with_last(shape(a), shape(b).back()));
 }
 
 TensorId Network::linear_with(TensorId x, TensorId weight, TensorId bias) {
-    Shape result = shape(x);
-    result.back() = shape(weight)[0];
     std::vector<TensorId> inputs{x, weight};
     if (bias != no_tensor) inputs.push_back(bias);
-    return apply(OpKind::linear, "aten::linear", inputs, std::move(result));
+    return apply(OpKind::linear, "aten::linear", inputs, with_last(shape(x), shape(weight)[0]));
 }
 
 TensorId Network::linear(std::string_view name, TensorId x, std::int64_t width, bool bias) {
@@ -152,8 +146,7 @@ TensorId Network::addmm(std::string_view name, TensorId x, std::int64_t width, b
     if (bias) inputs.push_back(parameter("bias", {number(width)}));
     const TensorId flat =
         apply(OpKind::linear, "aten::addmm", inputs, {rows, number(width)}, {{"transposed_weight", std::int64_t{0}}});
-    result.back() = number(width);
-    return view(flat, std::move(result));
+    return view(flat, with_last(std::move(result), number(width)));
 }
 
 TensorId Network::norm(std::string_view name, TensorId x, NormKind kind) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -70,21 +71,19 @@ void squeeze(Node& n) {
     const Dims& input = n.dims(0);
     const Node::List axes = n.list("axes", 1);
     if (axes.given && !axes.values) return n.unknown_output(0, n.dtype(0));
-    std::vector<bool> dropped(input.size(), false);
+    std::vector<std::int64_t> dropped;
     if (axes.given) {
         for (const std::int64_t a : *axes.values) {
             const std::size_t axis = n.axis(a, input.size());
             const auto size = n.math().constant_value(input[axis]);
             if (size && *size != 1) n.fail("axis {} has size {}, not 1", axis, *size);
-            dropped[axis] = true;
+            dropped.push_back(static_cast<std::int64_t>(axis));
         }
     } else {
-        for (std::size_t i = 0; i < input.size(); ++i) dropped[i] = n.math().is_constant(input[i], 1);
+        const auto is_one = [&](std::int64_t axis) { return n.math().is_constant(input.at(axis), 1); };
+        std::ranges::copy_if(all_axes(input.size()), std::back_inserter(dropped), is_one);
     }
-    Dims result;
-    for (std::size_t i = 0; i < input.size(); ++i)
-        if (!dropped[i]) result.push_back(input[i]);
-    n.output(0, n.dtype(0), std::move(result));
+    n.output(0, n.dtype(0), n.reduced(input, dropped, false));
 }
 
 void unsqueeze(Node& n) {

@@ -7,6 +7,7 @@
 #include "predictors/lowering/spelling.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
+#include "src/core/shape_rules.hpp"
 
 // Expansion of PyTorch layers as in ONNX files, for targets that run such files.
 
@@ -31,8 +32,7 @@ void append_attention(Spelling out) {
     const std::size_t rank = q.size();
     std::vector<Expression> turned = k;
     std::swap(turned[rank - 1], turned[rank - 2]);
-    std::vector<std::int64_t> perm(rank);
-    for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<std::int64_t>(i);
+    std::vector<std::int64_t> perm = all_axes(rank);
     std::swap(perm[rank - 1], perm[rank - 2]);
     std::vector<Expression> scores = q;
     scores[rank - 1] = k[rank - 2];
@@ -78,8 +78,7 @@ void append_grouped_norm(Spelling out) {
     const Op& op = out.replaced;
     const Tensor x = graph.tensors[op.inputs[0]];
     const Expression groups = graph.expressions.constant(op.integer("groups", 0));
-    Expression values = graph.expressions.constant(1);
-    for (std::size_t i = 1; i < x.shape.size(); ++i) values = graph.expressions.multiply(values, x.shape[i]);
+    const Expression values = DimensionMath(graph.expressions).product(x.shape, 1, x.shape.size());
     const std::vector<Expression> grouped{x.shape[0], groups, graph.expressions.floor_divide(values, groups)};
     TensorId result = out.apply(OpKind::reshape, {op.inputs[0]}, out.tensor(x.dtype, grouped));
     result = out.apply(OpKind::instance_norm, {result}, out.tensor(x.dtype, grouped));
@@ -101,8 +100,7 @@ void append_layer_norm(Spelling out) {
     Graph& graph = out.graph;
     const Op& op = out.replaced;
     const Tensor x = graph.tensors[op.inputs[0]];
-    std::vector<Expression> row = x.shape;
-    row.back() = graph.expressions.constant(1);
+    const std::vector<Expression> row = with_last(x.shape, graph.expressions.constant(1));
     const auto pointwise = [&](std::vector<TensorId> inputs, const char* function) {
         return out.apply(OpKind::pointwise, std::move(inputs), out.tensor(x.dtype, x.shape), {{"function", function}});
     };

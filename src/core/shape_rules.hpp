@@ -24,6 +24,11 @@ inline constexpr Expression unknown_dim{~std::uint32_t{0}};
     return e != unknown_dim;
 }
 
+/// The dimensions with another last one.
+[[nodiscard]] inline Dims with_last(Dims dims, Expression last) {
+    dims.back() = last;
+    return dims;
+}
 /// The numbers of the axes of a tensor, in order.
 [[nodiscard]] inline std::vector<std::int64_t> all_axes(std::size_t rank) {
     std::vector<std::int64_t> axes(rank);
