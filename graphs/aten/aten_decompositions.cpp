@@ -82,7 +82,7 @@ class Einsum {
             const DType dtype = graph_.tensors[operand].dtype;
             const TensorId sum = kept == to ? call_.outputs[0] : intermediate(graph_, call_, dtype, sizes(kept));
             append_op(graph_, call_, OpKind::reduce, {operand}, {sum},
-                      {{"function", std::string("sum")}, {"axes", summed}, {"keepdims", std::int64_t{0}}});
+                      {{"function", "sum"}, {"axes", summed}, {"keepdims", 0}});
             operand = sum;
         }
         if (summed.empty() || kept != to)
@@ -123,7 +123,7 @@ class Einsum {
         const std::string result = shared + own_a + own_b;
         if (!std::is_permutation(result.begin(), result.end(), to.begin(), to.end())) return false;
         if (summed.empty()) {
-            append_op(graph_, call_, OpKind::pointwise, {a, b}, {into}, {{"function", std::string("mul")}});
+            append_op(graph_, call_, OpKind::pointwise, {a, b}, {into}, {{"function", "mul"}});
             return true;
         }
         const TensorId left = fold(permute(a, from_a, shared + own_a + summed), {shared, own_a, summed});
@@ -203,8 +203,7 @@ class Steps {
         if (axes.empty()) axes = all_axes(shape.size());
         for (const std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = graph_.expressions.constant(1);
         if (into == no_tensor) into = like(inputs[0], std::move(shape));
-        return append(OpKind::reduce, function, std::move(inputs), into,
-                      {{"axes", std::move(axes)}, {"keepdims", std::int64_t{1}}});
+        return append(OpKind::reduce, function, std::move(inputs), into, {{"axes", std::move(axes)}, {"keepdims", 1}});
     }
     /// Sum or mean of a loss, as its argument `reduction` says. Source: aten/src/ATen/native/Loss.cpp,
     /// apply_loss_reduction.
@@ -222,7 +221,7 @@ class Steps {
     TensorId append(OpKind kind, const char* function, std::vector<TensorId> inputs, TensorId into,
                     std::vector<Attribute> attributes) {
         attributes.insert(attributes.begin(), {"function", std::string(function)});
-        if (appended_++ > 0) attributes.push_back({"inner", std::int64_t{1}});
+        if (appended_++ > 0) attributes.push_back({"inner", 1});
         append_op(graph_, call_, kind, std::move(inputs), {into}, std::move(attributes));
         return into;
     }
@@ -309,9 +308,9 @@ bool append_native_attention(Graph& graph, const AtenCall& call) {
     std::vector<TensorId> parts;
     const std::vector<Expression> strides = {pool.multiply(shape[1], packed_width), d, packed_width, pool.constant(1)};
     for (int i = 0; i < 3; ++i) parts.push_back(intermediate(graph, call, dtype, {shape[0], h, shape[1], d}, strides));
-    append_op(graph, call, OpKind::split, {packed}, parts, {{"axis", std::int64_t{2}}});
+    append_op(graph, call, OpKind::split, {packed}, parts, {{"axis", 2}});
     const TensorId context = intermediate(graph, call, dtype, {shape[0], h, shape[1], d});
-    append_op(graph, call, OpKind::attention, parts, {context}, {{"causal", std::int64_t{0}}});
+    append_op(graph, call, OpKind::attention, parts, {context}, {{"causal", 0}});
     const TensorId joined = intermediate(graph, call, dtype, shape);
     append_op(graph, call, OpKind::reshape, {context}, {joined});
     append_op(graph, call, OpKind::linear, {joined, weight, call.tensor("proj_bias")}, {call.outputs[0]});
@@ -333,7 +332,7 @@ bool append_encoder_layer(Graph& graph, const AtenCall& call) {
         const std::string number(which);
         append_op(graph, call, OpKind::layer_norm,
                   {x, call.tensor("norm_weight_" + number), call.tensor("norm_bias_" + number)}, {result},
-                  {{"axis", std::int64_t{2}}});
+                  {{"axis", 2}});
         return result;
     };
     const auto pointwise = [&](const char* function, std::vector<TensorId> inputs, std::vector<Expression> dims) {
@@ -362,8 +361,7 @@ bool append_encoder_layer(Graph& graph, const AtenCall& call) {
     const TensorId reduced = hidden();
     append_op(graph, call, OpKind::linear, {activated, second, call.tensor("ffn_bias_2")}, {reduced});
     if (norm_first) {
-        append_op(graph, call, OpKind::pointwise, {reduced, residual}, {call.outputs[0]},
-                  {{"function", std::string("add")}});
+        append_op(graph, call, OpKind::pointwise, {reduced, residual}, {call.outputs[0]}, {{"function", "add"}});
     } else {
         norm(pointwise("add", {reduced, residual}, shape), "2", call.outputs[0]);
     }
@@ -421,7 +419,7 @@ bool append_cross_entropy(Graph& graph, const AtenCall& call) {
         return false;
     const Tensor& scores = graph.tensors[x->at(0)];
     const TensorId logs = intermediate(graph, call, scores.dtype, scores.shape);
-    append_op(graph, call, OpKind::log_softmax, {x->at(0)}, {logs}, {{"axis", std::int64_t{1}}});
+    append_op(graph, call, OpKind::log_softmax, {x->at(0)}, {logs}, {{"axis", 1}});
     Steps(graph, call).reduce("nll_loss", {x->at(1)}, {}, call.outputs[0]);
     return true;
 }

@@ -139,15 +139,14 @@ TensorId Transformer::mix_experts(TensorId x) {
         const Network::Module module(net_, "experts", config_.title + "Experts");
         TensorId chosen = net_.view(scores, {all_pairs});
         if (experts.cards > 1) chosen = net_.part(chosen, 0, pairs);
-        const TensorId order = net_.apply(OpKind::sort, "aten::sort", {chosen}, {pairs},
-                                          {{"function", std::string("sort")}, {"axis", std::int64_t{0}}}, DType::i64);
+        const TensorId order =
+            net_.apply(OpKind::sort, "aten::sort", {chosen}, {pairs}, {{"function", "sort"}, {"axis", 0}}, DType::i64);
         const TensorId token = net_.map_scalar("floor_divide", order, static_cast<double>(experts.per_token));
         const TensorId gathered = net_.apply(OpKind::gather, "aten::index", {flat, token}, {pairs, hidden});
         const TensorId weight = net_.apply(OpKind::gather, "aten::index", {chosen, order}, {pairs});
-        const TensorId histogram = net_.apply(OpKind::reduce, "aten::histc", {net_.cast(order, DType::i32)}, {count},
-                                              {{"function", std::string("histc")}});
-        net_.apply(OpKind::cumulative, "aten::cumsum", {histogram}, {count},
-                   {{"function", std::string("cumsum")}, {"axis", std::int64_t{0}}});
+        const TensorId histogram =
+            net_.apply(OpKind::reduce, "aten::histc", {net_.cast(order, DType::i32)}, {count}, {{"function", "histc"}});
+        net_.apply(OpKind::cumulative, "aten::cumsum", {histogram}, {count}, {{"function", "cumsum"}, {"axis", 0}});
         const TensorId both = expert_layer("gate_up_proj", gathered, 2 * experts.width, active, rows);
         const TensorId down =
             expert_layer("down_proj", activate_experts(both, experts.width), config_.hidden, active, rows);
@@ -156,8 +155,7 @@ TensorId Transformer::mix_experts(TensorId x) {
         const TensorId inverse = net_.apply(OpKind::scatter, "aten::index_put_", {place, order}, {pairs});
         const TensorId restored = net_.apply(OpKind::gather, "aten::index", {weighted, inverse}, {pairs, hidden});
         if (experts.cards > 1) {
-            mixed = net_.apply(OpKind::reduce, "aten::index_add", {restored}, {tokens, hidden},
-                               {{"function", std::string("sum")}});
+            mixed = net_.apply(OpKind::reduce, "aten::index_add", {restored}, {tokens, hidden}, {{"function", "sum"}});
         } else {
             const TensorId split = net_.view(restored, {tokens, net_.number(experts.per_token), hidden});
             mixed = net_.reduce("sum", split, 1, false);

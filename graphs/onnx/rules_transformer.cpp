@@ -36,8 +36,7 @@ TensorId with_past(Node& n, TensorId now, std::size_t past_input, std::size_t pr
     if (n.has(past_input) && n.rank(past_input) == 4) {
         Dims dims = shape_of(n, now);
         dims[2] = n.math().add(dims[2], n.dims(past_input)[2]);
-        all =
-            n.emit(OpKind::concat, "cache", {n.inputs[past_input], now}, {{"axis", std::int64_t{2}}}, n.dtype(0), dims);
+        all = n.emit(OpKind::concat, "cache", {n.inputs[past_input], now}, {{"axis", 2}}, n.dtype(0), dims);
     }
     if (present_output < n.output_count()) {
         n.output(present_output, n.dtype(0), shape_of(n, all));
@@ -131,7 +130,7 @@ void packed_attention(Node& n) {
     }
     const Dims projected{x[0], x[1], width};
     const TensorId packed =
-        n.emit(OpKind::linear, "projection", operands, {{"transposed_weight", std::int64_t{0}}}, n.dtype(0), projected);
+        n.emit(OpKind::linear, "projection", operands, {{"transposed_weight", 0}}, n.dtype(0), projected);
     const std::vector<TensorId> parts = cut(n, packed, widths);
     const TensorId q = to_heads(n, parts[0], heads), k = to_heads(n, parts[1], heads), v = to_heads(n, parts[2], heads);
     const Dims keys = shape_of(n, k);

@@ -69,7 +69,7 @@ void match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     if (!is_closed(r, group, last)) return;
     const bool by_model = std::ranges::any_of(group, [&](OpId id) { return r.is(id, "pow"); });
     if (by_model && spelled_out == SpelledOut::keep) return;
-    r.replace(last, group, OpKind::pointwise, {x}, {{"function", std::string("gelu")}});
+    r.replace(last, group, OpKind::pointwise, {x}, {{"function", "gelu"}});
 }
 
 /// x · g(x) for a function g of its own: sigmoid → silu, hardsigmoid → hardswish; with `then`, x · then(g(x)):
@@ -113,8 +113,7 @@ void match_hardswish(Rewriter& r, OpId anchor) {
         last = next;
     }
     if (!divided) return;
-    r.replace(last, group, OpKind::pointwise, {x},
-              {{"function", std::string(multiplied ? "hardswish" : "hardsigmoid")}});
+    r.replace(last, group, OpKind::pointwise, {x}, {{"function", multiplied ? "hardswish" : "hardsigmoid"}});
 }
 
 }  // namespace
