@@ -13,6 +13,7 @@
 #include "graphs/pt2/archive.hpp"
 #include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/throw_error.hpp"
@@ -175,9 +176,7 @@ std::vector<ZooModel> zoo_models() {
         model.note = row.text();
         for (DataRow aliases(row.text()); !aliases.ends();) model.aliases.emplace_back(aliases.text(','));
     });
-    std::vector<ZooModel> list;
-    for (auto& [name, model] : models) list.push_back(std::move(model));
-    return list;
+    return mapped(models, [](auto& named) { return std::move(named.second); });
 }
 
 std::vector<std::string> zoo_names() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "predictors/kernels/sustained.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/statistics.hpp"
 
 namespace ftax::fit {
@@ -27,9 +28,7 @@ std::string key_of(const ScopedRow& row) {
 }
 
 std::vector<double> values(const LogFit::Block& block) {
-    std::vector<double> result;
-    for (const Unknown& u : block) result.push_back(u.value);
-    return result;
+    return mapped(block, &Unknown::value);
 }
 
 /// Selects rows evenly from each stratum of each device.
@@ -256,8 +255,7 @@ ErrorSummary summarize(std::string group, const std::vector<double>& log_errors)
     ErrorSummary summary{.group = std::move(group), .rows = log_errors.size()};
     if (log_errors.empty()) return summary;
     summary.bias = upper_median(log_errors);
-    std::vector<double> errors;
-    for (const double e : log_errors) errors.push_back(std::abs(std::expm1(e)));
+    std::vector<double> errors = mapped(log_errors, [](double e) { return std::abs(std::expm1(e)); });
     std::ranges::sort(errors);
     for (const double e : errors) summary.mean += e / static_cast<double>(errors.size());
     summary.median = upper_median(errors);
@@ -294,8 +292,7 @@ LogFit::Block centre_of(Centre centre, const std::map<Architecture, LogFit::Bloc
 LogFit::Block expected_host(const ScopedFit& fit, const std::map<std::string, LogFit::Block>& others) {
     LogFit::Block block = fit.host;
     for (std::size_t i = 0; i < block.size(); ++i) {
-        std::vector<double> found;
-        for (const auto& [_, own] : others) found.push_back(own[i].value);
+        std::vector<double> found = mapped(others, [&](const auto& other) { return other.second[i].value; });
         block[i].value = fit.expected_host ? fit.expected_host(std::move(found)) : geometric_mean(found);
         block[i].relative_stddev = others.begin()->second[i].relative_stddev;
         block[i].log_shift = others.begin()->second[i].log_shift;

@@ -95,9 +95,7 @@ std::span<const std::int64_t> AtenCall::integers(std::string_view argument) cons
 }
 
 std::vector<std::int64_t> AtenCall::axes(std::string_view argument, std::size_t rank) const {
-    std::vector<std::int64_t> result;
-    for (const std::int64_t given : integers(argument)) result.push_back(axis(given, rank));
-    return result;
+    return mapped(integers(argument), [&](std::int64_t given) { return axis(given, rank); });
 }
 
 std::int64_t AtenCall::axis(std::int64_t axis, std::size_t rank) const {

@@ -153,9 +153,7 @@ class Einsum {
     }
 
     std::vector<Expression> sizes(const std::string& letters) const {
-        std::vector<Expression> result;
-        for (const char letter : letters) result.push_back(sizes_.at(letter));
-        return result;
+        return mapped(letters, [&](char letter) { return sizes_.at(letter); });
     }
 
     Expression size(const std::string& letters) const { return DimensionMath(pool_).product(sizes(letters)); }
@@ -238,8 +236,7 @@ class Steps {
 /// The named operands, where all are there, of known shapes and at least one dimension, and there is one result.
 std::optional<std::vector<TensorId>> operands_of(const Graph& graph, const AtenCall& call,
                                                  std::initializer_list<const char*> names) {
-    std::vector<TensorId> result;
-    for (const char* name : names) result.push_back(call.tensor(name));
+    std::vector<TensorId> result = mapped(names, [&](const char* name) { return call.tensor(name); });
     const bool known = std::ranges::all_of(result, [&](TensorId id) {
         return id != no_tensor && graph.tensors[id].known_shape && !graph.tensors[id].shape.empty();
     });

@@ -82,9 +82,7 @@ Shape Call::sizes(std::string_view argument) const {
     const AtenArgument* found = call_.find(argument);
     if (!found) return {};
     if (!found->sizes.empty()) return found->sizes;
-    Shape result;
-    for (const std::int64_t value : found->integers) result.push_back(constant(value));
-    return result;
+    return mapped(found->integers, [&](std::int64_t value) { return constant(value); });
 }
 
 std::vector<std::int64_t> Call::reduced_axes() const {

@@ -111,16 +111,13 @@ Outputs einsum(const Call& c) {
     const AtenArgument* equation = c.call().find("equation");
     const auto operands = c.tensors();
     if (!equation) c.fail("has no equation");
-    std::vector<std::size_t> ranks;
-    for (const Tensor* operand : operands) ranks.push_back(operand->shape.size());
+    const auto ranks = mapped(operands, [](const Tensor* operand) { return operand->shape.size(); });
     const EinsumEquation read = read_einsum(equation->text, ranks);
     if (!read.problem.empty()) c.fail(read.problem);
     std::map<char, Expression> sizes;
     for (std::size_t i = 0; i < operands.size(); ++i)
         for (std::size_t d = 0; d < ranks[i]; ++d) sizes[read.operands[i][d]] = operands[i]->shape[d];
-    Shape shape;
-    for (const char label : read.result) shape.push_back(sizes.at(label));
-    return {{promoted(c), std::move(shape)}};
+    return {{promoted(c), mapped(read.result, [&](char label) { return sizes.at(label); })}};
 }
 
 Outputs attention(const Call& c) {
@@ -148,9 +145,7 @@ Outputs recurrent(const Call& c) {
 }
 
 Outputs recurrent_cell(const Call& c) {
-    Outputs result;
-    for (const Tensor* state : c.tensors("hx")) result.push_back({state->dtype, state->shape});
-    return result;
+    return mapped(c.tensors("hx"), [](const Tensor* state) { return AtenOutput{state->dtype, state->shape}; });
 }
 
 /// The normalised tensor, then mean and reciprocal deviation of each group of elements.

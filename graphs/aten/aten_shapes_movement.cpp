@@ -112,19 +112,14 @@ void expand(const Call& c, Shape& shape) {
 Outputs broadcast_tensors(const Call& c) {
     Shape shape;
     for (const Tensor* tensor : c.tensors()) shape = c.broadcast(shape, tensor->shape);
-    Outputs result;
-    for (const Tensor* tensor : c.tensors()) result.push_back({tensor->dtype, shape});
-    return result;
+    return mapped(c.tensors(), [&](const Tensor* tensor) { return AtenOutput{tensor->dtype, shape}; });
 }
 
 Outputs meshgrid(const Call& c) {
-    Shape shape;
-    for (const Tensor* tensor : c.tensors()) shape.push_back(c.math().product(tensor->shape));
+    Shape shape = mapped(c.tensors(), [&](const Tensor* tensor) { return c.math().product(tensor->shape); });
     const AtenArgument* indexing = c.call().find("indexing");
     if (indexing && indexing->text == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
-    Outputs result;
-    for (const Tensor* tensor : c.tensors()) result.push_back({tensor->dtype, shape});
-    return result;
+    return mapped(c.tensors(), [&](const Tensor* tensor) { return AtenOutput{tensor->dtype, shape}; });
 }
 
 void select(const Call& c, Shape& shape) {

@@ -10,9 +10,7 @@ using Sizes = std::vector<std::int64_t>;
 
 /// Dimensions as numbers: evaluation runs only where all are constants and the tensors small.
 Sizes sizes_of(const Node& n, const Dims& dims) {
-    Sizes sizes;
-    for (const Expression dim : dims) sizes.push_back(n.math().constant_value(dim).value_or(0));
-    return sizes;
+    return mapped(dims, [&](Expression dim) { return n.math().constant_value(dim).value_or(0); });
 }
 
 Sizes output_sizes(const Node& n, std::size_t output) {
@@ -192,9 +190,8 @@ void evaluate_reduce(Node& n) {
         sum = sum ? n.math().apply(step, {*sum, scalar}, !is_float(n.dtype(0))) : scalar;
         advance(index, input);
     }
-    Scalars result;
-    for (const auto& sum : sums) result.push_back(sum.value_or(n.math().integer(step == "mul" ? 1 : 0)));
-    n.outputs[0].value = std::move(result);
+    const Scalar of_none = n.math().integer(step == "mul" ? 1 : 0);
+    n.outputs[0].value = mapped(sums, [&](const std::optional<Scalar>& sum) { return sum.value_or(of_none); });
 }
 
 void evaluate_split(Node& n) {

@@ -44,9 +44,7 @@ std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) 
 }  // namespace
 
 std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
-    std::vector<std::string_view> names;
-    for (const ValueRecord& value : values) names.push_back(value.name);
-    return names;
+    return mapped(values, [](const ValueRecord& value) -> std::string_view { return value.name; });
 }
 
 Importer::Importer(ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch)

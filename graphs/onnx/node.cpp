@@ -144,10 +144,7 @@ const Scalars* Node::value(std::size_t input) const {
 
 std::optional<Dims> Node::expressions(std::size_t input) const {
     const Scalars* scalars = value(input);
-    if (!scalars) return std::nullopt;
-    Dims result;
-    for (const Scalar& scalar : *scalars) result.push_back(ShapeMath::expression(scalar));
-    return result;
+    return scalars ? std::optional(mapped(*scalars, ShapeMath::expression)) : std::nullopt;
 }
 
 std::optional<std::vector<std::int64_t>> Node::integers_of(std::size_t input) const {
@@ -215,9 +212,7 @@ std::optional<std::vector<std::int64_t>> Node::integers(std::string_view key) co
 std::optional<Dims> Node::constants(std::string_view key) const {
     const auto values = integers(key);
     if (!values) return std::nullopt;
-    Dims dims;
-    for (const std::int64_t value : *values) dims.push_back(math().constant(value));
-    return dims;
+    return mapped(*values, [&](std::int64_t value) { return math().constant(value); });
 }
 
 Node::List Node::list(std::string_view key, std::size_t input) const {

@@ -201,9 +201,7 @@ void einsum(Node& n) {
         }
     }
     const auto dims_of = [&](std::string_view labels) {
-        Dims dims;
-        for (const char label : labels) dims.push_back(sizes.at(label));
-        return dims;
+        return mapped(labels, [&](char label) { return sizes.at(label); });
     };
     n.output(0, n.dtype(0), dims_of(equation.result));
     if (ranks.size() != 2) {

@@ -5,8 +5,7 @@ namespace ftax::onnx_import {
 void constant(Node& n) {
     ShapeMath& math = n.math();
     const auto vector_of = [&](auto&& values, DType dtype) {
-        Scalars scalars;
-        for (const auto value : values) scalars.push_back(math.from(Number(value)));
+        Scalars scalars = mapped(values, [&](auto value) { return math.from(Number(value)); });
         const Expression count = math.constant(static_cast<std::int64_t>(scalars.size()));
         n.value_output(0, dtype, {count}, std::move(scalars));
     };

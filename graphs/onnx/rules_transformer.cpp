@@ -89,9 +89,7 @@ std::vector<TensorId> unpacked(Node& n, TensorId packed, std::int64_t count) {
 /// Cuts [b, s, Σ widths] into parts along the last axis.
 std::vector<TensorId> cut(Node& n, TensorId packed, const std::vector<Expression>& widths) {
     const Dims whole = shape_of(n, packed);
-    std::vector<TensorId> parts;
-    for (const Expression width : widths) parts.push_back(part_of(n, packed, 2, {whole[0], whole[1], width}));
-    return parts;
+    return mapped(widths, [&](Expression width) { return part_of(n, packed, 2, {whole[0], whole[1], width}); });
 }
 
 }  // namespace

@@ -76,9 +76,8 @@ void WindowShape::write(Node& n, const Dims& input) const {
             end[i] = total - begin[i];
         }
     }
-    Values sizes;
-    for (const Expression size : kernel) sizes.push_back(n.math().constant_value(size).value_or(0));
-    if (n.kind == OpKind::pool) n.set("kernel", sizes);
+    if (n.kind == OpKind::pool)
+        n.set("kernel", mapped(kernel, [&](Expression size) { return n.math().constant_value(size).value_or(0); }));
     n.set("stride", stride);
     n.set("pad_begin", begin);
     n.set("pad_end", end);

@@ -220,9 +220,7 @@ std::map<std::string, std::string, std::less<>> DimensionNames::other_names(Expr
 
 std::optional<Dims> DimensionNames::shape(std::size_t index, ExpressionPool& pool) const {
     if (!shapes_[index]) return std::nullopt;
-    Dims dims;
-    for (const Expression e : *shapes_[index]) dims.push_back(convert(e, file_, pool));
-    return dims;
+    return mapped(*shapes_[index], [&](Expression e) { return convert(e, file_, pool); });
 }
 
 Expression DimensionNames::declared(const DimRecord& dim, ExpressionPool& pool) const {

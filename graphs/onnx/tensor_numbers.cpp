@@ -4,6 +4,7 @@
 
 #include "graphs/onnx/records.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
@@ -89,10 +90,7 @@ std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std:
     if (words.size() != static_cast<std::size_t>(count))
         throw_error(ErrorCode::model, "tensor '{}' holds {} elements, its dims say {}", excerpt(tensor.name),
                     words.size(), count);
-    std::vector<Number> numbers;
-    numbers.reserve(words.size());
-    for (const std::uint64_t word : words) numbers.push_back(*number_from_bits(type, word));
-    return numbers;
+    return mapped(words, [&](std::uint64_t word) { return *number_from_bits(type, word); });
 }
 
 }  // namespace ftax::onnx_import

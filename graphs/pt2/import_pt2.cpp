@@ -163,8 +163,7 @@ class Importer {
             if (!tensor) continue;
             const std::string name = tensor->at("name");
             const Json& meta = graph.at("tensor_values").at(name);
-            std::vector<std::string> dims;
-            for (const Json& size : meta.at("sizes")) dims.push_back(size_text(size));
+            const auto dims = mapped(meta.at("sizes"), [&](const Json& size) { return size_text(size); });
             symbols_.add_input(name, dims, !is_float(dtype_of(integer(meta.at("dtype")))));
         }
         graph_.warnings = symbols_.warnings();

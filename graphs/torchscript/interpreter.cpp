@@ -135,8 +135,7 @@ class Interpreter {
     }
 
     Value declare_input(const std::string& name, const InputShape& given) {
-        std::vector<Expression> shape;
-        for (const std::string& dim : given.dims) shape.push_back(graph_.expressions.parse(dim));
+        Dims shape = mapped(given.dims, [&](const std::string& dim) { return graph_.expressions.parse(dim); });
         const TensorId id = declare({given.dtype.value_or(DType::f32), std::move(shape), true}, name);
         graph_.tensors[id].role = TensorRole::input;
         graph_.inputs.push_back(id);
@@ -177,9 +176,7 @@ class Interpreter {
         if (stored_[index] != no_tensor) return stored_[index];
         const Tensor& held = program_.tensors[index];
         const auto constants = [&](const std::vector<std::int64_t>& sizes) {
-            Dims dims;
-            for (const std::int64_t size : sizes) dims.push_back(graph_.expressions.constant(size));
-            return dims;
+            return mapped(sizes, [&](std::int64_t size) { return graph_.expressions.constant(size); });
         };
         const TensorId id = declare({held.dtype, constants(held.shape), held.dtype != DType::unknown}, held.name);
         ftax::Tensor& tensor = graph_.tensors[id];
@@ -230,9 +227,7 @@ class Interpreter {
             take_steps(1);
             run_node(node, frame);
         }
-        std::vector<Value> results;
-        for (const std::uint32_t output : block.outputs) results.push_back(frame.at(output));
-        return results;
+        return mapped(block.outputs, [&](std::uint32_t output) { return frame.at(output); });
     }
 
     void take_steps(std::uint64_t count) {
@@ -247,8 +242,7 @@ class Interpreter {
         if (node.kind == "prim::Constant") return set(node, frame, node.constant);
         if (node.kind == "prim::If") return run_if(node, frame);
         if (node.kind == "prim::Loop") return run_loop(node, frame);
-        std::vector<Value> arguments;
-        for (const std::uint32_t input : node.inputs) arguments.push_back(frame.at(input));
+        std::vector<Value> arguments = mapped(node.inputs, [&](std::uint32_t input) { return frame.at(input); });
         if (node.kind == "prim::CallMethod") return set_all(node, frame, call_method(node, std::move(arguments)));
         if (node.kind == "prim::CallFunction") {
             arguments.erase(arguments.begin());

@@ -2,6 +2,7 @@
 
 #include "predictors/nas/spaces.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
@@ -28,9 +29,7 @@ class Transformer final : public Space {
     std::string_view name() const override { return "transformer"; }
 
     std::vector<int> options() const override {
-        std::vector<int> counts;
-        for (const Range& r : ranges) counts.push_back((r.last - r.first) / r.step + 1);
-        return counts;
+        return mapped(ranges, [](const Range& r) { return (r.last - r.first) / r.step + 1; });
     }
 
     /// "768-12-12-3072": width, depth, heads, feed-forward width

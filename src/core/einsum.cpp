@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 
 namespace ftax {
 namespace {
@@ -84,9 +85,7 @@ EinsumRoles einsum_roles(std::string_view a, std::string_view b, std::string_vie
 }
 
 std::vector<std::int64_t> einsum_permutation(std::string_view from, std::string_view to) {
-    std::vector<std::int64_t> places;
-    for (const char label : to) places.push_back(static_cast<std::int64_t>(from.find(label)));
-    return places;
+    return mapped(to, [&](char label) { return static_cast<std::int64_t>(from.find(label)); });
 }
 
 }  // namespace ftax

@@ -242,17 +242,15 @@ TensorId GraphBuilder::concat(const std::vector<TensorId>& inputs, std::int64_t 
     const Layer layer(graph_, "concat");
     if (inputs.empty()) layer.fail("nothing to join");
     const std::size_t position = layer.axis(axis, layer.shape_of(inputs[0]).size());
-    std::vector<const Dims*> parts;
-    for (const TensorId input : inputs) parts.push_back(&layer.tensor(input).shape);
-    Dims shape = layer.joined(parts, position);
+    const auto shape_of = [&](TensorId input) -> const Dims* { return &layer.tensor(input).shape; };
+    Dims shape = layer.joined(mapped(inputs, shape_of), position);
     return op(OpKind::concat, "aten::cat", inputs, {{"axis", static_cast<std::int64_t>(position)}},
               {layer.like(inputs[0], std::move(shape))})[0];
 }
 
 TensorId GraphBuilder::reshape(TensorId x, const std::vector<std::string>& shape) {
     const Layer layer(graph_, "reshape");
-    Dims wanted;
-    for (const std::string& dim : shape) wanted.push_back(graph_.expressions.parse(dim));
+    Dims wanted = mapped(shape, [&](const std::string& dim) { return graph_.expressions.parse(dim); });
     const Tensor result = layer.like(x, layer.reshaped(layer.shape_of(x), std::move(wanted)));
     return op(OpKind::reshape, "aten::view", {x}, {}, {result})[0];
 }

@@ -13,6 +13,7 @@
 
 #include "ftax/expression.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/mapped.hpp"
 
 namespace ftax {
 
@@ -98,9 +99,7 @@ class DimensionMath {
     [[nodiscard]] std::string print(Expression e) const { return is_known(e) ? pool_.to_string(e) : "?"; }
     /// "[batch,3,224,224]"
     [[nodiscard]] std::string print(const Dims& dims) const {
-        std::vector<std::string> texts;
-        for (const Expression dim : dims) texts.push_back(print(dim));
-        return fmt::format("[{}]", fmt::join(texts, ","));
+        return fmt::format("[{}]", fmt::join(mapped(dims, [&](Expression dim) { return print(dim); }), ","));
     }
 
   private:
@@ -206,10 +205,7 @@ class ShapeRules {
     }
 
     [[nodiscard]] Dims permuted(const Dims& dims, std::span<const std::int64_t> perm) const {
-        Dims result;
-        for (const std::int64_t at : permutation(perm, dims.size()))
-            result.push_back(dims[static_cast<std::size_t>(at)]);
-        return result;
+        return mapped(permutation(perm, dims.size()), [&](auto at) { return dims[static_cast<std::size_t>(at)]; });
     }
 
     /// Removes the axes, or replaces them by 1.

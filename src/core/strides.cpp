@@ -131,9 +131,7 @@ class StridePropagation {
         const auto perm = op.integers("perm");
         if (perm.size() != in.shape.size()) return std::nullopt;
         const Dims before = strides_of(in);
-        Dims after;
-        for (const std::int64_t axis : perm) after.push_back(before[static_cast<std::size_t>(axis)]);
-        return after;
+        return mapped(perm, [&](std::int64_t axis) { return before[static_cast<std::size_t>(axis)]; });
     }
 
     /// Slices, chunk and split keep the rank; select and unbind drop their axis.

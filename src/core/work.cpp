@@ -8,6 +8,7 @@
 #include "src/core/checked_math.hpp"
 #include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/named.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/throw_error.hpp"
@@ -232,10 +233,7 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
 }
 
 std::vector<bool> guessed_operators(const Graph& graph) {
-    std::vector<bool> guessed;
-    guessed.reserve(graph.ops.size());
-    for (const Op& op : graph.ops) guessed.push_back(op.kind == OpKind::custom || is_of_unknown_shape(graph, op));
-    return guessed;
+    return mapped(graph.ops, [&](const Op& op) { return op.kind == OpKind::custom || is_of_unknown_shape(graph, op); });
 }
 
 double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed) {

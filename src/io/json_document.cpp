@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "src/core/mapped.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/escape.hpp"
 
@@ -265,9 +266,7 @@ std::string JsonField::text() const {
 
 std::vector<std::string> JsonField::texts() const {
     if (!value_->is_array()) fail("must be an array");
-    std::vector<std::string> result;
-    for (const JsonField& element : elements()) result.push_back(element.text());
-    return result;
+    return mapped(elements(), &JsonField::text);
 }
 
 double JsonField::positive() const {

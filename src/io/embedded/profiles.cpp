@@ -19,6 +19,7 @@
 #include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
@@ -380,9 +381,7 @@ std::optional<int> newest_version(std::string_view framework) {
 }
 
 std::vector<std::string> call_host_names() {
-    std::vector<std::string> names;
-    for (DataFile& file : data_files(call_host_folder)) names.push_back(std::move(file.name));
-    return names;
+    return mapped(data_files(call_host_folder), &DataFile::name);
 }
 
 FrameworkProfile call_host_profile(std::string_view device_slug, const std::string& profile) {
