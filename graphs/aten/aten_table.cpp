@@ -38,6 +38,16 @@ std::vector<AtenRow> read_rows() {
     return single_rows<AtenRow>(rows);
 }
 
+/// Returns true if an operator belongs to a library of the tables: names of other libraries ("my::add") may have a
+/// different meaning.
+bool is_of_known_library(std::string_view target) noexcept {
+    static constexpr std::string_view libraries[] = {"aten",    "prims",  "quantized_decomposed", "torchvision",
+                                                     "torchao", "export", "transformers"};
+    const std::size_t colons = target.find("::");
+    return colons == std::string_view::npos ||
+           std::find(std::begin(libraries), std::end(libraries), target.substr(0, colons)) != std::end(libraries);
+}
+
 }  // namespace
 
 const AtenRow* find_aten_row(std::string_view target) {
@@ -46,14 +56,6 @@ const AtenRow* find_aten_row(std::string_view target) {
     const std::string_view name = target.substr(target.rfind(':') + 1);
     const AtenRow* row = find_row<AtenRow>(rows, name);
     return row || !name.ends_with('_') ? row : find_row<AtenRow>(rows, name.substr(0, name.size() - 1));
-}
-
-bool is_of_known_library(std::string_view target) noexcept {
-    static constexpr std::string_view libraries[] = {"aten",    "prims",  "quantized_decomposed", "torchvision",
-                                                     "torchao", "export", "transformers"};
-    const std::size_t colons = target.find("::");
-    return colons == std::string_view::npos ||
-           std::find(std::begin(libraries), std::end(libraries), target.substr(0, colons)) != std::end(libraries);
 }
 
 }  // namespace ftax

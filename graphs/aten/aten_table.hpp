@@ -166,10 +166,6 @@ struct AtenRow {
 /// Returns the row of an operator, given as "aten::conv2d" or "aten::relu_"; nullptr if there is none.
 [[nodiscard]] const AtenRow* find_aten_row(std::string_view target);
 
-/// Returns true if an operator belongs to a library of the tables: names of other libraries ("my::add") may have a
-/// different meaning.
-[[nodiscard]] bool is_of_known_library(std::string_view target) noexcept;
-
 /// Appends one canonical operator for an ATen call; the second and later ones of a call get names of their own.
 void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<TensorId> inputs,
                std::vector<TensorId> outputs, std::vector<Attribute> attributes = {});

@@ -204,7 +204,8 @@ const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file
     return nearest;
 }
 
-FactorSet fitted_kernels(const DeviceProfileFile& file, const DeviceSpec& device) {
+/// Returns the kernel classes of `device` whose measurements were used in the profile.
+static FactorSet fitted_kernels(const DeviceProfileFile& file, const DeviceSpec& device) {
     FactorSet all;
     all.fill(true);
     if (std::ranges::find(file.fitted_on, device.slug) != file.fitted_on.end()) return all;

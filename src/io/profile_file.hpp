@@ -48,9 +48,6 @@ struct HostProfileFile {
 [[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] HostProfileFile parse_host_profile(std::string_view text, const std::string& origin);
 
-/// Returns the kernel classes of `device` whose measurements were used in the profile.
-[[nodiscard]] FactorSet fitted_kernels(const DeviceProfileFile& profile, const DeviceSpec& device);
-
 /// Print profile files in the format of the functions above, with sorted parameters.
 [[nodiscard]] std::string to_text(DeviceProfileFile profile);
 [[nodiscard]] std::string to_text(FrameworkProfile profile);
