@@ -10,6 +10,7 @@
 #include "predictors/frameworks/frameworks.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/strides.hpp"
 #include "src/core/throw_error.hpp"
@@ -77,9 +78,7 @@ std::string framework_name(std::string_view spelled) {
 }
 
 std::vector<std::string> framework_names() {
-    std::vector<std::string> names;
-    for (const FrameworkModel* model : framework_models()) names.emplace_back(model->name);
-    return names;
+    return mapped(framework_models(), [](const FrameworkModel* model) { return std::string(model->name); });
 }
 
 std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
@@ -18,9 +19,7 @@ constexpr std::array<SpaceGetter, 5> getters{nasbench201_space, fbnet_space, ofa
 }  // namespace
 
 std::vector<std::string> space_names() {
-    std::vector<std::string> names;
-    for (const SpaceGetter get : getters) names.emplace_back(get().name());
-    return names;
+    return mapped(getters, [](SpaceGetter get) { return std::string(get().name()); });
 }
 
 const Space& space(std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include "src/core/data_rows.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/near_names.hpp"
 
 namespace ftax {
@@ -46,9 +47,7 @@ const PrecisionSpec& precision_spec(Precision precision) noexcept {
 }
 
 std::vector<std::string> precision_names() {
-    std::vector<std::string> names;
-    for (const PrecisionSpec& spec : precision_specs()) names.emplace_back(spec.name);
-    return names;
+    return mapped(precision_specs(), [](const PrecisionSpec& spec) { return std::string(spec.name); });
 }
 
 std::string_view name_of(Precision precision) noexcept {
