@@ -18,26 +18,14 @@ struct Part {
     std::string_view purpose;
 };
 
-#ifdef FTAX_WITH_FIT
-constexpr bool with_fit = true;
-#else
-constexpr bool with_fit = false;
-#endif
-#ifdef FTAX_WITH_TORCH
-constexpr bool with_torch = true;
-#else
-constexpr bool with_torch = false;
-#endif
-#ifdef FTAX_WITH_CUDA
-constexpr bool with_cuda = true;
-#else
-constexpr bool with_cuda = false;
-#endif
+#define FTAX_TEXT(text) #text
+/// Whether the build defines a macro.
+#define FTAX_DEFINED(macro) (std::string_view(FTAX_TEXT(macro)) != #macro)
 
 constexpr std::array parts{
-    Part{"fit", with_fit, "FTAX_BUILD_FIT", "fit profiles from measurements"},
-    Part{"torch", with_torch, "FTAX_BUILD_TORCH", "read TorchScript, measure LibTorch"},
-    Part{"cuda", with_cuda, "FTAX_BUILD_CUDA", "measure kernels and dispatch"},
+    Part{"fit", FTAX_DEFINED(FTAX_WITH_FIT), "FTAX_BUILD_FIT", "fit profiles from measurements"},
+    Part{"torch", FTAX_DEFINED(FTAX_WITH_TORCH), "FTAX_BUILD_TORCH", "read TorchScript, measure LibTorch"},
+    Part{"cuda", FTAX_DEFINED(FTAX_WITH_CUDA), "FTAX_BUILD_CUDA", "measure kernels and dispatch"},
 };
 
 std::string doctor_table(const report::Grid& findings, report::Style style) {
