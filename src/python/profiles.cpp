@@ -2,65 +2,50 @@
 #include "ftax/framework.hpp"
 #include "src/io/device_file.hpp"
 #include "src/python/bindings.hpp"
+#include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::python {
 namespace {
 
-nb::list parameters(const std::vector<Parameter>& values) {
-    nb::list list;
-    for (const Parameter& p : values) {
-        nb::dict row;
-        row["name"] = p.name;
-        row["value"] = p.value;
-        row["relative_stddev"] = p.relative_stddev;
-        row["source"] = p.source;
-        list.append(row);
-    }
-    return list;
-}
-
-nb::dict datasheet(const DeviceSpec& device) {
-    nb::dict sheet;
-    sheet["slug"] = device.slug;
-    sheet["name"] = device.name;
-    sheet["aliases"] = device.aliases;
-    sheet["architecture"] = std::string(name_of(device.architecture));
-    sheet["sms"] = device.sms;
-    sheet["boost_clock_hz"] = device.boost_clock_hz;
-    sheet["memory_bytes"] = device.memory_bytes;
-    sheet["memory_bandwidth_bytes_per_s"] = device.memory_bandwidth_bytes_per_s;
-    sheet["l2_bytes"] = device.l2_bytes;
-    sheet["power_limit_w"] = device.power_limit_w;
-    nb::dict peaks;
-    for (int path = 0; path < math_path_count; ++path) {
-        const auto peak = device.peak(static_cast<MathPath>(path));
-        if (peak) peaks[nb::str(std::string(name_of(static_cast<MathPath>(path))).c_str())] = *peak;
-    }
-    sheet["peak_flops_per_s"] = peaks;
-    return sheet;
+/// An object as a dict of Python.
+nb::dict to_python(const report::Json& object) {
+    return nb::cast<nb::dict>(nb::module_::import_("json").attr("loads")(object.dump()));
 }
 
 nb::dict device(const std::string& name, const std::string& profile) {
     const DeviceProfile found = device_profile(name, profile);
-    nb::dict result = datasheet(found.device);
-    result["version"] = found.version;
-    result["warnings"] = found.warnings;
-    result["parameters"] = parameters(found.parameters);
-    return result;
+    const DeviceSpec& sheet = found.device;
+    report::Json peaks = report::Json::object();
+    for (int i = 0; i < math_path_count; ++i) {
+        const auto path = static_cast<MathPath>(i);
+        if (const auto peak = sheet.peak(path)) peaks[std::string(name_of(path))] = *peak;
+    }
+    return to_python({{"slug", sheet.slug},
+                      {"name", sheet.name},
+                      {"aliases", sheet.aliases},
+                      {"architecture", name_of(sheet.architecture)},
+                      {"sms", sheet.sms},
+                      {"boost_clock_hz", sheet.boost_clock_hz},
+                      {"memory_bytes", sheet.memory_bytes},
+                      {"memory_bandwidth_bytes_per_s", sheet.memory_bandwidth_bytes_per_s},
+                      {"l2_bytes", sheet.l2_bytes},
+                      {"power_limit_w", sheet.power_limit_w},
+                      {"peak_flops_per_s", peaks},
+                      {"version", found.version},
+                      {"warnings", found.warnings},
+                      {"parameters", report::parameter_columns(0).json_rows(found.parameters)}});
 }
 
 nb::dict framework(const std::string& name, const std::string& host, const std::string& profile) {
     LibraryVersions libraries;
     const FrameworkProfile found =
         scenario::resolve_framework({.framework = name, .host = host, .framework_profile = profile}, libraries);
-    nb::dict result;
-    result["framework"] = found.framework;
-    result["version"] = found.version;
-    result["host"] = found.host;
-    result["warnings"] = found.warnings;
-    result["parameters"] = parameters(found.parameters);
-    return result;
+    return to_python({{"framework", found.framework},
+                      {"version", found.version},
+                      {"host", found.host},
+                      {"warnings", found.warnings},
+                      {"parameters", report::parameter_columns(0).json_rows(found.parameters)}});
 }
 
 }  // namespace
