@@ -157,15 +157,9 @@ void describe(report::ServingRow& row, const Predictor& predictor, const Predict
     row.high = step.high_s / step.latency_s;
     row.version = predictor.framework().version;
     row.idle_w = predictor.device().device.idle_power_w();
-    for (const auto* more : {&predictor.device().warnings, &predictor.framework().warnings})
-        row.warnings.insert(row.warnings.end(), more->begin(), more->end());
+    row.warnings =
+        report::joined(report::joined(row.warnings, predictor.device().warnings), predictor.framework().warnings);
 }
-
-/// Room for keys and values, in tokens of a group, and what a token takes of a card.
-struct CacheRoom {
-    std::int64_t tokens = 0;
-    double token_bytes = 0;
-};
 
 /// What drafts, cut like the model; null where that takes no time.
 Generator* draft_model(const ServingArguments& arguments, RunArguments& run, const ModelArguments& model,
@@ -185,8 +179,9 @@ Generator* draft_model(const ServingArguments& arguments, RunArguments& run, con
     return &drafting;
 }
 
-CacheRoom cache_room(const SchedulerOptions& options, const Layout& layout, Generator& generator, Generator* draft,
-                     std::int64_t length, MemoryUse& memory) {
+/// Sets the room for keys and values, in tokens of a group; returns the bytes that a token takes of a card.
+double set_cache_room(SchedulerOptions& options, const Layout& layout, Generator& generator, Generator* draft,
+                      std::int64_t length, MemoryUse& memory) {
     memory = generator.serving_memory({options.max_sequences, options.max_tokens}, length);
     if (draft != nullptr) {
         const MemoryUse more = draft->serving_memory({1, 1}, length);
@@ -199,15 +194,15 @@ CacheRoom cache_room(const SchedulerOptions& options, const Layout& layout, Gene
     memory.weights_bytes /= stages;
     require(generator.fits(memory), generator.does_not_fit(memory));
     const double room_bytes = generator.limit_bytes(memory) - memory.total_bytes();
-    const auto tokens = static_cast<std::int64_t>(room_bytes / token_bytes);
-    memory.cache_bytes = token_bytes * static_cast<double>(tokens);
-    return {tokens, token_bytes};
+    options.cache_tokens = static_cast<std::int64_t>(room_bytes / token_bytes);
+    memory.cache_bytes = token_bytes * static_cast<double>(options.cache_tokens);
+    return token_bytes;
 }
 
-/// An engine with continuous batching. `row` gets what holds of it alone, `room` its cache.
+/// An engine with continuous batching. `row` gets what holds of it alone, `token_bytes` what a token takes of a card.
 ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, const Layout& layout,
                          const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
-                         GenerationModels& models, report::ServingRow& row, CacheRoom& room) {
+                         GenerationModels& models, report::ServingRow& row, double& token_bytes) {
     ModelArguments model = arguments.model;
     model.limits.data_parallel = static_cast<int>(layout.data);
     model.limits.expert_parallel = static_cast<int>(layout.experts);
@@ -241,9 +236,8 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
-    room = cache_room(options, layout, generator, draft, mean, row.memory);
-    options.cache_tokens = room.tokens;
-    row.cache_tokens = room.tokens * layout.data;
+    token_bytes = set_cache_room(options, layout, generator, draft, mean, row.memory);
+    row.cache_tokens = options.cache_tokens * layout.data;
     constexpr std::int64_t typical_sequences = 32;
     const std::int64_t together = arguments.engine.concurrency > 0 ? arguments.engine.concurrency : typical_sequences;
     describe(row, generator.predictor(),
@@ -305,9 +299,9 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
     run.precision = name_of(measured.precision);
     const auto requests = requests_of(arguments, run, run.framework, true).first;
     report::ServingRow row;
-    CacheRoom room;
+    double token_bytes = 0;
     const Layout layout{1, measured.cards, measured.data_parallel, measured.expert_parallel, 1};
-    const ServerPool pool = language_pool(arguments, run, layout, anchors, requests, models, row, room);
+    const ServerPool pool = language_pool(arguments, run, layout, anchors, requests, models, row, token_bytes);
     const Serving serving = ftax::serve(requests, pool);
     ServedRun anchor = served_run(arguments.model.model, run, pool, requests, serving);
     anchor.log_error = -std::log(serving.tpot_s.mean);
@@ -317,8 +311,8 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
 /// Servers of one combination, with what holds of each however many they are, or why there are none; and its anchors.
 struct SharedPools {
     GenerationModels models;
-    std::map<std::pair<Layout, std::int64_t>,  // and drafts
-             std::tuple<ServerPool, CacheRoom, report::ServingRow, std::string>>
+    std::map<std::pair<Layout, std::int64_t>,                                  // and drafts
+             std::tuple<ServerPool, double, report::ServingRow, std::string>>  // bytes of a token
         pools{};
     /// By all but the measured time.
     std::map<LanguageMeasurement, std::pair<std::optional<ServedRun>, std::string>> anchors{};
@@ -381,13 +375,13 @@ void correct(ServerPool& pool, const PoolServer& run_with, const ServingArgument
 /// language_pool(), once for servers that are alike.
 ServerPool shared_pool(const ServingArguments& arguments, RunArguments& run, Layout layout,
                        const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
-                       SharedPools& shared, report::ServingRow& row, CacheRoom& room) {
+                       SharedPools& shared, report::ServingRow& row, double& token_bytes) {
     const std::int64_t servers = std::exchange(layout.servers, 1);
     const auto [found, added] = shared.pools.try_emplace({layout, arguments.engine.draft_tokens});
-    auto& [pool, own_room, own, problem] = found->second;
+    auto& [pool, own_bytes, own, problem] = found->second;
     try {
         if (added) own = row;
-        if (added) pool = language_pool(arguments, run, layout, anchors, requests, shared.models, own, own_room);
+        if (added) pool = language_pool(arguments, run, layout, anchors, requests, shared.models, own, own_bytes);
     } catch (const Error& error) {
         if (error.code() != ErrorCode::usage) throw;
         problem = error.what();
@@ -398,7 +392,7 @@ ServerPool shared_pool(const ServingArguments& arguments, RunArguments& run, Lay
     const auto kept = std::tuple(row.cards, row.layout, row.dollars_per_hour);
     row = own;
     std::tie(row.cards, row.layout, row.dollars_per_hour) = kept;
-    room = own_room;
+    token_bytes = own_bytes;
     ServerPool several = pool;
     several.servers = servers;
     return several;
@@ -415,20 +409,20 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     if (arguments.engine.draft_tokens > 0) row.layout += fmt::format(", {} drafts", arguments.engine.draft_tokens);
     if (readers.servers > 0) row.layout = fmt::format("prefill {}, decode {}", readers.text(), row.layout);
     require(!row.is_saturated, "more of these servers do not keep up with the requests");
-    CacheRoom room;
+    double token_bytes = 0;
     const auto anchored = [&](ServerPool pool, const PoolServer& run_with) -> Server {
         correct(pool, run_with, arguments, one.run, anchors, requests, shared, row);
         return [=](const std::vector<ServingRequest>& some) { return run_with(some, pool); };
     };
     if (readers.servers == 0) {
-        return anchored(shared_pool(arguments, one.run, layout, anchors, requests, shared, row, room),
+        return anchored(shared_pool(arguments, one.run, layout, anchors, requests, shared, row, token_bytes),
                         [](const auto& some, const ServerPool& pool) { return ftax::serve(some, pool); });
     }
     ServingArguments reading = arguments;
     reading.engine.draft_tokens = 0;
-    const ServerPool prefill = shared_pool(reading, one.run, readers, anchors, requests, shared, row, room);
-    const double sent_bytes = room.token_bytes;
-    ServerPool decode = shared_pool(arguments, one.run, layout, anchors, requests, shared, row, room);
+    const ServerPool prefill = shared_pool(reading, one.run, readers, anchors, requests, shared, row, token_bytes);
+    const double sent_bytes = token_bytes;
+    ServerPool decode = shared_pool(arguments, one.run, layout, anchors, requests, shared, row, token_bytes);
     // Source: DGX H100 and B200 user guides: a ConnectX-7 of 400 Gb/s for each card.
     constexpr double nic_bytes_per_s = 50e9, send_s = 1e-3;
     constexpr std::int64_t cards_of_machine = 8;
