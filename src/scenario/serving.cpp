@@ -311,9 +311,8 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
 /// Servers of one combination, with what holds of each however many they are, or why there are none; and its anchors.
 struct SharedPools {
     GenerationModels models;
-    std::map<std::pair<Layout, std::int64_t>,                                  // and drafts
-             std::tuple<ServerPool, double, report::ServingRow, std::string>>  // bytes of a token
-        pools{};
+    /// By layout and drafts, each with the bytes of a token.
+    std::map<std::pair<Layout, std::int64_t>, std::tuple<ServerPool, double, report::ServingRow, std::string>> pools{};
     /// By all but the measured time.
     std::map<LanguageMeasurement, std::pair<std::optional<ServedRun>, std::string>> anchors{};
 };
