@@ -18,10 +18,6 @@ std::string version_of(const std::string& framework) {
     return profile.warnings.empty() ? profile.version : "";  // warnings mean that nothing was measured
 }
 
-struct HostFrameworks {
-    std::string host, frameworks;
-};
-
 const report::Columns<const FrameworkModel*>& framework_columns() {
     using Model = const FrameworkModel*;
     using report::Unit;
@@ -37,26 +33,25 @@ const report::Columns<const FrameworkModel*>& framework_columns() {
     return columns;
 }
 
+using HostAndFrameworks = std::pair<std::string, std::string>;
+
 /// Hosts with the frameworks that are calibrated on them, in the order of their first framework.
-std::vector<HostFrameworks> calibrated_hosts() {
-    std::vector<HostFrameworks> hosts;
+std::vector<HostAndFrameworks> calibrated_hosts() {
+    std::vector<HostAndFrameworks> hosts;
     for (const FrameworkModel* model : framework_models()) {
         for (const std::string& host : host_names(std::string(model->name))) {
-            const auto known = std::ranges::find(hosts, host, &HostFrameworks::host);
-            if (known == hosts.end()) {
-                hosts.push_back({host, std::string(model->name)});
-            } else {
-                known->frameworks += fmt::format(", {}", model->name);
-            }
+            auto known = std::ranges::find(hosts, host, &HostAndFrameworks::first);
+            if (known == hosts.end()) known = hosts.insert(known, {host, ""});
+            known->second += (known->second.empty() ? "" : ", ") + std::string(model->name);
         }
     }
     return hosts;
 }
 
 int run_frameworks(const OutputArguments& output) {
-    const report::Columns<HostFrameworks> calibrated{
-        {"", "host", report::Unit::text, &HostFrameworks::host},
-        {"", "frameworks", report::Unit::text, &HostFrameworks::frameworks}};
+    const report::Columns<HostAndFrameworks> calibrated{
+        {"", "host", report::Unit::text, &HostAndFrameworks::first},
+        {"", "frameworks", report::Unit::text, &HostAndFrameworks::second}};
     const report::Grid all = framework_columns().select(framework_models());
     Forms forms = forms_of(all, "frameworks", "");
     forms.table = [&](report::Style style) {
