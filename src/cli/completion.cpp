@@ -37,8 +37,8 @@ std::string lines_of(const std::vector<std::string>& values, const std::string& 
     return text;
 }
 
-const Command* find_command(const std::vector<Command>& commands, const std::string& words) {
-    const auto found = std::ranges::find(commands, words, &Command::words);
+const Command* find_part(const std::vector<Command>& commands, const Command& of, const std::string& name) {
+    const auto found = std::ranges::find(commands, of.words.empty() ? name : of.words + " " + name, &Command::words);
     return found == commands.end() ? nullptr : &*found;
 }
 
@@ -47,8 +47,7 @@ std::string offers(const std::vector<Command>& commands, const std::vector<std::
     const Command* command = &commands.front();
     const OptionOfCommand* asks = nullptr;  // option that expects a value
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-        const std::string path = command->words.empty() ? words[i] : command->words + " " + words[i];
-        if (const Command* next = find_command(commands, path)) command = next;
+        if (const Command* next = find_part(commands, *command, words[i])) command = next;
         asks = nullptr;
         for (const OptionOfCommand& option : command->options)
             if (!option.value.empty() && std::ranges::find(option.names, words[i]) != option.names.end())
@@ -62,10 +61,8 @@ std::string offers(const std::vector<Command>& commands, const std::vector<std::
             for (const std::string& name : option.names) text += name + "\t" + option.description + "\n";
         return text;
     }
-    for (const std::string& sub : command->subcommands) {
-        const Command* described = find_command(commands, command->words.empty() ? sub : command->words + " " + sub);
-        text += sub + "\t" + described->description + "\n";
-    }
+    for (const std::string& sub : command->subcommands)
+        text += sub + "\t" + find_part(commands, *command, sub)->description + "\n";
     for (const OptionOfCommand& positional : command->positionals) text += lines_of(positional.values);
     return text;
 }
