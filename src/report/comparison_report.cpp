@@ -65,14 +65,14 @@ std::string title_of(const ComparisonReport& report) {
 
 std::string to_table(const ComparisonReport& report, Style style) {
     const std::vector<const Choice*> choices = choices_of(report.rows);
-    std::string text = print_verdict(report.ranking.verdict, style) + escape_terminal(title_of(report)) + "\n\n" +
-                       comparison_columns(report)
-                           .select(rows_that_run(report.rows),
-                                   Differences(choices).keys() +
-                                       "batch latency_s interval items_per_s ?dollars_per_million ?keeps_level "
-                                       "ratio_to_best evidence bound framework_overhead total_and_fits bars")
-                           .print(style) +
-                       "\n";
+    std::string text =
+        print_verdict(report.ranking.verdict, style) + escape_terminal(title_of(report)) + "\n\n" +
+        comparison_columns(report).print(rows_that_run(report.rows),
+                                         Differences(choices).keys() +
+                                             "batch latency_s interval items_per_s ?dollars_per_million ?keeps_level "
+                                             "ratio_to_best evidence bound framework_overhead total_and_fits bars",
+                                         style) +
+        "\n";
     for (const std::string& line : reasons_of(choices)) text += "not compared: " + escape_terminal(line) + "\n";
     return text +
            "to best: latency against the fastest at the same batch; overhead: share of the latency that the device "

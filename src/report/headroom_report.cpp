@@ -108,14 +108,12 @@ std::string verdict_of(const HeadroomReport& report) {
 
 std::string to_table(const HeadroomReport& report, Style style) {
     std::string text = print_verdict(verdict_of(report), style) + print_header(report.run, style);
-    text += growth_columns()
-                .select(report.growths, "property from to growth latency_s bound ?next_latency_s ?next_to ?skipped")
-                .print(style);
+    text += growth_columns().print(report.growths,
+                                   "property from to growth latency_s bound ?next_latency_s ?next_to ?skipped", style);
     if (report.switches.empty()) return text;
     return text + fmt::format("\ninstead of {}:\n\n{}", report.run.framework.framework,
-                              switch_columns(report)
-                                  .select(report.switches, "framework framework_version latency_s speed bound note")
-                                  .print(style));
+                              switch_columns(report).print(
+                                  report.switches, "framework framework_version latency_s speed bound note", style));
 }
 
 std::string to_json(const HeadroomReport& report) {

@@ -39,7 +39,7 @@ Json crossovers_json(const CrossoverReport& report) {
         json["bound"] = name_of(report.bound);
         return json;
     }
-    Json all = crossover_columns().select(report.crossovers, "batch low high gpu_waits host_s causes").json();
+    Json all = crossover_columns().json_rows(report.crossovers, "batch low high gpu_waits host_s causes");
     json.update(all[0]);
     all.erase(0);
     json["further"] = std::move(all);
@@ -220,12 +220,12 @@ std::string to_table(const PredictionReport& report, Style style) {
     if (!report.advice.empty())
         text += advice_grid(report, "name latency_s interval speed bound code").print(style) + "\n";
     text += print_header(report, style) +
-            prediction_row_columns(report)
-                .select(report.rows,
-                        "batch latency_s interval evidence host_s device_s closed_form_s bound framework_overhead "
-                        "sm_active items_per_s ?total_and_fits ?branches ?measured_latency_s ?error "
-                        "?measured_device_s ?device_error bars")
-                .print(style) +
+            prediction_row_columns(report).print(
+                report.rows,
+                "batch latency_s interval evidence host_s device_s closed_form_s bound framework_overhead "
+                "sm_active items_per_s ?total_and_fits ?branches ?measured_latency_s ?error "
+                "?measured_device_s ?device_error bars",
+                style) +
             "\n";
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
@@ -261,15 +261,12 @@ std::string to_json(const PredictionReport& report) {
     Json json = run_json(report);
     json["dims"] = report.dims;
     json["verdict"] = verdict_of(report);
-    json["predictions"] =
-        prediction_row_columns(report)
-            .select(
-                report.rows,
-                "batch latency_s low_s high_s host_s device_s closed_form_s widest_component.name=widest_component "
-                "widest_component.stddev=widest_component_stddev evidence bound kernels framework_overhead sm_active "
-                "warp_occupancy power_w energy_j coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
-                "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s")
-            .json();
+    json["predictions"] = prediction_row_columns(report).json_rows(
+        report.rows,
+        "batch latency_s low_s high_s host_s device_s closed_form_s widest_component.name=widest_component "
+        "widest_component.stddev=widest_component_stddev evidence bound kernels framework_overhead sm_active "
+        "warp_occupancy power_w energy_j coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
+        "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s");
     if (report.crossover) json["crossover"] = crossovers_json(*report.crossover);
     if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
     if (!report.measured.empty()) json["measured"] = report.measured;
@@ -281,8 +278,7 @@ std::string to_json(const PredictionReport& report) {
             json["interval"].push_back({{"name", name}, {"stddev", stddev}});
         json["nearest_rows"] = report.explained->evidence;
     }
-    json["warnings"] = report.warnings;
-    return document(json);
+    return document(std::move(json), report.warnings);
 }
 
 }  // namespace ftax::report

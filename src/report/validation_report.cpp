@@ -171,7 +171,7 @@ std::string to_json(const ValidationReport& report) {
                  {"overall", report.overall ? error_columns().json(*report.overall) : Json(nullptr)},
                  {"groups", Json::array()},
                  {"skipped", Json::array()},
-                 {"profiles", profile_columns().select(report.profiles).json()}};
+                 {"profiles", profile_columns().json_rows(report.profiles)}};
     for (const ValidationGroup& group : report.groups) {
         Json values = Json::object();
         for (std::size_t i = 0; i < report.by.size(); ++i) values[report.by[i]] = group.values[i];
