@@ -143,14 +143,12 @@ int run_mcp(const McpArguments& arguments) {
 
 void setup_mcp(CLI::App& verb, Action& action) {
     McpArguments& arguments = run_with(verb, action, run_mcp);
-    verb.add_option("--root", arguments.root, "read files below this folder only, which becomes the working folder")
-        ->type_name("FOLDER");
-    verb.add_option("--timeout", arguments.seconds, "seconds after which a call is ended")
-        ->type_name("SECONDS")
+    add_option(verb, "--root", "FOLDER", arguments.root,
+               "read files below this folder only, which becomes the working folder");
+    add_option(verb, "--timeout", "SECONDS", arguments.seconds, "seconds after which a call is ended")
         ->check(CLI::Range(1, 86'400))
         ->capture_default_str();
-    verb.add_option("--max-memory", arguments.megabytes, "address space of a call in MB")
-        ->type_name("MB")
+    add_option(verb, "--max-memory", "MB", arguments.megabytes, "address space of a call in MB")
         ->check(CLI::Range(64, 1 << 24))
         ->capture_default_str();
 }
