@@ -151,16 +151,14 @@ std::vector<ComparedOperator> predicted_operators(const Graph& graph, const std:
     return operators;
 }
 
-struct Samples {
-    std::vector<double> host_s, device_s, kernels;
-
-    void add(const OperatorTimes& times) {
-        host_s.push_back(times.host_s);
-        device_s.push_back(times.device_s);
-        kernels.push_back(times.kernels);
-    }
-    [[nodiscard]] OperatorTimes medians() const { return {median(host_s), median(device_s), median(kernels)}; }
-};
+OperatorTimes medians(const std::vector<OperatorTimes>& samples) {
+    const auto of = [&](double OperatorTimes::*part) {
+        std::vector<double> values;
+        for (const OperatorTimes& times : samples) values.push_back(times.*part);
+        return median(values);
+    };
+    return {of(&OperatorTimes::host_s), of(&OperatorTimes::device_s), of(&OperatorTimes::kernels)};
+}
 
 /// One forward pass in the trace.
 struct Pass {
@@ -290,7 +288,7 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& d
     }
     const auto aligned = align_cyclically(model, names);
 
-    std::vector<Samples> samples(model.size());
+    std::vector<std::vector<OperatorTimes>> samples(model.size());
     std::map<std::string_view, UnpredictedOperators> unpredicted;
     std::vector<Pass> passes;
     std::optional<std::size_t> last;
@@ -313,7 +311,7 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& d
                                (!aligned[i + 1] && *last + 1 == model.size());
         if (ends_pass) call.times.host_s = call.operation->end_s - call.operation->start_s - call.waited_s;
         call.times.host_s = std::max(call.times.host_s, 0.0);
-        samples[*last].add(call.times);
+        samples[*last].push_back(call.times);
         Pass& pass = passes.back();
         ++pass.matched;
         pass.end_s = std::max({pass.end_s, call.operation->end_s, call.device_end_s});
@@ -321,9 +319,9 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& d
     comparison.aligned = calls.empty() ? 0 : static_cast<double>(matched) / static_cast<double>(calls.size());
 
     for (std::size_t i = 0; i < model.size(); ++i) {
-        if (samples[i].host_s.empty()) continue;
+        if (samples[i].empty()) continue;
         ComparedOperator& op = comparison.operators[i];
-        op.measured = samples[i].medians();
+        op.measured = medians(samples[i]);
         add(comparison.predicted, op.predicted);
         add(comparison.measured, *op.measured);
     }
