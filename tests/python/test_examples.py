@@ -44,6 +44,22 @@ def test_pymoo_finds_a_front_above_random_networks(example):
         assert len(allowed) == 0 or allowed[:, 1].max() >= capacity[arch].sum()
 
 
+def test_pymoo_keeps_a_latency_and_a_memory_on_every_card(example):
+    pytest.importorskip("pymoo")
+    module = example("pymoo_fbnet")
+    limits = {"max_latency_s": 15e-3, "max_memory_bytes": 0.57e9}
+    archs, front = module.search(["titan-x-pascal", "t4"], batch=64, generations=6, population=24, **limits)
+    assert len(front) > 1
+    costs = np.column_stack([ftax.nas.CostFunction("fbnet", card, batches=64)(archs)[:, 0] for card in ("titan-x-pascal", "t4")])
+    assert (costs <= 15e-3).all() and front[:, 0] == pytest.approx(costs.max(axis=1))
+    problem = module.FBNet(["titan-x-pascal", "t4"], 64, None, None)
+    assert max(max(problem.memory_bytes(arch)) for arch in archs) <= 0.57e9
+    # Both limits exclude networks that the search without them finds.
+    free_archs, free = module.search(["titan-x-pascal", "t4"], batch=64, generations=6, population=24)
+    assert free[:, 0].max() > 15e-3 and max(max(problem.memory_bytes(arch)) for arch in free_archs) > 0.57e9
+    assert len(module.search("t4", batch=64, generations=2, population=8, max_latency_s=1e-6)[0]) == 0
+
+
 def test_a_differentiable_search_ends_within_its_latency(example):
     torch = pytest.importorskip("torch")
     module = example("differentiable_latency")
