@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "src/cli/scenario_options.hpp"
@@ -27,7 +28,7 @@ struct NasArguments {
     std::string output = "-";
     std::string score;
     std::uint64_t top = 0;
-    double max_latency_ms = 0;
+    double max_latency_s = std::numeric_limits<double>::infinity();
     unsigned threads = 0;
     bool pareto = false;
     std::optional<bool> waits;
@@ -135,8 +136,8 @@ std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int>
 
 /// Appends the rows of one architecture unless it exceeds the latency limit.
 void append_rows(std::string& text, const Architectures& archs, std::size_t i, std::span<const double> latency_s,
-                 std::span<const std::int64_t> batches, double max_latency_ms) {
-    if (max_latency_ms > 0 && latency_s[0] * 1e3 > max_latency_ms) return;
+                 std::span<const std::int64_t> batches, double max_latency_s) {
+    if (latency_s[0] > max_latency_s) return;
     for (std::size_t b = 0; b < batches.size(); ++b) {
         const auto input = archs.table.row(archs.rows[i]);
         std::vector<std::string> cells{std::string(input[archs.column]), std::to_string(batches[b]),
@@ -151,8 +152,7 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
     std::vector<std::size_t> selected(archs.rows.size());
     std::iota(selected.begin(), selected.end(), std::size_t{0});
     const auto first_s = [&](std::size_t i) { return latency_s[i * batches]; };
-    if (arguments.max_latency_ms > 0)
-        std::erase_if(selected, [&](std::size_t i) { return first_s(i) * 1e3 > arguments.max_latency_ms; });
+    std::erase_if(selected, [&](std::size_t i) { return first_s(i) > arguments.max_latency_s; });
     if (arguments.top == 0 && !arguments.pareto) return selected;
     std::vector<double> score(archs.rows.size());
     if (!arguments.score.empty()) {
@@ -200,7 +200,7 @@ int run_nas(const NasArguments& arguments) {
     const auto stream = [&](std::size_t first, std::span<const double> part) {
         if (!streams) return;
         for (std::size_t i = 0; i * batches.size() < part.size(); ++i)
-            append_rows(text, archs, first + i, part.subspan(i * batches.size()), batches, arguments.max_latency_ms);
+            append_rows(text, archs, first + i, part.subspan(i * batches.size()), batches, arguments.max_latency_s);
         write_standard_output(text);
         std::fflush(stdout);
         text.clear();
@@ -208,7 +208,8 @@ int run_nas(const NasArguments& arguments) {
     const std::vector<double> latency_s = cost_all(cost, archs.choices, archs.rows.size(), arguments.threads, stream);
     if (!streams) {
         for (const std::size_t i : select(arguments, archs, latency_s, batches.size()))
-            append_rows(text, archs, i, std::span(latency_s).subspan(i * batches.size()), batches, 0);
+            append_rows(text, archs, i, std::span(latency_s).subspan(i * batches.size()), batches,
+                        arguments.max_latency_s);
     }
     write_output(arguments.output, text);
     if (archs.broken == 0) return 0;
@@ -233,10 +234,10 @@ void setup_nas(CLI::App& verb, Action& action) {
         ->capture_default_str();
     add_option(verb, "--top", "K", arguments.top, "keep only the best K: by --score, else the fastest")
         ->check(within(1, 1e18, "a number of architectures from 1 on"));
-    add_option(verb, "--max-latency", "TIME", arguments.max_latency_ms,
+    const std::vector<std::pair<std::string_view, double>> units{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"", 1e-3}};
+    add_option(verb, "--max-latency", "TIME", arguments.max_latency_s,
                "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)")
-        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}))
-        ->check(within(1e-9, 1e9, "a latency above 0"));
+        ->transform(is_quantity({"a latency from 1e-9 s to 1e6 s, such as 5ms", 1e-9, 1e6, units}));
     add_option(verb, "--score", "COLUMN", arguments.score, "column of ARCHS with a score to maximise");
     verb.add_flag("--pareto", arguments.pareto, "keep only Pareto-optimal architectures in latency and score");
     // Two flags instead of one with two names: CLI11 sets an optional flag that is not given to false.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/cli/verbs.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -57,7 +58,11 @@ std::string describe_misuse(const CLI::App& app, const CLI::ParseError& error) {
     if (!command.subcommands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
         return fmt::format("{}missing command: {}", where, fmt::join(command.subcommands, ", "));
     const std::string text = error.what();  // CLI11: "Could not convert: --rate = 1,2"
-    return text.starts_with("Could not convert: ") ? text.substr(19) + " is not a number" : text;
+    if (!text.starts_with("Could not convert: ")) return text;
+    const auto [name, value] = split_at(std::string_view(text).substr(19), '=');
+    const bool is_number = parse_number(value.substr(1)).has_value();
+    return fmt::format("{}: {} is not a {}number", name.substr(0, name.size() - 1), value.substr(1),
+                       is_number ? "whole " : "");
 }
 
 /// Parses the command line. CLI11 passes the word after a bare `--json` or `--csv` to that option, even if it is the

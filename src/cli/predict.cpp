@@ -9,7 +9,6 @@
 #include "src/cli/scenario_options.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/measurement_file.hpp"
-#include "src/io/number.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/pages.hpp"
@@ -44,25 +43,21 @@ AnchorPlan plan_anchors(Predictor& predictor, const ShapeBindings& dims,
     return ftax::suggest_anchors(predictor, dims, batches, std::vector(candidates.begin(), candidates.end()));
 }
 
-/// Adds measured times, one for each batch. Returns false if the text is not a list of them.
-bool add_times(report::PredictionReport& report, const std::string& text) {
-    const std::vector<std::string> words = split_list(text);
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        if (parse_number(words[i]))
-            throw_error(ErrorCode::usage, "--measured has no unit: give {0}ms or {0}s", words[i]);
-        const auto measured_s = parse_duration(words[i]);
-        if (!measured_s) return false;
-        if (words.size() != report.rows.size())
-            throw Error(ErrorCode::usage, "--measured TIME needs a single --batch, or one TIME for each");
-        report.rows[i].measured = {.latency_s = *measured_s, .device_s = {}};
+/// Reads measured times. Returns none for the name of a file, or without a text.
+std::vector<double> read_times(const std::string& text) {
+    const bool begins_as_number = text.find_first_of("-.0123456789ni") == 0;  // "ni" for nan and inf
+    if (!begins_as_number || text.ends_with(".csv") || text.find('/') != std::string::npos) return {};
+    std::vector<double> times;
+    for (const std::string& word : split_list(text)) {
+        const std::string problem = read_quantity(word, time_quantity(), times.emplace_back());
+        if (!problem.empty()) throw_error(ErrorCode::usage, "--measured: {}, nor a file of rows (.csv)", problem);
     }
-    return true;
+    return times;
 }
 
 /// Adds measured rows of the same model, device, framework, version, precision and shape to the predictions. Rows
 /// without a version are assumed to have the predicted one.
 void add_measured(report::PredictionReport& report, const RunArguments& run, const std::string& path) {
-    if (add_times(report, path)) return;
     LibraryVersions libraries;
     const auto version = chosen_framework(run, libraries).version;
     std::size_t other_versions = 0;
@@ -96,9 +91,12 @@ void add_measured(report::PredictionReport& report, const RunArguments& run, con
 }
 
 int run_predict(const PredictArguments& arguments) {
+    const std::vector<double> times = read_times(arguments.measured);
     const Graph graph = load_graph(arguments.model);
     const ShapeBindings dims = dimension_bindings(graph, arguments.model);
     const auto batches = batches_for(graph, arguments.batches, dims);
+    if (!times.empty() && times.size() != batches.size())
+        throw Error(ErrorCode::usage, "--measured TIME needs a single --batch, or one TIME for each");
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
     BranchRange branches(graph, arguments.model, arguments.run);
@@ -112,7 +110,8 @@ int run_predict(const PredictArguments& arguments) {
     const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     if (arguments.explain_interval) report.explained = explain_last();
     if (!arguments.measured.empty()) {
-        add_measured(report, arguments.run, arguments.measured);
+        if (times.empty()) add_measured(report, arguments.run, arguments.measured);
+        for (std::size_t i = 0; i < times.size(); ++i) report.rows[i].measured = {times[i], {}};
         diagnose(graph, arguments.model, arguments.run, report);
     }
     if (arguments.advises) report.advice = advise(graph, arguments.model, arguments.run, batches.front());

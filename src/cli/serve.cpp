@@ -36,7 +36,7 @@ void setup_serve(CLI::App& verb, Action& action) {
         option(name, value, description, check, type)->capture_default_str();
     };
     option("--rate", a.rate, "requests per second (Poisson arrivals)",
-           within(0, 1e9, "a positive number of requests per second"), "R");
+           within(0, 1e9, "a number of requests per second from 0 to 1e9"), "R");
     option("--concurrency", engine.concurrency, "outstanding requests (closed loop)", some);
     add_option(verb, "--requests", "FILE.csv", a.requests, "requests with arrival_s, prompt and output");
     add_option(
@@ -87,9 +87,9 @@ void setup_serve(CLI::App& verb, Action& action) {
                "draft model: head (MTP, EAGLE: one more layer; the default), ngram (no cost) or a model");
     option("--shared-prefix", engine.shared_prefix, "share of each prompt that is already cached", share, "SHARE");
     with_default("--max-batch", a.max_batch, "maximum batch of models that do not generate tokens", some);
-    option("--max-delay", a.max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms",
-           within(0, 1e6, "a time from 0 to 1e6 s"), "TIME")
-        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}}));
+    const std::vector<std::pair<std::string_view, double>> units{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"", 1}};
+    add_option(verb, "--max-delay", "TIME", a.max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms")
+        ->transform(is_quantity({"a time from 0 to 1e6 s, such as 5ms", 0, 1e6, units}));
     add_html_option(verb, a.output, "with percentiles, latency against rate and the queue over time");
     add_data_options(verb, a.output);
 }

@@ -8,7 +8,6 @@
 #include <iterator>
 
 #include "ftax/error.hpp"
-#include "src/io/number.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -125,12 +124,18 @@ int gate(std::optional<double> mape_percent, double max_mape_percent) {
     return 1;
 }
 
-CLI::Validator within(double least, double most, const std::string& what) {
-    const auto check = [=](const std::string& text) {
-        const auto number = parse_number(text);
-        return number && least <= *number && *number <= most ? "" : fmt::format("{} is not {}", text, what);
+CLI::Validator is_quantity(Quantity quantity) {
+    const auto read = [quantity = std::move(quantity)](std::string& text) {
+        double value = 0;
+        std::string problem = read_quantity(text, quantity, value);
+        if (problem.empty()) text = format_number(value);
+        return problem;
     };
-    return {check, "", ""};
+    return {read, "", ""};
+}
+
+CLI::Validator within(double least, double most, const std::string& what) {
+    return is_quantity({what, least, most});
 }
 
 CLI::Validator is_share(double least) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/io/number.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::cli {
@@ -57,6 +58,8 @@ template <class T>
 CLI::Option* add_option(CLI::App& verb, const char* name, const char* value_name, T& value, const std::string& text) {
     return verb.add_option(name, value, text)->type_name(value_name);
 }
+/// Returns a check of an option, or with transform() what turns its value into the plain number.
+[[nodiscard]] CLI::Validator is_quantity(Quantity quantity);
 /// Returns a check of an option: "X is not WHAT" unless it is a number of the range.
 [[nodiscard]] CLI::Validator within(double least, double most, const std::string& what);
 [[nodiscard]] CLI::Validator is_share(double least = 0);

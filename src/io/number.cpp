@@ -1,8 +1,13 @@
 #include "src/io/number.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
+
+#include "src/core/excerpt.hpp"
+#include "src/io/escape.hpp"
 
 namespace ftax {
 namespace {
@@ -34,6 +39,25 @@ std::string format_number(double value) {
     std::array<char, 32> buffer;
     const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
     return {buffer.data(), end};
+}
+
+const Quantity& time_quantity() {
+    static const Quantity quantity{"a time from 1e-9 s to 1e9 s with its unit (us, ms or s), such as 12ms",
+                                   1e-9,
+                                   1e9,
+                                   {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
+    return quantity;
+}
+
+std::string read_quantity(std::string_view text, const Quantity& quantity, double& value) {
+    for (const auto& [unit, factor] : quantity.units) {
+        if (!text.ends_with(unit)) continue;
+        const auto number = parse_number(text.substr(0, text.size() - unit.size()));
+        if (!number || !(quantity.least <= *number * factor && *number * factor <= quantity.most)) break;
+        value = *number * factor;
+        return "";
+    }
+    return fmt::format("{} is not {}", escape_terminal(excerpt(text)), quantity.what);
 }
 
 }  // namespace ftax

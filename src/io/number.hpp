@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace ftax {
 
@@ -15,5 +17,18 @@ namespace ftax {
 
 /// Returns the shortest text that parses to the same number, with a decimal point in every locale.
 [[nodiscard]] std::string format_number(double value);
+
+/// A number that people write.
+struct Quantity {
+    std::string what;  ///< with its limits: "a share from 0 to 1"
+    double least = 0, most = 0;
+    std::vector<std::pair<std::string_view, double>> units{{"", 1}};  ///< and their factors, the longest first
+};
+
+/// A time with its unit.
+[[nodiscard]] const Quantity& time_quantity();
+
+/// Sets `value`, or returns why a text is not such a quantity: "-1 is not a share from 0 to 1".
+[[nodiscard]] std::string read_quantity(std::string_view text, const Quantity& quantity, double& value);
 
 }  // namespace ftax

@@ -8,6 +8,7 @@
 #include "src/report/headroom_report.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
+#include "src/scenario/alternatives.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::python {
@@ -69,7 +70,8 @@ class SharedPredictor {
             .dump();
     }
     [[nodiscard]] std::string headroom(const Bindings& dims, double budget) const {
-        if (!(budget > 0)) throw Error(ErrorCode::usage, "the budget must be a share above 0, e.g. 0.05");
+        const std::string problem = read_quantity(format_number(budget), scenario::budget_quantity(), budget);
+        if (!problem.empty()) throw Error(ErrorCode::usage, problem);
         return report::growth_columns()
             .json_rows(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(),
                                      {dims.begin(), dims.end()}, budget),

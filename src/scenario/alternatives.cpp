@@ -13,7 +13,6 @@
 #include "src/core/excerpt.hpp"
 #include "src/core/parameters.hpp"
 #include "src/io/csv.hpp"
-#include "src/io/number.hpp"
 #include "src/scenario/generation.hpp"
 
 namespace ftax::scenario {
@@ -159,6 +158,11 @@ std::vector<report::Advice> advise(const Graph& graph, const ModelArguments& mod
     return advice;
 }
 
+const Quantity& budget_quantity() {
+    static const Quantity quantity{"a budget from 1e-6 to 1000%, such as 5%", 1e-6, 10, {{"%", 0.01}, {"", 1}}};
+    return quantity;
+}
+
 std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const Predictor& predictor,
                                                       const ModelArguments& model, const RunArguments& run,
                                                       std::optional<std::int64_t> batch) {
@@ -172,9 +176,10 @@ std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const 
                                      {"precision", std::string(name_of(predictor.precision()))}}});
         if (!changed) continue;
         const Prediction p = changed->predictor.predict(bindings);
-        found.emplace_back(!changed->predictor.memory(bindings).fits(), p.latency_s,
-                           report::FrameworkSwitch{std::string(other->name), changed->predictor.framework().version,
-                                                   p.latency_s, p.bound, !host_names(other->name).empty(), p.evidence});
+        found.emplace_back(
+            !changed->predictor.memory(bindings).fits(), p.latency_s,
+            report::FrameworkSwitch{std::string(other->name), changed->predictor.framework().version, p.latency_s,
+                                    p.bound, changed->predictor.framework().version != "uncalibrated", p.evidence});
     }
     std::ranges::stable_sort(found, {}, [](const auto& row) { return std::pair(std::get<0>(row), std::get<1>(row)); });
     std::vector<report::FrameworkSwitch> switches;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/io/number.hpp"
 #include "src/report/headroom_report.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -40,6 +41,9 @@ struct Alternative {
 /// Returns the three changes of a run that gain most, each at least 5 %, the best first.
 [[nodiscard]] std::vector<report::Advice> advise(const Graph& graph, const ModelArguments& model,
                                                  const RunArguments& run, std::optional<std::int64_t> batch);
+
+/// How much more latency a larger model may take: a share, or with % in percent.
+[[nodiscard]] const Quantity& budget_quantity();
 
 /// Predicts a predictor's run under every other framework that supports it, fastest first; what does not fit comes
 /// last.

@@ -14,7 +14,6 @@
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
-#include "src/scenario/measured.hpp"
 
 namespace ftax::scenario {
 namespace {
@@ -24,11 +23,11 @@ bool is_file(const std::string& prices) {
 }
 
 double parse_price(std::string_view text, std::string_view where, ErrorCode code = ErrorCode::usage) {
-    constexpr double least = 1e-6, most = 1e6;
-    const auto price = parse_number(text);
-    if (price && *price >= least && *price <= most) return *price;
-    throw_error(code, "{} {} is not a number of dollars per hour from {:g} to {:g}", where,
-                escape_terminal(excerpt(std::string(text))), least, most);
+    double price = 0;
+    const std::string problem =
+        read_quantity(text, {"a number of dollars per hour from 1e-6 to 1e6", 1e-6, 1e6}, price);
+    if (!problem.empty()) throw_error(code, "{} {}", where, problem);
+    return price;
 }
 
 struct PricedDevice {
@@ -166,12 +165,13 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
         std::string name = equals == std::string::npos ? "latency" : word.substr(0, equals);
         if (name.ends_with("_p99")) name.resize(name.size() - 4);
         const auto limit = limits.find(name);
-        const auto seconds = parse_duration(std::string_view(word).substr(equals + 1));  // npos + 1: the whole word
-        if (limit == limits.end() || !seconds)
-            throw_error(ErrorCode::usage,
-                        "--slo {}: give ttft, tpot or latency a time with its unit, as in ttft=500ms or latency=2s",
+        if (limit == limits.end())
+            throw_error(ErrorCode::usage, "--slo {}: there are ttft, tpot and latency, as in ttft=500ms",
                         escape_terminal(excerpt(word)));
-        *limit->second = *seconds;
+        // npos + 1: the whole word
+        const std::string problem =
+            read_quantity(std::string_view(word).substr(equals + 1), time_quantity(), *limit->second);
+        if (!problem.empty()) throw_error(ErrorCode::usage, "--slo {}: {}", name, problem);
     }
     return level;
 }

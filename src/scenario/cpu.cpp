@@ -57,6 +57,8 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     FrameworkProfile& profile = scenario.framework;
     Parameter* scale = find_parameter(profile.parameters, "host.scale");
     const bool named = !run.cpu.empty(), loaded = run.host_load != "unknown", dedicated = run.host_load == "dedicated";
+    if (loaded && !dedicated && run.host_load != "shared")
+        throw_error(ErrorCode::usage, "--host-load {} is neither dedicated nor shared nor unknown", run.host_load);
     const std::string& own_cpu = scenario.device.device.host_cpu;
     if (scale == nullptr || profile.reference_cpu.empty() || !own_cpu.empty()) {
         if (profile.host == "reference") profile.assumed = own_cpu.empty() ? "a middling machine" : own_cpu;

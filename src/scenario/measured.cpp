@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "src/io/number.hpp"
 #include "src/report/units.hpp"
 #include "src/scenario/alternatives.hpp"
 
@@ -56,16 +55,6 @@ std::string first_line(const report::PredictionReport& report, const std::vector
 }
 
 }  // namespace
-
-std::optional<double> parse_duration(std::string_view text) {
-    for (const auto& [unit, seconds] : {std::pair<std::string_view, double>{"ms", 1e-3}, {"us", 1e-6}, {"s", 1.0}}) {
-        if (!text.ends_with(unit)) continue;
-        text.remove_suffix(unit.size());
-        const auto number = parse_number(text);
-        return number && *number > 0 && std::isfinite(*number) ? std::optional(*number * seconds) : std::nullopt;
-    }
-    return std::nullopt;
-}
 
 void diagnose(const Graph& graph, const ModelArguments& model, const RunArguments& run,
               report::PredictionReport& report) {

@@ -226,6 +226,12 @@ TEST_CASE("headroom: properties and frameworks, and invalid budgets") {
     std::set<std::string> others;
     for (const auto& row : json["frameworks"]) others.insert(row["framework"].get<std::string>());
     CHECK(others.size() == json["frameworks"].size());
+    for (const auto& row : json["frameworks"]) {  // start values where `ftax frameworks` has no measured version
+        const std::string version = row["framework_version"];
+        CHECK_MESSAGE(row["calibrated"] == (version != "uncalibrated"), row.dump());
+        if (row["framework"] == "torch-compile") CHECK(row["calibrated"] == true);
+        if (row["framework"] == "onnxruntime-tensorrt") CHECK(row["calibrated"] == false);
+    }
     CHECK_FALSE(others.contains("pytorch-eager"));
     for (const char* name : {"torchscript", "tensorrt", "torch-compile", "cuda-graph"}) CHECK(others.contains(name));
     CHECK_FALSE(others.contains("vllm"));  // which serves no encoders

@@ -65,6 +65,24 @@ TEST_CASE("numbers that are none, infinite or absurd are refused at their option
                                "--draft-tokens", "--dp", "--pp", "--scheduler-recv-interval", "--batch-wait-iters"})
         for (const char* value : {"nan", "-1", "1e300"})
             CHECK(run_ftax(plus(serve_llama, {option, value})).exit_code == 2);
+    for (const std::string time : {"-3ms", "nan", "infms", "0s", "12MS", "1e300s", "3 m", "40", "1ms,x"})
+        check_refused(plus(predict_resnet18, {"--measured", time, "--batch", "1"}), 2, " is not a time from 1e-9 s to");
+    check_refused(plus(predict_resnet18, {"--measured", "ROWS", "-q"}), 2, "cannot open ROWS");
+    for (const std::string time : {"0", "nan", "-1ms", "20", "1e30s"}) {
+        check_refused({"compare", "resnet18", "--device", "t4", "--max-latency", time}, 2,
+                      "--max-latency: " + time + " is not a time from 1e-9 s to 1e9 s with its unit");
+        check_refused(plus(serve_llama, {"--slo", "ttft=" + time}), 2, "--slo ttft: " + time + " is not a time");
+    }
+    check_refused(plus(serve_llama, {"--slo", "speed=2s"}), 2, "--slo speed=2s: there are ttft, tpot and latency");
+    for (const std::string rate : {"0", "-1", "nan", "1e30", "inf"})
+        check_refused({"compare", "resnet18", "--device", "t4", "--rate", rate}, 2,
+                      "--rate: " + rate + " is not a rate from 1e-6 to 1e12");
+    for (const std::string budget : {"-5%", "nan", "0", "1001%", "inf%"})
+        check_refused({"headroom", "resnet18", "--device", "t4", "--budget", budget}, 2,
+                      "--budget: " + budget + " is not a budget from 1e-6 to 1000%");
+    for (const std::string prompt : {"1.5", "x"})
+        check_refused({"generate", "llama-3-8b", "--device", "t4", "--new-tokens", "5", "--prompt", prompt}, 2,
+                      "--prompt: " + prompt + (prompt == "x" ? " is not a number" : " is not a whole number"));
     for (const std::string top : {"0", "-1"})
         check_refused(plus(serve_llama, {"--top", top}), 2, "--top: " + top + " is not a number of rows");
 }

@@ -147,3 +147,16 @@ def test_nothing_is_printed(capfd):
         warnings.simplefilter("ignore")
         ftax.generate("llama-3-8b", "t4", "torch-compile", prompt=64, new_tokens=8)
     assert capfd.readouterr().err == ""
+
+
+def test_quantities_out_of_range_are_refused_with_their_limits():
+    for call, said in ((lambda: ftax.compare("resnet18", "t4", rate=float("nan")), "rate: nan is not a rate from 1e-6 to 1e12"),
+                       (lambda: ftax.compare("resnet18", "t4", max_latency=0), "max_latency: 0 is not a time from"),
+                       (lambda: ftax.compare("resnet18", "t4", slo="latency=5"), "slo latency: 5 is not a time from"),
+                       (lambda: ftax.report("resnet18", "t4", measured="-3ms"), "measured: -3ms is not a time from"),
+                       (lambda: ftax.headroom("resnet18", "t4", budget=float("nan")), "nan is not a budget from"),
+                       (lambda: ftax.headroom("resnet18", "t4", budget=float("inf")), "inf is not a budget from"),
+                       (lambda: ftax.predict("resnet18", "t4", padding=float("nan")), "padding must be from 0 to 1"),
+                       (lambda: ftax.predict("resnet18", "t4", host_load="heavy"), "host_load heavy is neither dedicated")):
+        with pytest.raises(ftax.UsageError, match=said):
+            call()
