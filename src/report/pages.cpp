@@ -56,7 +56,7 @@ std::string errors_table(std::string_view id, const std::vector<std::string>& by
                          const std::vector<ValidationGroup>& groups) {
     double worst = 0;
     for (const ValidationGroup& group : groups) worst = std::max({worst, group.errors.mean, group.errors.p90});
-    Columns<ValidationGroup> columns = group_columns(by);
+    Columns<ValidationGroup> columns = group_columns(by, groups);
     columns.add({"", "MAPE above P90", Unit::bars, [&](const ValidationGroup& group) {
                      return Json{{"mape", worst > 0 ? group.errors.mean / worst : 0},
                                  {"p90 host", worst > 0 ? group.errors.p90 / worst : 0}};

@@ -84,7 +84,7 @@ Columns<ErrorStatistics> error_columns() {
         {"inside_interval", "inside 90 %", Unit::plain, [](const E& e) { return tenths(e.inside); }}};
 }
 
-Columns<ValidationGroup> group_columns(const std::vector<std::string>& by) {
+Columns<ValidationGroup> group_columns(const std::vector<std::string>& by, std::span<const ValidationGroup> groups) {
     Columns<ValidationGroup> columns{};
     for (std::size_t i = 0; i < by.size(); ++i) {
         columns.add({by[i], by[i], by[i] == "batch" ? Unit::plain : Unit::text, [i](const ValidationGroup& group) {
@@ -93,7 +93,13 @@ Columns<ValidationGroup> group_columns(const std::vector<std::string>& by) {
                          return number ? Value(*number, text) : Value(text);
                      }});
     }
-    return std::move(columns).including(error_columns(), &ValidationGroup::errors);
+    Columns<ValidationGroup> all = std::move(columns).including(error_columns(), &ValidationGroup::errors);
+    if (std::ranges::none_of(groups, [](const ValidationGroup& group) { return group.cause.has_value(); })) return all;
+    all.add({"cause", "likeliest cause", Unit::text, [](const ValidationGroup& group) {
+                 const auto& cause = group.cause;
+                 return cause ? shown(fmt::format("{} ({:.0f} %)", cause->sentence, 100 * cause->share)) : Value();
+             }});
+    return all;
 }
 
 const Columns<UsedProfile>& profile_columns() {
@@ -148,7 +154,7 @@ std::string verdict_of(const ValidationReport& report) {
 std::string to_table(const ValidationReport& report, Style style) {
     std::vector<ValidationGroup> groups = report.groups;
     if (report.overall) groups.push_back({{"all"}, *report.overall});
-    Grid table = group_columns(report.by.empty() ? std::vector<std::string>{""} : report.by).select(groups);
+    Grid table = group_columns(report.by.empty() ? std::vector<std::string>{""} : report.by, groups).select(groups);
     for (std::size_t i = 0; i < report.by.size(); ++i) table.heads[i].unit = Unit::text;
     std::string text = print_verdict(verdict_of(report), style) + (report.overall ? "\n" + table.print(style) : "");
     std::size_t count = 0;
@@ -177,6 +183,9 @@ std::string to_json(const ValidationReport& report) {
         for (std::size_t i = 0; i < report.by.size(); ++i) values[report.by[i]] = group.values[i];
         json["groups"].push_back({{"group", std::move(values)}});
         json["groups"].back().update(error_columns().json(group.errors));
+        if (const auto& cause = group.cause)
+            json["groups"].back()["cause"] = {
+                {"name", cause->name}, {"sentence", cause->sentence}, {"share", cause->share}};
     }
     for (const SkippedRows& skipped : report.skipped)
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});

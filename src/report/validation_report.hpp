@@ -10,6 +10,7 @@
 
 #include "ftax/predict.hpp"
 #include "src/io/csv.hpp"
+#include "src/report/prediction_report.hpp"
 #include "src/report/table.hpp"
 
 namespace ftax::report {
@@ -50,6 +51,7 @@ struct ErrorStatistics {
 struct ValidationGroup {
     std::vector<std::string> values;
     ErrorStatistics errors;
+    std::optional<Hypothesis> cause{};  ///< the likeliest of its errors; none for operators and language models
 };
 
 struct SkippedRows {
@@ -90,8 +92,9 @@ struct ValidationReport {
                                          std::span<const ValidatedRow> rows);
 
 [[nodiscard]] Columns<ErrorStatistics> error_columns();
-/// A column for each of `by`, then the errors.
-[[nodiscard]] Columns<ValidationGroup> group_columns(const std::vector<std::string>& by);
+/// A column for each of `by`, then the errors, and their likeliest cause if one of the groups has one.
+[[nodiscard]] Columns<ValidationGroup> group_columns(const std::vector<std::string>& by,
+                                                     std::span<const ValidationGroup> groups);
 [[nodiscard]] const Columns<UsedProfile>& profile_columns();
 
 [[nodiscard]] std::string verdict_of(const ValidationReport& report);

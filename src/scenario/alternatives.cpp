@@ -113,7 +113,7 @@ std::vector<Change> changes_of(std::string_view framework) {
 }
 
 std::optional<Alternative> alternative(const Graph& graph, const ModelArguments& model, const RunArguments& run,
-                                       const Change& change) {
+                                       const Change& change, const std::function<void(Scenario&)>& prepare) {
     HeldWarnings of_others;
     const GivenGraph same(GivenGraph::of_this_thread(), &of_others);
     ModelArguments lenient = model;
@@ -122,6 +122,7 @@ std::optional<Alternative> alternative(const Graph& graph, const ModelArguments&
     if (!change_arguments(changed, precision_of(graph, run), change)) return std::nullopt;
     try {
         Scenario scenario = resolve(graph, lenient, changed);
+        if (prepare) prepare(scenario);
         auto rules = std::make_unique<FrameworkModel>(model_of(scenario.framework));
         change_scenario(scenario, *rules, change);
         scenario.framework.model = rules.get();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,9 +35,10 @@ struct Alternative {
 };
 
 /// Resolves the changed run by the path of every run, without its warnings. Returns nullopt if the change does not
-/// apply or the changed run cannot run.
+/// apply or the changed run cannot run. `prepare`: what else is done to the resolved run, before the change.
 [[nodiscard]] std::optional<Alternative> alternative(const Graph& graph, const ModelArguments& model,
-                                                     const RunArguments& run, const Change& change);
+                                                     const RunArguments& run, const Change& change,
+                                                     const std::function<void(Scenario&)>& prepare = {});
 
 /// Returns the three changes of a run that gain most, each at least 5 %, the best first.
 [[nodiscard]] std::vector<report::Advice> advise(const Graph& graph, const ModelArguments& model,

@@ -5,12 +5,12 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <utility>
 #include <vector>
 
 #include "src/report/units.hpp"
-#include "src/scenario/alternatives.hpp"
 
 namespace ftax::scenario {
 namespace {
@@ -56,51 +56,69 @@ std::string first_line(const report::PredictionReport& report, const std::vector
 
 }  // namespace
 
-void diagnose(const Graph& graph, const ModelArguments& model, const RunArguments& run,
-              report::PredictionReport& report) {
-    std::vector<const report::PredictionRow*> rows;
-    for (const report::PredictionRow& row : report.rows)
-        if (row.measured) rows.push_back(&row);
-    if (rows.empty()) return;
-    const auto items_of = [&](const auto& batch) {
-        return static_cast<double>(batch.value_or(fixed_batch(graph).value_or(1)));
-    };
-    std::vector<double> weights;
-    for (const Change& cause : changes_of(run.framework)) {
+std::vector<report::Hypothesis> rank_causes(std::span<const MeasuredRun> runs, std::string_view framework,
+                                            const PredictUnder& predict_under) {
+    const auto rows = static_cast<Eigen::Index>(runs.size());
+    std::map<std::string, Eigen::Index> columns{{"spread", 0}};  // of errors that runs share
+    for (const MeasuredRun& run : runs)
+        for (const std::string& shared : {run.machine, run.network}) columns.try_emplace(shared, std::ssize(columns));
+    std::vector<report::Hypothesis> ranked;
+    for (const Change& cause : changes_of(framework)) {
         if (cause.prior == 0) continue;
-        std::optional<Alternative> changed = alternative(graph, model, run, cause);
-        if (!changed) continue;
-        const double spread = cause.effect("spread", 0);
+        const std::vector<std::optional<Prediction>> changed = predict_under(cause);
+        if (std::ranges::none_of(changed, [](const auto& prediction) { return prediction.has_value(); })) continue;
         report::Hypothesis hypothesis{cause.name, cause.sentence};
-        Eigen::VectorXd residuals(rows.size());
-        Eigen::MatrixXd shared(rows.size(), 3);
+        Eigen::VectorXd residuals(rows);
+        Eigen::MatrixXd shared = Eigen::MatrixXd::Zero(rows, std::ssize(columns));
         double change = 0, gain = 0;  // of the sum of squared errors
-        for (Eigen::Index i = 0; i < residuals.size(); ++i) {
-            const report::PredictionRow* const row = rows[static_cast<std::size_t>(i)];
-            const Prediction predicted = changed->predictor.predict(with_batch(report.dims, row->batch));
-            const double latency_s = predicted.latency_s * cause.effect("reading", 1) /
-                                     (cause.effects.contains("per-item") ? items_of(row->batch) : 1);
+        for (Eigen::Index i = 0; i < rows; ++i) {
+            const MeasuredRun& run = runs[static_cast<std::size_t>(i)];
+            const Prediction& predicted = changed[static_cast<std::size_t>(i)].value_or(run.own);
+            const double latency_s =
+                predicted.latency_s * cause.effect("reading", 1) / (cause.effects.contains("per-item") ? run.items : 1);
             const double host = host_share(predicted);
             hypothesis.latency_s.push_back(latency_s);
-            residuals[i] = std::log(row->measured->latency_s / latency_s);
+            residuals[i] = std::log(run.latency_s / latency_s);
             // One host and one card, whatever the cause: its errors are those of the run.
-            shared.row(i) << host * row->prediction.host_relative_stddev,
-                (1 - host) * row->prediction.device_relative_stddev, spread;
-            const double own = std::log(row->measured->latency_s / row->prediction.latency_s);
+            shared(i, columns[run.machine]) = host * run.own.host_relative_stddev;
+            shared(i, columns[run.network]) = (1 - host) * run.own.device_relative_stddev;
+            shared(i, 0) = cause.effect("spread", 0);
+            const double own = std::log(run.latency_s / run.own.latency_s);
             change = std::max(change, std::abs(own - residuals[i]));
             gain += own * own - residuals[i] * residuals[i];
         }
         // A cause moves the prediction towards the measurement, by more than its noise.
         const bool is_own = cause.name == "right" || cause.name == "unknown";
         if (!is_own && (change < row_log_stddev || gain <= 0)) continue;
-        weights.push_back(std::log(cause.prior) + log_density(residuals, shared));
-        report.diagnosis.push_back(std::move(hypothesis));
+        hypothesis.share = std::log(cause.prior) + log_density(residuals, shared);
+        ranked.push_back(std::move(hypothesis));
     }
-    const double largest = *std::ranges::max_element(weights);
+    std::ranges::stable_sort(ranked, std::ranges::greater{}, &report::Hypothesis::share);
     double sum = 0;
-    for (double& weight : weights) sum += weight = std::exp(weight - largest);
-    for (std::size_t i = 0; i < weights.size(); ++i) report.diagnosis[i].share = weights[i] / sum;
-    std::ranges::stable_sort(report.diagnosis, std::ranges::greater{}, &report::Hypothesis::share);
+    const double largest = ranked.front().share;
+    for (report::Hypothesis& one : ranked) sum += one.share = std::exp(one.share - largest);
+    for (report::Hypothesis& one : ranked) one.share /= sum;
+    return ranked;
+}
+
+void diagnose(const Graph& graph, const ModelArguments& model, const RunArguments& run,
+              report::PredictionReport& report) {
+    std::vector<const report::PredictionRow*> rows;
+    std::vector<MeasuredRun> runs;
+    for (const report::PredictionRow& row : report.rows) {
+        if (!row.measured) continue;
+        const auto items = static_cast<double>(row.batch.value_or(fixed_batch(graph).value_or(1)));
+        runs.push_back({row.measured->latency_s, items, row.prediction});
+        rows.push_back(&row);
+    }
+    if (rows.empty()) return;
+    report.diagnosis = rank_causes(runs, run.framework, [&](const Change& cause) {
+        std::vector<std::optional<Prediction>> predictions(rows.size());
+        std::optional<Alternative> changed = alternative(graph, model, run, cause);
+        for (std::size_t i = 0; changed && i < rows.size(); ++i)
+            predictions[i] = changed->predictor.predict(with_batch(report.dims, rows[i]->batch));
+        return predictions;
+    });
     report.measured = first_line(report, rows);
 }
 

@@ -11,6 +11,7 @@
 #include "src/core/excerpt.hpp"
 #include "src/core/parameters.hpp"
 #include "src/core/throw_error.hpp"
+#include "src/scenario/alternatives.hpp"
 #include "src/scenario/cpu.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -123,6 +124,14 @@ FrameworkProfile anchored_as(FrameworkProfile profile, const Conditioned& known,
     return profile;
 }
 
+/// Conditions the host and card of a row's scenario, and takes out what its time does not contain.
+void fit_to_row(Scenario& scenario, const Measurement& row, const Conditioned* known) {
+    FrameworkProfile& host = scenario.framework;
+    if (known && host.framework == row.framework) host = anchored_as(std::move(host), *known, row.framework, row.run);
+    if (known) scenario.device.factors = known->device;
+    host = timed_part(std::move(host), row.mode);
+}
+
 }  // namespace
 
 const Graph& RowPredictor::graph(const std::string& model) {
@@ -159,20 +168,17 @@ RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const s
     return own;
 }
 
-Scenario RowPredictor::scenario_of(const Measurement& row) const {
+RunArguments RowPredictor::arguments_of(const Measurement& row) const {
     RunArguments run = run_of_row(run_, row.gpu, row.framework, row.version);
     run.options = options_for(row);
     if (find_cpu(row.cpu)) run.cpu = row.cpu;
-    return resolve(run, row.precision);
+    run.precision = name_of(row.precision);
+    return run;
 }
 
 Predictor RowPredictor::build(const Measurement& row, const Conditioned* known) {
-    Scenario scenario = scenario_of(row);
-    if (known) {
-        scenario.framework = anchored_as(std::move(scenario.framework), *known, row.framework, row.run);
-        scenario.device.factors = known->device;
-    }
-    scenario.framework = timed_part(std::move(scenario.framework), row.mode);
+    Scenario scenario = resolve(arguments_of(row), row.precision);
+    fit_to_row(scenario, row, known);
     return {graph(row.model), std::move(scenario.device), std::move(scenario.framework), scenario.options};
 }
 
@@ -203,9 +209,25 @@ Prediction RowPredictor::predict(const Measurement& measured) {
     return predictor(row).predict(bindings);
 }
 
+std::vector<std::optional<Prediction>> RowPredictor::predict_changed(std::span<const Measurement> rows,
+                                                                     const Change& change) {
+    std::map<const Predictor*, std::optional<Alternative>> changed;  // by the predictor of the row as it is
+    std::vector<std::optional<Prediction>> predictions(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Measurement row = predictable(rows[i]);
+        const auto [found, added] = changed.try_emplace(&predictor(row));
+        std::optional<Alternative>& own = found->second;
+        const Conditioned* const known = conditioned(row.gpu, row.run, row.model);
+        const auto prepare = [&](Scenario& scenario) { fit_to_row(scenario, row, known); };
+        if (added) own = alternative(graph(row.model), {.model = row.model}, arguments_of(row), change, prepare);
+        if (own) predictions[i] = own->predictor.predict(bindings_of(row));
+    }
+    return predictions;
+}
+
 std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
     const Measurement row = with_own_framework(measured);
-    const Scenario scenario = scenario_of(row);
+    const Scenario scenario = resolve(arguments_of(row), row.precision);
     const DeviceSpec& device = scenario.device.device;
     const FrameworkModel& framework = model_of(scenario.framework);
     const std::optional<Graph> optimised = optimised_graph(graph(row.model), framework, device, scenario.options);

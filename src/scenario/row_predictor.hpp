@@ -19,6 +19,8 @@
 
 namespace ftax::scenario {
 
+struct Change;
+
 /// Predicts rows of model measurement files. Caches graphs and predictors, so thousands of rows of a few models cost
 /// little more than the predictions themselves.
 class RowPredictor {
@@ -33,6 +35,10 @@ class RowPredictor {
     [[nodiscard]] Prediction predict(const Measurement& row);
 
     static constexpr std::size_t most_left_out = 200;
+
+    /// Predicts rows of which one thing is changed; nullopt for those that the change does not apply to.
+    [[nodiscard]] std::vector<std::optional<Prediction>> predict_changed(std::span<const Measurement> rows,
+                                                                         const Change& change);
 
     /// Returns the profiles used by predict().
     [[nodiscard]] std::set<report::UsedProfile> profiles() const;
@@ -66,7 +72,7 @@ class RowPredictor {
     [[nodiscard]] static Measurement predictable(const Measurement& row);
     [[nodiscard]] const Graph& graph(const std::string& model);
     [[nodiscard]] Predictor& predictor(const Measurement& row);
-    [[nodiscard]] Scenario scenario_of(const Measurement& row) const;
+    [[nodiscard]] RunArguments arguments_of(const Measurement& row) const;
     /// Returns the predictor for the host and card of `known`; null: those of the profiles.
     [[nodiscard]] Predictor build(const Measurement& row, const Conditioned* known);
     struct Anchor {

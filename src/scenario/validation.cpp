@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <random>
 #include <set>
 #include <span>
 
@@ -15,6 +16,7 @@
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
 #include "src/scenario/language_rows.hpp"
+#include "src/scenario/measured.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -110,11 +112,10 @@ void warn_of_unused_hosts(const ValidationArguments& arguments, const std::optio
         warn({fmt::format("--framework-profile is ignored: no predicted row is of {}", host->framework)});
 }
 
-std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
+std::vector<report::ValidatedRow> validate_models(RowPredictor& predictor, const MeasurementFile<Measurement>& file,
                                                   const ValidationArguments& arguments, const RunArguments& run,
                                                   const Warn& warn, const Watch& watch,
                                                   std::set<report::UsedProfile>& profiles) {
-    RowPredictor predictor(run);
     warn_of_versions<Measurement>(file.rows, run, warn);
     if (!arguments.anchor.empty()) {
         const auto anchors = usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn);
@@ -190,6 +191,35 @@ void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::
     }
 }
 
+/// Finds the likeliest cause of the errors of rows of one framework, from a few rows of a few models drawn from them.
+std::optional<report::Hypothesis> likeliest_cause(RowPredictor& predictor, std::vector<const Measurement*> rows) {
+    constexpr std::size_t most_models = 3, most_rows = 4;
+    const std::string framework = framework_name(rows.front()->framework);
+    if (std::ranges::any_of(rows, [&](const auto* row) { return framework_name(row->framework) != framework; }))
+        return std::nullopt;
+    std::shuffle(rows.begin(), rows.end(), std::mt19937());
+    std::map<std::string, std::size_t> taken;
+    std::vector<Measurement> sample;
+    std::vector<MeasuredRun> runs;
+    for (const Measurement* row : rows) {
+        if ((taken.size() == most_models && !taken.contains(row->model)) || taken[row->model]++ >= most_rows) continue;
+        const std::string card = row->gpu + row->run;
+        runs.push_back(
+            {row->latency_s, static_cast<double>(row->batch), predictor.predict(*row), card, card + " " + row->model});
+        sample.push_back(*row);
+    }
+    return rank_causes(runs, framework, [&](const Change& c) { return predictor.predict_changed(sample, c); }).front();
+}
+
+/// Explains the groups that are off by more than what their intervals allow for, or on the whole.
+void diagnose_groups(RowPredictor& predictor, std::span<const Measurement> measured, Validation& validation) {
+    std::map<std::vector<std::string>, std::vector<const Measurement*>> rows;
+    for (std::size_t i = 0; i < measured.size(); ++i)
+        if (validation.rows[i].prediction) rows[validation.rows[i].group].push_back(&measured[i]);
+    for (auto& [values, errors, cause] : validation.report.groups)
+        if (errors.inside < 0.9 || std::abs(errors.bias) > 0.1) cause = likeliest_cause(predictor, rows.at(values));
+}
+
 }  // namespace
 
 Validation validate(const ValidationArguments& arguments, const Warn& tell, const Watch& watch) {
@@ -203,6 +233,8 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     RunArguments run{.models = arguments.models, .device_profile = arguments.device_profile};
     if (const std::string& path = arguments.framework_profile; !path.empty())
         run.costs = parse_framework_profile(read_file(path), escape_terminal(path));
+    RowPredictor predictor(run);
+    std::vector<Measurement> measured;  // of models
     const bool operators = holds_operators(result.table);
     const auto predict = [&](auto file, const auto& rows_of) {
         result.rows = rows_of(file, arguments, run, warn, watch, profiles);
@@ -213,7 +245,11 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     } else if (holds_language_models(result.table)) {
         predict(read_language_measurements(std::move(result.table)), validate_language_models);
     } else {
-        predict(read_model_measurements(std::move(result.table)), validate_models);
+        predict(read_model_measurements(std::move(result.table)), [&](auto& file, auto&... rest) {
+            auto rows = validate_models(predictor, file, rest...);
+            measured = std::move(file.rows);
+            return rows;
+        });
     }
     warn_of_unused_hosts(arguments, run.costs, operators, profiles, warn);
     warn_of_units(result.rows, warn);
@@ -222,6 +258,7 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
                                                  : "gpu,framework,precision";
     group_rows(result.table, split_list(by), result.rows);
     result.report = summarise(result.table, split_list(by), result.rows);
+    if (!measured.empty()) diagnose_groups(predictor, measured, result);
     result.report.profiles.assign(profiles.begin(), profiles.end());
     result.report.warnings = std::move(warnings);
     return result;

@@ -438,3 +438,51 @@ TEST_CASE("host costs that no row uses are reported in every form") {
         }
     }
 }
+
+TEST_CASE("validate names the likeliest cause of each group of rows: planted ones, in the table, JSON and page") {
+    const TemporaryFolder folder;
+    const std::string head = "gpu,framework,version,precision,model,batch,latency_ms\n";
+    std::string rows = head;
+    // Rows of a group: the latencies of runs with these options, changed by a factor.
+    const auto plant = [&](const std::string& gpu, const std::string& framework, const std::string& precision,
+                           const std::vector<std::string>& options, auto factor) {
+        for (const char* model : {"resnet50", "vgg16", "densenet"}) {
+            for (const double batch : {8.0, 64.0}) {
+                std::vector<std::string> run{"predict", model, "--device", gpu, "--batch", format_number(batch)};
+                run.insert(run.end(), options.begin(), options.end());
+                const double ms = *parse_number(predicted_ms(run)) * factor(batch);
+                const std::size_t at = framework.find('@');
+                rows += fmt::format("{},{},{},{},{},{},{}\n", gpu, framework.substr(0, at), framework.substr(at + 1),
+                                    precision, model, batch, ms);
+            }
+        }
+    };
+    const auto same = [](double) { return 1.0; };
+    const auto thousandth = [](double) { return 1e-3; };
+    const auto per_item = [](double batch) { return 1 / batch; };
+    const std::string eager = "pytorch-eager@2.4";
+    plant("a100-sxm4-80gb", "torch-compile@2.4", "fp32", {"--framework", eager, "--precision", "fp32"}, same);
+    plant("h100-sxm5-80gb", eager, "fp16", {"--framework", eager, "--precision", "fp32"}, same);
+    plant("l4", eager, "fp16", {"--framework", eager, "--precision", "fp16"}, same);
+    plant("t4", eager, "fp16", {"--framework", eager, "--precision", "fp16"}, per_item);
+    plant("v100-sxm2-32gb", "onnxruntime-cuda@1.20", "fp32", {"--framework", "onnxruntime-cuda@1.20"}, thousandth);
+    const std::string file = folder.write("rows.csv", rows), page = folder.file("page.html");
+
+    const ProgramRun outcome = run_ftax({"validate", file, "--json", "-", "-q"});
+    REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.errors);
+    std::string causes;
+    const auto json = nlohmann::json::parse(outcome.output);
+    for (const auto& group : json["groups"]) {
+        causes += " " + (group.contains("cause") ? group["cause"]["name"].get<std::string>() : "none");
+        if (group.contains("cause")) CHECK(group["cause"]["share"] > 0.5);
+    }
+    CHECK(causes == " pytorch-eager not-half none per-item ms-as-s");
+    const std::string table = run_ftax({"validate", file, "-q", "--html", page}).output;
+    CHECK(table.find("MAPE") != std::string::npos);
+    for (const std::string& text : {table, read_text(page)})
+        for (const char* sentence : {"it runs eagerly (", "half precision is not used", "the time is that of one item"})
+            CHECK(text.find(sentence) != std::string::npos);
+    // Rows of two frameworks have no common cause; neither have rows of operators.
+    const ProgramRun mixed = run_ftax({"validate", file, "--json", "-", "-q", "--by", "precision"});
+    CHECK_FALSE(nlohmann::json::parse(mixed.output)["groups"][1].contains("cause"));
+}
