@@ -1,6 +1,7 @@
 #include "ftax/predict.hpp"
 #include "predictors/memory.hpp"
 #include "predictors/steps/summary.hpp"
+#include "src/core/interruption.hpp"
 
 namespace ftax {
 
@@ -41,6 +42,7 @@ Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 
 Prediction Predictor::predict(const ShapeBindings& bindings) {
+    stop_if_interrupted();
     return state_->predict(bindings);
 }
 Prediction Predictor::predict(const ShapeBindings& bindings, std::vector<LaunchCosts>& launches) {

@@ -11,6 +11,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/serve.hpp"
+#include "src/core/interruption.hpp"
 
 namespace ftax {
 namespace {
@@ -352,6 +353,7 @@ class Scheduler {
     /// What a step computes, of its share of the sequences where several are under way. `holds`: none of those that
     /// wait.
     StepLoad schedule(std::int64_t step, double now_s, bool holds) {
+        stop_if_interrupted();
         StepLoad load;
         std::int64_t budget = options_.max_tokens;
         blocked_.reset();

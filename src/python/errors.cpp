@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ftax/error.hpp"
+#include "src/core/interruption.hpp"
 #include "src/io/escape.hpp"
 #include "src/python/bindings.hpp"
 
@@ -30,6 +31,8 @@ void translate(const std::exception_ptr& pointer, void*) {
         const std::string message = escape_terminal(in_python_terms(error.what()));
         for (std::size_t i = 0; i < classes.size(); ++i)
             if (classes[i].code == error.code()) PyErr_SetString(types[i], message.c_str());
+    } catch (const Interrupted&) {  // of another thread, which the same Ctrl-C ends
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
     }
 }
 
@@ -37,7 +40,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 std::string in_python_terms(std::string text) {
     static const std::array<std::pair<std::regex, const char*>, 5> terms{
-        {{std::regex("`ftax (devices|frameworks|profiles)( list)?`"), "ftax.$1()"},
+        {{std::regex("`ftax (devices|frameworks|models)( list)?`"), "ftax.$1()"},
          {std::regex("`ftax (compare|generate)`"), "ftax.$1"},
          {std::regex("--shapes [^ ]+ lets it vary"), "load_graph(…, vary_batch=True) lets it vary"},
          {std::regex("--dim "), ""},

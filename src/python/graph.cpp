@@ -96,7 +96,8 @@ void bind_graph(nb::module_& module) {
                "Loads a model: a file (.onnx, .pt2, .pt, .txt; detected by content) or a zoo name.\n\n"
                "shapes: 'INPUT:4x3x224x224' or 'INPUT:batchx3x224x224'; trips: trip counts of loops by name.\n\n"
                ">>> ftax.load_graph('resnet50').symbols\n['batch']");
-    module.def("zoo", &zoo_names, "Names of the built-in models.\n\n>>> 'resnet50' in ftax.zoo()\nTrue");
+    module.def("zoo", &zoo_names, "The same as models().\n\n>>> ftax.zoo() == ftax.models()\nTrue");
+    module.def("models", &zoo_names, "Names of the built-in models.\n\n>>> 'resnet50' in ftax.models()\nTrue");
 
     nb::class_<GraphBuilder>(module, "GraphBuilder",
                              "Builds a Graph operator by operator, as a model's forward function would. Tensors are "

@@ -1,4 +1,8 @@
+#include <chrono>
+#include <future>
+
 #include "src/cli/in_process.hpp"
+#include "src/core/interruption.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/model_report.hpp"
 
@@ -11,10 +15,22 @@ std::string inspect(const Graph& graph, const std::map<std::string, std::int64_t
                                              : to_json(report::open_model_report(graph, bindings));
 }
 
-/// JSON, table and page.
+/// JSON, table and page. Runs in a thread of its own, which Ctrl-C in the caller's ends.
 std::tuple<std::string, std::string, std::string> run(const std::vector<std::string>& words, const Graph* graph,
                                                       bool with_page) {
-    cli::Result result = cli::run_in_process(words, graph, with_page);
+    auto running = std::async(std::launch::async, [&] { return cli::run_in_process(words, graph, with_page); });
+    while (running.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+        const nb::gil_scoped_acquire locked;
+        if (PyErr_CheckSignals() == 0) continue;
+        interrupted = true;
+        {
+            const nb::gil_scoped_release unlocked;
+            running.wait();
+        }
+        interrupted = false;
+        throw nb::python_error();  // that of the signal's handler: KeyboardInterrupt
+    }
+    cli::Result result = running.get();
     return {std::move(result.json), std::move(result.table), std::move(result.page)};
 }
 

@@ -2,7 +2,13 @@
 
 import itertools
 import json
+import os
 import pickle
+import pydoc
+import signal
+import subprocess
+import sys
+import time
 import warnings
 
 import ftax
@@ -160,3 +166,44 @@ def test_quantities_out_of_range_are_refused_with_their_limits():
                        (lambda: ftax.predict("resnet18", "t4", host_load="heavy"), "host_load heavy is neither dedicated")):
         with pytest.raises(ftax.UsageError, match=said):
             call()
+
+
+def test_messages_name_functions_that_exist():
+    with pytest.raises(ftax.UsageError, match=r"did you mean resnet50.*\(ftax\.models\(\) lists all\)"):
+        ftax.predict("resnet5", "t4")
+    assert "resnet50" in ftax.models() and ftax.models() == ftax.zoo()
+
+
+def test_help_lists_arguments_and_units():
+    text = pydoc.render_doc(ftax.predict)
+    for name in (*ftax._options - {"example_inputs"}, "device", "framework", "precision", "seconds", "bytes", ">>>"):
+        assert name in text
+    assert "html" not in text and "rate: items per second" in pydoc.render_doc(ftax.compare)
+
+
+def test_only_what_is_public_is_listed():
+    assert set(dir(ftax)) == set(ftax.__all__) and "np" not in dir(ftax)
+    assert all(hasattr(ftax, name) for name in ftax.__all__)
+
+
+def test_rows_of_all_results_are_read_alike():
+    row = ftax.compare("resnet18", "t4", "pytorch-eager", batch=8)[0]
+    prediction = ftax.predict("resnet18", "t4", "pytorch-eager", batch=8)[0]
+    for name in ("latency_s", "low_s", "high_s", "host_s", "device_s", "bound", "evidence", "sm_active", "power_w", "fits"):
+        assert row[name] == getattr(row, name) == prediction[name] == getattr(prediction, name)
+    assert pickle.loads(pickle.dumps(row)) == row
+    with pytest.raises(AttributeError, match="this row has no 'latency'; it has device"):
+        row.latency
+
+
+@pytest.mark.parametrize("call", ["ftax.serve('llama-3-70b', device='all', framework='vllm', cards=8, rate=50, prompt=2000, new_tokens=2000, count=20000)"])
+def test_an_interrupt_ends_a_call(call):
+    program = f"import ftax\nftax.predict('resnet18', 't4')\nprint('begins', flush=True)\n{call}\nprint('ended')"
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONUNBUFFERED": "1"}) as running:
+        assert running.stdout.readline() == "begins\n"
+        time.sleep(1)
+        running.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        _, errors = running.communicate(timeout=120)
+    assert "KeyboardInterrupt" in errors and time.monotonic() - begin < 20

@@ -40,6 +40,7 @@ from ._ftax import (
     frameworks,
     hosts,
     load_graph,
+    models,
     zoo,
 )
 from ._whole import whole as _whole, wholes as _wholes
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
     "Predictor", "ProfileError", "RefusedError", "Report", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "explain", "framework",
-    "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "report", "serve", "validate", "zoo",
+    "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "models", "nas", "predict", "report", "serve", "validate", "zoo",
     "__version__",
 ]
 
@@ -135,6 +136,10 @@ class Prediction:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def __getitem__(self, name: str) -> Any:
+        """The same by its name, as in a row of compare()."""
+        return self.to_dict()[name]
 
     def __repr__(self) -> str:
         return f"<ftax.Prediction {self.latency_s * 1e3:.4g} ms, bound by {self.bound}>"
@@ -303,10 +308,16 @@ def predict(model: Model, device: str, framework: str | None = None, precision: 
             batch: int | Iterable[int] | None = None, **dims_and_options: Any) -> Sweep:
     """Predicts a model for each batch size (default: 1, or the one that the model fixes).
 
-    Keyword arguments are dimensions that the model leaves open (seq=128) and options of Predictor (anchor, host, …).
+    `model` is a file, a name of models(), a Graph or a PyTorch model with its `example_inputs`; `device` one of devices(),
+    `framework` one of frameworks() (default: pytorch-eager), `precision` as "fp16" (default: that of the weights). Further
+    arguments are dimensions that the model leaves open (seq=128) and the options below. In the result times are seconds,
+    memory bytes, power watts, shares from 0 to 1.
 
-    >>> [p.bound for p in ftax.predict("resnet50", "a100-sxm4-40gb", precision="fp16", batch=[1, 64])]
+    >>> sweep = ftax.predict("resnet50", "a100-sxm4-40gb", precision="fp16", batch=[1, 64])
+    >>> [p.bound for p in sweep]
     ['host', 'compute']
+    >>> 0.001 < sweep[1].latency_s < 0.1 and sweep[1].low_s < sweep[1].latency_s < sweep[1].high_s
+    True
     """
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     return predictor.sweep(batch, **dims)
@@ -347,8 +358,17 @@ def headroom(model: Model, device: str, framework: str | None = None, precision:
     return predictor.headroom(budget, **dims)
 
 
+class Row(dict):
+    """A combination of a report: row["latency_s"] and row.latency_s are the same, as those of a Prediction."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"this row has no '{name}'; it has {', '.join(self)}")
+
+
 class Report(list):
-    """What compare, generate and serve found: a dict per combination, the best first. print() shows the table that the
+    """What compare, generate and serve found: a Row per combination, the best first. print() shows the table that the
     program prints, a notebook its page.
 
     `verdict` says the best in a sentence, `warnings` are those of the whole report, to_dict() has all that `--json` has.
@@ -357,7 +377,7 @@ class Report(list):
     def __init__(self, result: tuple[str, str, str], write_page: Callable[[], str]) -> None:
         self._result, self._write_page = result, write_page
         self._report: dict[str, Any] = json.loads(result[0])
-        super().__init__(self._report.get("predictions") or self._report["rows"])
+        super().__init__(map(Row, self._report.get("predictions") or self._report["rows"]))
         self.verdict: str = self._report["verdict"]
         self.warnings: list[str] = self._report["warnings"]
 
@@ -515,7 +535,18 @@ def validate(rows: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
     return report
 
 
-for _command in (compare, generate, serve, validate):
-    _command.__doc__ = f"{_command.__doc__}\n    Options, as those of `ftax {_command.__name__}`:\n\n" + "".join(
-        f"    {name.replace('-', '_')}: {text}\n" for name, text in _ftax.options(_command.__name__).items()
-        if name not in ("json", "csv", "html"))
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _list_options(function: Callable[..., Any], command: str, takes: Callable[[str], bool]) -> None:
+    """Ends the help of a function with those options of a command that it takes."""
+    texts = {name.replace("-", "_"): text for name, text in _ftax.options(command).items()}
+    listed = "".join(f"    {name}: {text}\n" for name, text in texts.items() if takes(name))
+    function.__doc__ = f"{function.__doc__}\n    Options, as those of `ftax {command}`:\n\n{listed}"
+
+
+for _function in (compare, generate, serve, validate):
+    _list_options(_function, _function.__name__, lambda name: name not in ("json", "csv", "html"))
+for _function in (predict, crossover, crossovers, headroom):
+    _list_options(_function, "predict", _options.__contains__)
