@@ -136,6 +136,12 @@ std::string tick_text(double value) {
     return fmt::format("{:g}{}", value / std::pow(1000.0, step), prefixes[step - 1]);
 }
 
+/// "20 µs", "500 ms", "2 s" for milliseconds.
+std::string time_text(double ms) {
+    if (ms < 1) return fmt::format("{:g} µs", 1e3 * ms);
+    return ms < 1e3 ? fmt::format("{:g} ms", ms) : tick_text(1e-3 * ms) + " s";
+}
+
 /// One, two or five times a power of ten apart.
 std::vector<double> equal_ticks(double low, double high) {
     double step = std::pow(10.0, std::floor(std::log10(high - low)));
@@ -149,27 +155,28 @@ std::vector<double> ticks_of(const Axis& axis) {
     return axis.linear ? equal_ticks(axis.low, axis.high) : log_ticks(axis.low, axis.high);
 }
 
-std::string draw_grid(const Axes& axes, const std::optional<std::vector<double>>& x_ticks) {
+std::string draw_grid(const Axes& axes, const Chart& chart) {
     const Frame& f = axes.frame;
+    const bool x_times = chart.times && chart.square;
     std::string text;
-    // Letters as wide as on a narrow page.
-    const auto half_width = [](double value) { return 6.0 * static_cast<double>(tick_text(value).size()) + 4; };
     double last_end = 0;
-    for (const double value : x_ticks ? *x_ticks : ticks_of(axes.x)) {
+    for (const double value : chart.x_ticks ? *chart.x_ticks : ticks_of(axes.x)) {
         const double x = axes.x.at(value);
-        if (x - half_width(value) < last_end) continue;
-        last_end = x + half_width(value);
+        const std::string label = x_times ? time_text(value) : tick_text(value);
+        const double half_width = 6.0 * static_cast<double>(label.size()) + 4;  // letters as wide as on a narrow page
+        if (x - half_width < last_end) continue;
+        last_end = x + half_width;
         text += fmt::format(
             "<path class=\"grid\" d=\"M{0:.1f} {1}V{2}\"/><text class=\"label\" x=\"{0:.1f}\" y=\"{3}\" "
             "text-anchor=\"middle\">{4}</text>\n",
-            x, f.top, f.height - f.bottom, f.height - f.bottom + 19, tick_text(value));
+            x, f.top, f.height - f.bottom, f.height - f.bottom + 19, label);
     }
     for (const double value : ticks_of(axes.y)) {
         const double y = axes.y.at(value);
         text += fmt::format(
             "<path class=\"grid\" d=\"M{0} {1:.1f}H{2}\"/><text class=\"label\" x=\"{3}\" y=\"{4:.1f}\" "
             "text-anchor=\"end\">{5}</text>\n",
-            f.left, y, f.width - f.right, f.left - 8, y + 4, tick_text(value));
+            f.left, y, f.width - f.right, f.left - 8, y + 4, chart.times ? time_text(value) : tick_text(value));
     }
     return text;
 }
@@ -314,7 +321,7 @@ std::string_view on(const Chart& chart, std::size_t series) {
 /// All but title and legend.
 std::string draw_plot(const Chart& chart, const Frame& f) {
     const Axes axes = axes_of(chart, f);
-    std::string svg = draw_grid(axes, chart.x_ticks);
+    std::string svg = draw_grid(axes, chart);
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
         const Series& series = chart.series[i];
         if (series.points.empty() || series.points.front().low <= 0) continue;
@@ -325,7 +332,11 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
     }
     svg += draw_marks(chart, axes) + draw_reference_names(chart, axes);
     for (std::size_t i = 0; i < chart.series.size(); ++i)
-        svg += fmt::format("<g data-series=\"{}\"{}>\n{}</g>\n", i, on(chart, i), draw_series(axes, chart.series[i]));
+        svg += fmt::format("<g{}>\n{}</g>\n",
+                           chart.series[i].look == SeriesLook::reference  // which stays when a reader picks a line
+                               ? ""
+                               : fmt::format(" data-series=\"{}\"{}", i, on(chart, i)),
+                           draw_series(axes, chart.series[i]));
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        (f.left + f.width - f.right) / 2, f.height - 12, escape_markup(chart.x_label));
     return svg +
@@ -390,10 +401,12 @@ std::string legend_of(const Chart& chart) {
 }
 
 std::string to_figure(const Chart& chart, std::string_view caption_markup) {
+    Frame frame = figure;
+    if (chart.times) frame.left += 28;  // for the units
     std::string html = fmt::format("<figure{}>", chart.picked ? " class=\"picked\"" : "") + legend_of(chart);
     html += fmt::format("<svg class=\"ftax-chart plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
-                        figure.width, figure.height, escape_markup(chart.title));
-    html += draw_plot(chart, figure) + "</svg>\n";
+                        frame.width, frame.height, escape_markup(chart.title));
+    html += draw_plot(chart, frame) + "</svg>\n";
     if (!caption_markup.empty()) html += fmt::format("<figcaption>{}</figcaption>\n", caption_markup);
     return html + "</figure>\n";
 }

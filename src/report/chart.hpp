@@ -52,6 +52,7 @@ struct Chart {
     std::vector<Series> series;
     std::vector<ChartMark> marks{};
     bool square = false;                  ///< both axes have the same range
+    bool times = false;                   ///< y, and x of a square, is in milliseconds; ticks have the unit to read
     bool linear = false;                  ///< both axes begin at zero and have equal steps
     std::vector<ChartPoint> extent{};     ///< what the axes also include: charts side by side share theirs
     std::optional<std::size_t> picked{};  ///< the line highlighted on a page until the reader selects another

@@ -103,7 +103,7 @@ std::string choice_figures(const std::vector<const Choice*>& choices, const Char
     std::string html;
     for (Chart& chart : charts) {
         chart.extent = extent;
-        if (choices.size() > 1) chart.picked = 0;  // the best comes first
+        if (choices.size() > 1) chart.picked = frame.series.size();  // the best comes first
         html += section(chart.title, to_figure(chart, ""));
     }
     return charts.size() > 1 ? fmt::format("<div class=\"panels spans\">\n{}</div>\n", html) : html;
@@ -172,8 +172,11 @@ std::string identity_of(const CsvTable& table, std::size_t row) {
 Chart validation_chart(const CsvTable& table, std::span<const ValidatedRow> rows) {
     constexpr std::size_t most_notes = 800;  // beyond, a page of them would be slow to open
     constexpr std::size_t few = 200;         // which have room for larger dots
-    Chart chart{
-        .title = "Predicted against measured", .x_label = "measured, ms", .y_label = "predicted, ms", .square = true};
+    Chart chart{.title = "Predicted against measured",
+                .x_label = "measured",
+                .y_label = "predicted",
+                .square = true,
+                .times = true};
     const std::vector<std::string> values = colour_values(table);
     const auto categories = categories_of(values);
     const bool others = categories.size() > category_count;

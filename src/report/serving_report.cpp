@@ -106,12 +106,24 @@ std::string search_text(const ServingReport& report) {
 
 std::string rates_figure(const ServingReport& report) {
     const bool priced = report.rows.front().dollars_per_hour.has_value();
-    const Chart frame{.title = report.searches > 0 ? "Latency against cost" : "Latency against rate",
-                      .x_label = report.searches == 0 ? "requests per second"
-                                 : priced             ? "$ per million tokens"
-                                                      : "card-seconds per token",
-                      .y_label = "latency, ms: p50, shaded to p99",
-                      .series = {}};
+    Chart frame{.title = report.searches > 0 ? "Latency against cost" : "Latency against rate",
+                .x_label = report.searches == 0 ? "requests per second"
+                           : priced             ? "$ per million tokens"
+                                                : "card-seconds per token",
+                .y_label = "latency: p50, shaded to p99",
+                .series = {},
+                .times = true};
+    if (const double offered = report.offered_per_s; offered > 0 && report.searches == 0)
+        frame.marks.push_back({offered, offered, offered, fmt::format("offered: {} per second", significant(offered))});
+    std::vector<double> rates;
+    for (const Row& row : report.rows)
+        for (const Row::AtRate& point : row.rates) rates.push_back(point.rate);
+    if (const double target_s = report.level.latency_s; std::isfinite(target_s) && !rates.empty()) {
+        const auto [least, most] = std::ranges::minmax(rates);
+        frame.series.push_back({.label = "target: " + duration(target_s),
+                                .look = SeriesLook::reference,
+                                .points = {{least, 1e3 * target_s}, {most, 1e3 * target_s}}});
+    }
     return choice_figures(choices_of(report.rows), frame, [](const Choice& choice) {
         std::vector<ChartPoint> points;
         for (const Row::AtRate& at : static_cast<const Row&>(choice).rates)

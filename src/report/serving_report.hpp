@@ -38,6 +38,7 @@ struct ServingReport {
     std::string model, workload;  ///< "1000 requests at 4 per second, 512 tokens in and 128 out"
     bool generates = true;        ///< false: every request is one item of a run
     ServiceLevel level;
+    double offered_per_s = 0;  ///< rate of arrivals; 0: as earlier requests end
     Ranking ranking;
     std::size_t searches = 0;      ///< layouts that were tried; 0: no search
     std::vector<ServingRow> rows;  ///< best first

@@ -685,6 +685,7 @@ report::ServingReport serve(const ServingArguments& given_arguments) {
     static_cast<void>(combinations(arguments.run, arguments.choice));
     const Graph graph = load_graph(arguments.model);
     report.generates = is_decoder(graph);
+    report.offered_per_s = arguments.rate;
     if (!report.generates) require_batch(graph);
     RunArguments run = arguments.run;
     if (report.generates && !run.framework_given) run.framework = "vllm";

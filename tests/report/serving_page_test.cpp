@@ -28,3 +28,21 @@ TEST_CASE("the chart of rates draws the tail apart from the median") {
     CHECK(close != apart);
     for (const char* line : {"p50", "p99"}) CHECK(apart.find(line) != std::string::npos);
 }
+
+TEST_CASE(
+    "the chart of rates marks the offered rate and the latency that is aimed at, which no choice of a line hides") {
+    ServingReport report = example(2);
+    CHECK(serving_page(report).find("offered") == std::string::npos);
+    CHECK(serving_page(report).find("target") == std::string::npos);
+    report.offered_per_s = 3;
+    report.level.latency_s = 0.5;
+    report.rows.push_back(report.rows[0]);
+    report.rows[1].device = "l4";
+    const std::string page = serving_page(report);
+    CHECK(page.find(">offered: 3.00 per second</text>") != std::string::npos);
+    CHECK(page.find(">target: 500 ms</text>") != std::string::npos);
+    CHECK(page.find("<g>\n<path class=\"line reference\"") != std::string::npos);
+    CHECK(page.find("data-series=\"1\" class=\"on\"") != std::string::npos);  // the best, after the target
+    CHECK(page.find(">100 ms</text>") != std::string::npos);
+    CHECK(page.find(">200 ms</text>") != std::string::npos);
+}

@@ -59,3 +59,20 @@ TEST_CASE("errors by a column: numbers in their order, an empty framework as its
           std::vector<std::string>{"pytorch-eager", "torchscript", "pytorch-eager"});
     CHECK_FALSE(column_values(table, "colour"));
 }
+
+TEST_CASE("the axes of measured and predicted times have units") {
+    std::string text = "gpu,model,batch,latency_ms\n";
+    std::vector<ValidatedRow> rows;
+    for (const double ms : {0.02, 3.0, 40'000.0}) {
+        text += fmt::format("T4,bert,1,{}\n", ms);
+        rows.push_back(row(ms, ms));
+    }
+    const std::string svg = to_svg(validation_chart(CsvTable(text, "rows.csv"), rows));
+    for (const char* tick : {"100 µs", "1 ms", "100 ms", "10 s"}) {
+        const std::string label = fmt::format(">{}</text>", tick);
+        const std::size_t on_x = svg.find(label);
+        CHECK_MESSAGE(on_x != std::string::npos, tick);
+        CHECK_MESSAGE(svg.find(label, on_x + 1) != std::string::npos, tick);  // on the other axis
+    }
+    CHECK(svg.find(">measured</text>") != std::string::npos);
+}
