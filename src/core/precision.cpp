@@ -56,8 +56,12 @@ std::string_view name_of(Precision precision) noexcept {
 std::optional<Precision> precision_from_name(std::string_view name) {
     // Names in measurement files and on command lines are compared without case and punctuation.
     const std::string given = normalized_name(name);
-    const bool half = given == "float16" || given == "half";  // names of PyTorch
-    const std::string wanted = half ? "fp16" : given == "float32" ? "fp32" : given == "bfloat16" ? "bf16" : given;
+    constexpr std::pair<std::string_view, std::string_view> others[] = {
+        // those of PyTorch, then of checkpoints
+        {"half", "fp16"},  {"float16", "fp16"}, {"bfloat16", "bf16"}, {"float32", "fp32"},  {"awq", "w4a16"},
+        {"gptq", "w4a16"}, {"int4", "w4a16"},   {"w8a8", "int8"},     {"fp8dynamic", "fp8"}};
+    const auto* other = std::ranges::find(others, given, [](const auto& pair) { return pair.first; });
+    const std::string_view wanted = other == std::end(others) ? given : other->second;
     for (const PrecisionSpec& spec : precision_specs())
         if (normalized_name(spec.name) == wanted) return spec.precision;
     return std::nullopt;

@@ -16,6 +16,11 @@ TEST_CASE("precisions are known by their names") {
         CHECK(name_of(spec.precision) == spec.name);
     }
     CHECK(precision_from_name("FP8-Block") == Precision::fp8_block);
+    CHECK(precision_from_name("AWQ") == Precision::w4a16);
+    CHECK(precision_from_name("gptq") == Precision::w4a16);
+    CHECK(precision_from_name("int4") == Precision::w4a16);
+    CHECK(precision_from_name("W8A8") == Precision::int8);
+    CHECK(precision_from_name("FP8_DYNAMIC") == Precision::fp8);
     CHECK_FALSE(precision_from_name("fp7"));
 }
 
