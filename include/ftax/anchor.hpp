@@ -120,7 +120,7 @@ struct SuggestedAnchor {
     /// Relative half-width of the 90 % interval, mean over the predicted runs, given this run and all earlier
     /// suggestions as anchors.
     double half_width = 0;
-    std::string label;  ///< "line 12: bert, batch 1"
+    std::string label;  ///< "batch 8", "line 12: bert, batch 1"
 };
 
 /// Which runs would narrow the intervals of a prediction, or of the rows of a file, most.

@@ -667,6 +667,7 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
         bindings["batch"] = batch;
         places.push_back(rows.size());
         rows.push_back(anchor_row({.model = std::string(model), .batch = batch, .latency_s = 1}, predictor, bindings));
+        rows.back().label = fmt::format("batch {}", batch);
     };
     for (const std::size_t i : some_of(predicted_batches.size(), true)) add(predicted_batches[i], predicted);
     for (const std::size_t i : some_of(candidate_batches.size(), false)) add(candidate_batches[i], candidates);

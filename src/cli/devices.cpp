@@ -4,6 +4,7 @@
 
 #include "ftax/device.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/file.hpp"
 #include "src/report/device_report.hpp"

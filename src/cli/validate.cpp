@@ -178,6 +178,8 @@ void setup_validate(CLI::App& verb, Action& action) {
     add_option(verb, "--host-profile", "FILE", arguments.validation.host_profile,
                "operator rows: host costs of calls (from `ftax fit --host-output`) instead of the built-in ones");
     add_option(verb, "--models", "DIR", arguments.validation.models, "folder with model files");
+    verb.add_flag("--suggest-anchors", arguments.validation.suggest_anchors,
+                  "rows whose measurement would narrow the intervals of their GPU's others most, for --anchor");
     add_option(verb, "--by", "COLUMNS", arguments.validation.by,
                "columns to group by; default gpu,framework,precision or gpu,op,precision");
     add_option(verb, "--max-mape", "PERCENT", arguments.max_mape_percent, "exit with 1 if the MAPE is larger")
@@ -189,7 +191,8 @@ void setup_validate(CLI::App& verb, Action& action) {
     add_kineto_options(verb, arguments.kineto);
     CLI::Option* trace = verb.get_option("--kineto");
     html->excludes(trace);
-    for (const char* of_rows : {"--models", "--by", "--max-mape", "--predictions", "--host-profile"})
+    for (const char* of_rows :
+         {"--models", "--suggest-anchors", "--by", "--max-mape", "--predictions", "--host-profile"})
         verb.get_option(of_rows)->excludes(trace);
 }
 

@@ -240,10 +240,10 @@ std::string to_table(const PredictionReport& report, Style style) {
 
 std::string print_anchors(const AnchorPlan& plan) {
     std::string text = fmt::format("latencies are known to within {} (90 %)", percent(plan.half_width));
-    if (plan.runs.empty()) return text + "; no run of this model would narrow that by a tenth\n";
+    if (plan.runs.empty()) return text + "; no further run would narrow that by a tenth\n";
     text += "; worth measuring, for --anchor:";
     for (const SuggestedAnchor& run : plan.runs)
-        text += fmt::format("{} batch {} (then {})", &run == plan.runs.data() ? "" : ",", run.batch,
+        text += fmt::format("{} {} (then {})", &run == plan.runs.data() ? "" : ",", escape_terminal(run.label),
                             percent(run.half_width));
     return text + "\n";
 }

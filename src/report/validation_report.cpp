@@ -163,6 +163,8 @@ std::string to_table(const ValidationReport& report, Style style) {
     for (const SkippedRows& skipped : report.skipped)
         text += fmt::format("  {} (line{} {}): {}\n", skipped.lines.size(), skipped.lines.size() == 1 ? "" : "s",
                             some_lines(skipped.lines), escape_terminal(skipped.reason));
+    if (!report.anchors.empty()) text += "\n";
+    for (const auto& [gpu, plan] : report.anchors) text += escape_terminal(gpu) + ": " + print_anchors(plan);
     return text;
 }
 
@@ -189,6 +191,11 @@ std::string to_json(const ValidationReport& report) {
     }
     for (const SkippedRows& skipped : report.skipped)
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});
+    for (const auto& [gpu, plan] : report.anchors) {
+        json["suggested_anchors"].push_back({{"gpu", gpu}, {"half_width", plan.half_width}, {"runs", Json::array()}});
+        for (const SuggestedAnchor& run : plan.runs)
+            json["suggested_anchors"].back()["runs"].push_back({{"row", run.label}, {"half_width", run.half_width}});
+    }
     return document(std::move(json), report.warnings);
 }
 

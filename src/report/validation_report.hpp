@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/anchor.hpp"
 #include "ftax/predict.hpp"
 #include "src/io/csv.hpp"
 #include "src/report/prediction_report.hpp"
@@ -77,6 +79,7 @@ struct ValidationReport {
     std::vector<SkippedRows> skipped;
     std::vector<UsedProfile> profiles;  ///< sorted, unique
     std::vector<std::string> warnings{};
+    std::map<std::string, AnchorPlan> anchors{};  ///< suggested measurements by GPU, if requested
 };
 
 /// Returns the values of a column, one per row; an absent or empty framework or precision has its default.

@@ -259,6 +259,7 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     group_rows(result.table, split_list(by), result.rows);
     result.report = summarise(result.table, split_list(by), result.rows);
     if (!measured.empty()) diagnose_groups(predictor, measured, result);
+    if (arguments.suggest_anchors) result.report.anchors = predictor.suggest(measured);
     result.report.profiles.assign(profiles.begin(), profiles.end());
     result.report.warnings = std::move(warnings);
     return result;

@@ -164,6 +164,28 @@ TEST_CASE("validate lists every row that it cannot predict, and predicts the oth
     }
 }
 
+TEST_CASE("--suggest-anchors names the rows of each GPU that would narrow the intervals of its others most") {
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv",
+                                          "gpu,framework,version,precision,model,batch,seq,latency_ms\n"
+                                          "t4,pytorch-eager,1.12,fp32,resnet50,1,,9\n"
+                                          "t4,pytorch-eager,1.12,fp32,bert,1,8,9\n"
+                                          "t4,pytorch-eager,1.12,fp32,bert,2,8,9\n"
+                                          "t4,pytorch-eager,1.12,fp32,nosuchnetwork,2,,9\n"
+                                          "a100,pytorch-eager,1.12,fp32,resnet50,64,,50\n");
+    const auto result = run_ftax({"validate", rows, "--suggest-anchors"});
+    CHECK(result.output.find("t4: latencies are known to within ") != std::string::npos);
+    CHECK(result.output.find("; worth measuring, for --anchor: line ") != std::string::npos);
+    CHECK(result.output.find("a100-sxm4-40gb: latencies are known to within ") != std::string::npos);
+    const auto json = nlohmann::json::parse(run_ftax({"validate", rows, "--suggest-anchors", "--json", "-"}).output);
+    REQUIRE(json["suggested_anchors"].size() == 2);
+    const auto& t4 = json["suggested_anchors"][1];
+    CHECK(t4["gpu"] == "t4");
+    REQUIRE(!t4["runs"].empty());
+    CHECK(t4["runs"][0]["half_width"] < 0.7 * t4["half_width"].get<double>());
+    CHECK(!nlohmann::json::parse(run_ftax({"validate", rows, "--json", "-"}).output).contains("suggested_anchors"));
+}
+
 TEST_CASE("--max-mape is a gate") {
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,1000000\n");
