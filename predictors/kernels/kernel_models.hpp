@@ -69,7 +69,8 @@ struct KernelModels {
     /// 577 in fp16 take an A100 as long (FasterTransformer, docs/swin_guide.md and vit_guide.md).
     [[nodiscard]] MathPath path_of(const kernels::GemmShape& shape, MathPath path) const {
         const bool ampere = at(path).chip->asynchronous_copies;
-        const std::int64_t bytes = !ampere ? 16 : shape.linear ? 1 : path == MathPath::tf32 ? 16 : 4;
+        const bool vectors = shape.n == 1 || shape.k == 1;  // kernels of their own, without tiles
+        const std::int64_t bytes = !ampere ? 16 : shape.linear || vectors ? 1 : path == MathPath::tf32 ? 16 : 4;
         const bool on_cores =
             kernels::is_tensor(path) && shape.older_library && !kernels::tensor_gemm::rows_are_aligned(shape, bytes);
         return on_cores ? MathPath::fp32 : path;

@@ -387,7 +387,9 @@ def check_crossover(test):
 def check_validate(test, rows_path):
     result = test.page("validate", "validate", rows_path)
     test.equal("overall", [result["overall"]], ERRORS)
-    test.equal("groups", [entry | entry["group"] for entry in result["groups"]], ("gpu", "framework", "precision", *ERRORS))
+    said = lambda cause: f"{cause['sentence']} ({100 * cause['share']:.0f} %)"
+    groups = [entry | entry["group"] | ({"cause": said(entry["cause"])} if "cause" in entry else {}) for entry in result["groups"]]
+    test.equal("groups", groups, ("gpu", "framework", "precision", *ERRORS))
     dots = test.browser.evaluate("[...document.querySelectorAll('svg.plot .dot')].length")
     test.check(dots == result["overall"]["rows"], f"{test.name}: {dots} dots")
     for column in ("gpu", "framework", "precision", "batch", "model"):

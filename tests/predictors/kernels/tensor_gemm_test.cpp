@@ -105,6 +105,8 @@ TEST_CASE("older libraries multiply two tensors of unaligned rows on CUDA cores,
     CHECK(seconds(577, 2, MathPath::fp16_tensor, true) > 1.5 * cores_s);
     CHECK(seconds(578, 2, MathPath::fp16_tensor, true) < 0.7 * cores_s);
     CHECK(seconds(577, 2, MathPath::fp16_tensor, false) < 0.7 * cores_s);
+    const GemmShape vector{.batch = 2048, .m = 64, .n = 1, .k = 128, .element_bytes = 2, .older_library = true};
+    CHECK(models.plan(vector, MathPath::fp16_tensor).seconds < models.plan(vector, MathPath::fp32).seconds);
 }
 
 TEST_CASE("layers of a few values cost the traffic of their rows, not that of whole tiles") {
