@@ -200,26 +200,21 @@ std::string to_json(const ValidationReport& report) {
 }
 
 std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow> rows) {
-    std::string text;
-    const auto append = [&](std::span<const std::string_view> own, const std::vector<std::string>& added) {
-        std::vector<std::string> cells(own.begin(), own.end());
-        cells.insert(cells.end(), added.begin(), added.end());
-        append_csv_row(text, cells);
-    };
-    append(table.header(), {"predicted_ms", "low_ms", "high_ms", "bound", "coverage", "evidence", "skipped"});
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        std::vector<std::string> added{"", "", "", "", "", "", rows[i].skipped};
-        if (const auto& p = rows[i].prediction)
-            added = {format_number(p->latency_s * 1e3),
-                     format_number(p->low_s * 1e3),
-                     format_number(p->high_s * 1e3),
-                     std::string(name_of(p->bound)),
-                     format_number(p->coverage),
-                     std::string(name_of(p->evidence)),
-                     ""};
-        append(table.row(i), added);
-    }
-    return text;
+    using P = RowPrediction;
+    const Columns<P> predicted{{"predicted_ms", "", Unit::plain, [](const P& p) { return p.latency_s * 1e3; }},
+                               {"low_ms", "", Unit::plain, [](const P& p) { return p.low_s * 1e3; }},
+                               {"high_ms", "", Unit::plain, [](const P& p) { return p.high_s * 1e3; }},
+                               {"bound", "", Unit::text, &P::bound},
+                               {"coverage", "", Unit::plain, &P::coverage},
+                               {"evidence", "", Unit::text, &P::evidence}};
+    Columns<ValidatedRow> columns{};
+    for (std::size_t i = 0; i < table.header().size(); ++i)
+        columns.add({std::string(table.header()[i]), "", Unit::text, [&, i](const ValidatedRow& row) {
+                         return table.row(static_cast<std::size_t>(&row - rows.data()))[i];
+                     }});
+    Columns<ValidatedRow> all = std::move(columns).including(predicted, &ValidatedRow::prediction);
+    all.add({"skipped", "", Unit::text, &ValidatedRow::skipped});
+    return all.csv(rows);
 }
 
 }  // namespace ftax::report
