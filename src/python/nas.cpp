@@ -5,6 +5,7 @@
 
 #include "src/core/throw_error.hpp"
 #include "src/python/bindings.hpp"
+#include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::python {
@@ -129,10 +130,8 @@ class SharedCost {
             for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});
             campaign_ = nas::calibrate(space_.get(), device, framework, options, known, campaign, dims).campaign;
         }
-        std::vector<std::string> assumed =
-            samples.empty() ? scenario::nas_assumptions(run, framework) : std::vector<std::string>();
-        for (const auto* more : {&device.warnings, &framework.warnings, &assumed})
-            warnings_.insert(warnings_.end(), more->begin(), more->end());
+        warnings_ = report::joined(device.warnings, framework.warnings);
+        if (samples.empty()) warnings_ = report::joined(warnings_, scenario::nas_assumptions(run, framework));
         cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(device), std::move(framework), options,
                                                     batches, campaign_, dims);
     }

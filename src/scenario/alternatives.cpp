@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "ftax/error.hpp"
@@ -168,7 +167,7 @@ std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const 
                                                       const ModelArguments& model, const RunArguments& run,
                                                       std::optional<std::int64_t> batch) {
     const ShapeBindings bindings = with_batch(dimension_bindings(graph, model), batch);
-    std::vector<std::tuple<bool, double, report::FrameworkSwitch>> found;
+    std::vector<std::pair<bool, report::FrameworkSwitch>> found;  // and whether it does not fit
     for (const FrameworkModel* other : framework_models()) {
         if (other->traits.serves_sequences && !is_decoder(graph)) continue;
         std::optional<Alternative> changed =
@@ -178,13 +177,13 @@ std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const 
         if (!changed) continue;
         const Prediction p = changed->predictor.predict(bindings);
         found.emplace_back(
-            !changed->predictor.memory(bindings).fits(), p.latency_s,
+            !changed->predictor.memory(bindings).fits(),
             report::FrameworkSwitch{std::string(other->name), changed->predictor.framework().version, p.latency_s,
                                     p.bound, changed->predictor.framework().version != "uncalibrated", p.evidence});
     }
-    std::ranges::stable_sort(found, {}, [](const auto& row) { return std::pair(std::get<0>(row), std::get<1>(row)); });
+    std::ranges::stable_sort(found, {}, [](const auto& row) { return std::pair(row.first, row.second.latency_s); });
     std::vector<report::FrameworkSwitch> switches;
-    for (auto& row : found) switches.push_back(std::move(std::get<2>(row)));
+    for (auto& row : found) switches.push_back(std::move(row.second));
     return switches;
 }
 
