@@ -9,11 +9,8 @@
 namespace ftax::cli {
 namespace {
 
-struct CrossoverArguments {
-    ModelArguments model;
-    RunArguments run;
+struct CrossoverArguments : PredictedRun {
     bool advises = false;
-    OutputArguments output;
 };
 
 /// Predictions for the chart: the powers of two from 1 to well beyond the crossover.

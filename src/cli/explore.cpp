@@ -12,12 +12,9 @@ namespace {
 constexpr std::size_t most_predictions = 5'000;  ///< 300 kB of page
 constexpr std::int64_t largest_crossover = 4096;
 
-struct ExploreArguments {
-    ModelArguments model;
-    RunArguments run;  ///< device is a list
+struct ExploreArguments : PredictedRun {  // its device is a list
     std::string batches = "1:256:x2";
     std::string over;
-    std::string html;
 };
 
 /// "seq=64:1024:x2" → name and values; both empty if no dimension varies.
@@ -58,7 +55,7 @@ int run_explore(const ExploreArguments& arguments) {
         report.host = predictor.framework().host;
     }
     report.warnings = warnings_besides({});
-    write_output(arguments.html, explorer_page(report));
+    write_output(arguments.output.html, explorer_page(report));
     return 0;
 }
 
@@ -71,7 +68,7 @@ void setup_explore(CLI::App& verb, Action& action) {
     add_batch_option(verb, arguments.batches, "");
     verb.get_option("--batch")->capture_default_str();
     add_option(verb, "--over", "NAME=LIST", arguments.over, "dimension to vary: seq=64:1024:x2");
-    add_option(verb, "--html", "FILE", arguments.html, "the page to write")->required();
+    add_option(verb, "--html", "FILE", arguments.output.html, "the page to write")->required();
 }
 
 }  // namespace ftax::cli

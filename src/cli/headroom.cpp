@@ -7,12 +7,9 @@
 namespace ftax::cli {
 namespace {
 
-struct HeadroomArguments {
-    ModelArguments model;
-    RunArguments run;
+struct HeadroomArguments : PredictedRun {
     std::string batch;
     double budget = 0.05;
-    OutputArguments output;
 };
 
 int run_headroom(const HeadroomArguments& arguments) {

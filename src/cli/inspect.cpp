@@ -6,15 +6,12 @@
 namespace ftax::cli {
 namespace {
 
-struct InspectArguments {
-    ModelArguments model;
-    RunArguments run;
+struct InspectArguments : PredictedRun {
     std::string batch;
     bool kernels = false;
     bool all = false;
     bool stream = false;
     int depth = 1;
-    OutputArguments output;
 };
 
 /// Inspects the model itself, or its launches on one device and framework.

@@ -20,13 +20,10 @@
 namespace ftax::cli {
 namespace {
 
-struct PredictArguments {
-    ModelArguments model;
-    RunArguments run;
+struct PredictArguments : PredictedRun {
     std::string batches;
     std::string measured;
     bool suggest_anchors = false, explain_interval = false, advises = false;
-    OutputArguments output;
 };
 
 /// Suggests runs to measure, among the predicted batches and powers of two around them.

@@ -10,6 +10,13 @@
 namespace ftax::cli {
 using namespace scenario;
 
+/// Which model runs where, and where the result goes.
+struct PredictedRun {
+    ModelArguments model;
+    RunArguments run;
+    OutputArguments output;
+};
+
 void add_model_options(CLI::App& verb, ModelArguments& arguments);
 /// All of the above but the positional MODEL.
 void add_import_options(CLI::App& verb, ModelArguments& arguments);
