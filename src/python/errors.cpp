@@ -11,15 +11,11 @@
 namespace ftax::python {
 namespace {
 
-struct ErrorClass {
-    ErrorCode code;
-    const char* name;
-};
-constexpr std::array<ErrorClass, 5> classes{{{ErrorCode::usage, "UsageError"},
-                                             {ErrorCode::model, "ModelError"},
-                                             {ErrorCode::limit, "LimitError"},
-                                             {ErrorCode::refused, "RefusedError"},
-                                             {ErrorCode::profile, "ProfileError"}}};
+constexpr std::array<std::pair<ErrorCode, const char*>, 5> classes{{{ErrorCode::usage, "UsageError"},
+                                                                    {ErrorCode::model, "ModelError"},
+                                                                    {ErrorCode::limit, "LimitError"},
+                                                                    {ErrorCode::refused, "RefusedError"},
+                                                                    {ErrorCode::profile, "ProfileError"}}};
 
 /// The classes live as long as the interpreter, hence these references are never given back.
 std::array<PyObject*, classes.size()> types{};
@@ -30,7 +26,7 @@ void translate(const std::exception_ptr& pointer, void*) {
     } catch (const Error& error) {
         const std::string message = escape_terminal(in_python_terms(error.what()));
         for (std::size_t i = 0; i < classes.size(); ++i)
-            if (classes[i].code == error.code()) PyErr_SetString(types[i], message.c_str());
+            if (classes[i].first == error.code()) PyErr_SetString(types[i], message.c_str());
     } catch (const Interrupted&) {  // of another thread, which the same Ctrl-C ends
         PyErr_SetNone(PyExc_KeyboardInterrupt);
     }
@@ -63,9 +59,10 @@ void bind_errors(nb::module_& module) {
     module.attr("Error") = nb::handle(base);
     nb::handle(base).attr("code") = 1;
     for (std::size_t i = 0; i < classes.size(); ++i) {
-        types[i] = PyErr_NewException((std::string("ftax.") + classes[i].name).c_str(), base, nullptr);
-        nb::handle(types[i]).attr("code") = static_cast<int>(classes[i].code);
-        module.attr(classes[i].name) = nb::handle(types[i]);
+        const auto& [code, name] = classes[i];
+        types[i] = PyErr_NewException((std::string("ftax.") + name).c_str(), base, nullptr);
+        nb::handle(types[i]).attr("code") = static_cast<int>(code);
+        module.attr(name) = nb::handle(types[i]);
     }
     nb::register_exception_translator(translate);
 }

@@ -58,13 +58,9 @@ DType dtype_of(const std::string& name) {
     return *dtype;
 }
 
-Window window(std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation, std::int64_t groups) {
-    return {kernel, stride, pad, dilation, groups};
-}
-
 template <auto method>
 TensorId pool(GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-    return (net.*method)(x, window(kernel, stride, pad, 1, 1));
+    return (net.*method)(x, {kernel, stride, pad, 1, 1});
 }
 
 }  // namespace
@@ -111,8 +107,9 @@ void bind_graph(nb::module_& module) {
         .def(
             "conv",
             [](GraphBuilder& net, TensorId x, std::int64_t channels, std::int64_t kernel, std::int64_t stride,
-               std::int64_t pad, std::int64_t dilation, std::int64_t groups,
-               bool bias) { return net.conv(x, channels, window(kernel, stride, pad, dilation, groups), bias); },
+               std::int64_t pad, std::int64_t dilation, std::int64_t groups, bool bias) {
+                return net.conv(x, channels, {kernel, stride, pad, dilation, groups}, bias);
+            },
             "x"_a, "channels"_a, "kernel"_a = 1, "stride"_a = 1, "pad"_a = 0, "dilation"_a = 1, "groups"_a = 1,
             "bias"_a = false)
         .def("linear", &GraphBuilder::linear, "x"_a, "features"_a, "bias"_a = true)
