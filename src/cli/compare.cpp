@@ -5,11 +5,7 @@
 namespace ftax::cli {
 namespace {
 
-struct CompareArguments : ComparisonArguments {
-    OutputArguments output;
-};
-
-int run_compare(const CompareArguments& arguments) {
+int run_compare(const WithOutput<ComparisonArguments>& arguments) {
     static_cast<void>(combinations(arguments.run, arguments.choice));  // reports misspelt names before reading a model
     const report::ComparisonReport report = compare(load_graph(arguments.model), arguments);
     return write_result(arguments.output, forms_of(report, [&] { return comparison_page(report); }));
@@ -18,7 +14,7 @@ int run_compare(const CompareArguments& arguments) {
 }  // namespace
 
 void setup_compare(CLI::App& verb, Action& action) {
-    CompareArguments& arguments = run_with(verb, action, run_compare);
+    WithOutput<ComparisonArguments>& arguments = run_with(verb, action, run_compare);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);

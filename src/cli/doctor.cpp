@@ -14,8 +14,7 @@ namespace {
 struct Part {
     std::string_view name;
     bool built;
-    std::string_view option;
-    std::string_view purpose;
+    std::string_view option, purpose;
 };
 
 #define FTAX_TEXT(text) #text

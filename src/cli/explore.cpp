@@ -10,7 +10,6 @@ namespace ftax::cli {
 namespace {
 
 constexpr std::size_t most_predictions = 5'000;  ///< 300 kB of page
-constexpr std::int64_t largest_crossover = 4096;
 
 struct ExploreArguments : PredictedRun {  // its device is a list
     std::string batches = "1:256:x2";
@@ -47,7 +46,7 @@ int run_explore(const ExploreArguments& arguments) {
             if (!dimension.empty()) dims[dimension] = value;
             report::ExplorerCurve& curve = card.curves.emplace_back();
             for (const std::int64_t batch : batches) curve.rows.push_back(predicted_row(predictor, dims, batch));
-            curve.crossovers = find_crossovers(predictor, dims, largest_crossover);
+            curve.crossovers = crossover_report(predictor, dims).crossovers;
         }
         report.cards.push_back(std::move(card));
         report.precision = predictor.precision();

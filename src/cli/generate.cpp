@@ -5,11 +5,7 @@
 namespace ftax::cli {
 namespace {
 
-struct GenerateArguments : GenerationArguments {
-    OutputArguments output;
-};
-
-int run_generate(const GenerateArguments& arguments) {
+int run_generate(const WithOutput<GenerationArguments>& arguments) {
     GenerationResult result = generate(arguments);
     const auto page = [&] {
         const report::GenerationRow& row = shown(result.report);
@@ -28,7 +24,7 @@ int run_generate(const GenerateArguments& arguments) {
 }  // namespace
 
 void setup_generate(CLI::App& verb, Action& action) {
-    GenerateArguments& arguments = run_with(verb, action, run_generate);
+    WithOutput<GenerationArguments>& arguments = run_with(verb, action, run_generate);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);

@@ -17,6 +17,12 @@ struct PredictedRun {
     OutputArguments output;
 };
 
+/// Arguments of a function, and where its result goes.
+template <class Arguments>
+struct WithOutput : Arguments {
+    OutputArguments output;
+};
+
 void add_model_options(CLI::App& verb, ModelArguments& arguments);
 /// All of the above but the positional MODEL.
 void add_import_options(CLI::App& verb, ModelArguments& arguments);

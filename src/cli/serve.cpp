@@ -5,11 +5,7 @@ namespace ftax::cli {
 
 namespace {
 
-struct ServeArguments : ServingArguments {
-    OutputArguments output;
-};
-
-int run_serve(const ServeArguments& arguments) {
+int run_serve(const WithOutput<ServingArguments>& arguments) {
     ServingArguments serving = arguments;
     serving.rates = !arguments.output.html.empty();
     const report::ServingReport report = serve(serving);
@@ -19,7 +15,7 @@ int run_serve(const ServeArguments& arguments) {
 }  // namespace
 
 void setup_serve(CLI::App& verb, Action& action) {
-    ServeArguments& a = run_with(verb, action, run_serve);
+    WithOutput<ServingArguments>& a = run_with(verb, action, run_serve);
     add_model_options(verb, a.model);
     add_run_options(verb, a.run, ", or a list");
     add_choice_options(verb, a.choice, "else fewest cards, then p99 latency");
