@@ -87,8 +87,7 @@ class CostFunction:
             "batches": wholes("batches", batches), "host": host,
             "dims": {name: whole(name, value) for name, value in (dims or {}).items()},
             "device_profile": os.fspath(device_profile), "framework_profile": os.fspath(framework_profile)}
-        run = run_of(device=device, framework=framework, precision=precision, host=host,
-                     device_profile=os.fspath(device_profile), framework_profile=os.fspath(framework_profile))
+        run = run_of(**{name: value for name, value in self._arguments.items() if name not in ("space", "batches", "dims")})
         self._space = _ftax.SpaceHandle(space)
         samples = [(self._choices([arch])[0].tolist(), whole("batch", batch), float(seconds)) for arch, batch, seconds in anchor]
         self._cost = _ftax.CostFunction(space=space, run=run, batches=self.batches, campaign=campaign or Campaign(),
