@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "ftax/device.hpp"
@@ -63,16 +64,16 @@ struct KernelModels {
     }
 
     /// Returns the math path of a product. Older cuBLAS uses tensor cores only if rows are aligned: to 16 bytes before
-    /// Ampere; from Ampere on, those of two tensors in TF32 to 16 bytes, in fp16 to 4. Source: NVIDIA, "Matrix
+    /// Ampere; cuBLAS 11 from Ampere on for two tensors, in TF32 to 16 bytes, in fp16 to 4. Source: NVIDIA, "Matrix
     /// Multiplication Background User's Guide", for versions before 11; under PyTorch 1.12, vit32 of framework_tax.csv
     /// (50 × 50 × 64) takes Volta and Turing as long as on CUDA cores; Swin's windows of 49 tokens in TF32 and ViT's
     /// 577 in fp16 take an A100 as long (FasterTransformer, docs/swin_guide.md and vit_guide.md).
     [[nodiscard]] MathPath path_of(const kernels::GemmShape& shape, MathPath path) const {
         const bool ampere = at(path).chip->asynchronous_copies;
-        const bool vectors = shape.n == 1 || shape.k == 1;  // kernels of their own, without tiles
-        const std::int64_t bytes = !ampere ? 16 : shape.linear || vectors ? 1 : path == MathPath::tf32 ? 16 : 4;
-        const bool on_cores =
-            kernels::is_tensor(path) && shape.older_library && !kernels::tensor_gemm::rows_are_aligned(shape, bytes);
+        const bool vectors = std::min({shape.m, shape.n, shape.k}) == 1;  // kernels of their own, without tiles
+        const bool concerned = ampere ? shape.oldest_library && !shape.linear && !vectors : shape.older_library;
+        const bool on_cores = kernels::is_tensor(path) && concerned &&
+                              !kernels::tensor_gemm::rows_are_aligned(shape, ampere && path != MathPath::tf32 ? 4 : 16);
         return on_cores ? MathPath::fp32 : path;
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::GemmShape& shape, MathPath path) const {

@@ -50,6 +50,7 @@ struct GemmShape {
     double weight_reuse_bytes =
         1e18;                     ///< bytes touched between two uses of the weights; default: weights come from DRAM
     bool older_library = false;   ///< cuBLAS before 12
+    bool oldest_library = false;  ///< cuBLAS 11
     bool newest_library = false;  ///< cuBLAS 13, which PyTorch ships from 2.11 on
     bool engine = false;          ///< see MemoryShape
     bool separate_bias = false;   ///< the bias is first copied to the result, which the product then reads

@@ -16,6 +16,7 @@ enum class Library : std::uint8_t { cudnn, tensorrt, torch, none, onnxruntime, v
 struct LibraryBehaviour {
     bool cudnn7_heuristic = false;       ///< cuDNN chooses convolutions as before version 8
     bool older_blas = false;             ///< see kernels::GemmShape and ConvShape
+    bool oldest_blas = false;            ///< see kernels::GemmShape
     bool cublas_lt_of_any_size = false;  ///< layers with a bias use cublasLt, whatever their dimensions
     bool fuses_activations = false;      ///< TensorRT: GELU is part of a product's kernel, from Turing on
     bool keeps_onnx_nodes = false;       ///< TensorRT: layers of ONNX files around attention and norms stay apart
@@ -49,7 +50,8 @@ struct LibraryBehaviour {
 
 /// The fields by their names in data/library_rules.tsv, in order.
 inline constexpr std::string_view library_rule_names =
-    "cudnn7_heuristic older_blas cublas_lt_of_any_size fuses_activations keeps_onnx_nodes unlimited_workspace "
+    "cudnn7_heuristic older_blas oldest_blas cublas_lt_of_any_size fuses_activations keeps_onnx_nodes "
+    "unlimited_workspace "
     "flash1 xformers widens_attention weights_in_place vectorized_casts strided_reads volumes_to_aten "
     "concatenates_by_part newest_blas cudnn_attention sums_losses_by_blocks sums_by_nccl captures_decoding "
     "captures_pieces mixes_phases chunks_prompts schedules_ahead sorts_logits sorts_experts pads_experts "

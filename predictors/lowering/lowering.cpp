@@ -468,6 +468,7 @@ class Lowering {
         shape.element_bytes = stored_bytes(traits_.wide_activations ? op.inputs[1] : op.outputs[0]);
         shape.engine = traits_.engine;
         shape.older_library = older_blas();
+        shape.oldest_library = libraries_.oldest_blas && !traits_.engine;
         shape.newest_library = libraries_.newest_blas;
         shape.operands = operands;
         // Source: ggml-cuda, MIN_CC_DP4A.
