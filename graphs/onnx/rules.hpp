@@ -2,8 +2,8 @@
 
 #include "graphs/onnx/node.hpp"
 
-/// Rules that the rows of data/onnx_operators.tsv name. Each sets the outputs' types, the canonical attributes and, where the
-/// row's kind is not always right, the kind. Source of all: the ONNX operator documentation (Operators.md,
+/// Rules that the rows of data/onnx_operators.tsv name. Each sets the outputs' types, the canonical attributes and,
+/// where the row's kind is not always right, the kind. Source of all: the ONNX operator documentation (Operators.md,
 /// Changelog.md up to opset 25) and onnxruntime's ContribOperators.md.
 namespace ftax::onnx_import {
 

@@ -21,8 +21,8 @@ struct AnchorRow {
     double host_s = 0;    ///< predicted host time at host.scale = 1, without the calls
     double calls = 0;     ///< number of calls charged with the second scalar: cuBLAS heuristic queries or engine calls
     double device_s = 0;  ///< predicted device time
-    std::string model;  ///< rows of one model are correlated: they share the predictor's error on that model
-    std::string label;  ///< name of the row in messages ("line 12: bert, batch 1")
+    std::string model;    ///< rows of one model are correlated: they share the predictor's error on that model
+    std::string label;    ///< name of the row in messages ("line 12: bert, batch 1")
     /// Part of host_s that never overlaps device work: the forward call, if runs are synchronised.
     double forward_s = 0;
     std::string_view call = "host.blas_call";  ///< parameter of the second scalar; the same for all rows of a host

@@ -27,7 +27,8 @@ int list_devices(const DevicesOptions& options) {
 int show_device(const DevicesOptions& options) {
     const std::string& device = options.devices.front();
     const DeviceSpec checked = given_device(device);
-    std::string text = device.ends_with(".json") ? read_file(device) : std::string(device_text(split_at(checked.slug, '@').first));
+    std::string text =
+        device.ends_with(".json") ? read_file(device) : std::string(device_text(split_at(checked.slug, '@').first));
     return write_result(options.output,
                         {.table = [&](report::Style style) { return report::device_table(text, style); },
                          .json = [&] { return text; }});
