@@ -96,7 +96,7 @@ ShapeBindings by_symbol(const Graph& graph, const ShapeBindings& bindings) {
 void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound) {
     const bool renamed =
         std::ranges::any_of(bindings, [&](const auto& b) { return graph.other_names.contains(b.first); });
-    if (renamed) return bind(graph, by_symbol(graph, bindings), bound);
+    if (renamed) return ftax::bind(graph, by_symbol(graph, bindings), bound);
     const std::vector<std::string>& symbols = graph.expressions.symbols();
     std::vector<std::int64_t> symbol_values(symbols.size());
     std::string unbound;
