@@ -20,6 +20,8 @@ FIGURES = [
      "predictions.0.tpot_s", 20.63e-3, 0.1),
     ("generate qwen3-14b-awq.json --device a100-sxm4-80gb --framework vllm-eager --batch 1 --prompt 16000 --new-tokens 200",
      "predictions.0.ttft_s", 3.345, 0.15),
+    # NVIDIA/FasterTransformer, docs/vit_guide.md: products of 577 columns in fp16 under cuBLAS 11
+    ("predict vit384.txt --device a100-sxm4-80gb --framework pytorch-eager@1.12 --precision fp16 --batch 32", "predictions.0.latency_s", 0.121, 0.1),
     # ggml-org/llama.cpp pull 4766: tokens per second of Q4_0
     ("generate llama-2-7b --device p40 --framework llama.cpp --batch 1 --prompt 1 --new-tokens 128 --precision w4a16",
      "predictions.0.tokens_per_s", 56.8, 0.1),
