@@ -14,7 +14,6 @@
 
 namespace ftax {
 
-/// Datasheet of a GPU (data/devices/SLUG.json, where each number names its source). SI units.
 /// What a power mode of a module (nvpmodel) leaves of its GPU.
 struct PowerMode {
     std::string name;  ///< "30w", "maxn"
@@ -22,6 +21,7 @@ struct PowerMode {
     double clock_hz = 0, memory_bandwidth_bytes_per_s = 0, power_limit_w = 0;
 };
 
+/// Datasheet of a GPU (data/devices/SLUG.json, where each number names its source). SI units.
 struct DeviceSpec {
     std::string slug;                     ///< "quadro-rtx-8000"
     std::string name;                     ///< "NVIDIA Quadro RTX 8000"

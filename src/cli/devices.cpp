@@ -23,23 +23,24 @@ int list_devices(const DevicesOptions& options) {
                          .json = [] { return report::device_list_json(device_specs()); }});
 }
 
-/// Shows the datasheet; the JSON form is the file itself, with sources and notes.
-int show_device(const DevicesOptions& options) {
-    const std::string& device = options.devices.front();
-    const DeviceSpec checked = given_device(device);
-    std::string text =
-        device.ends_with(".json") ? read_file(device) : std::string(device_text(split_at(checked.slug, '@').first));
-    return write_result(options.output,
-                        {.table = [&](report::Style style) { return report::device_table(text, style); },
-                         .json = [&] { return text; }});
-}
-
 int diff_devices(const DevicesOptions& options) {
     std::vector<DeviceSpec> devices;
     for (const std::string& device : options.devices) devices.push_back(given_device(device));
     return write_result(options.output,
                         {.table = [&](report::Style style) { return report::device_diff_table(devices, style); },
                          .json = [&] { return report::device_diff_json(devices); }});
+}
+
+/// Shows the datasheet, or what a setting changes of it; the JSON form is the file itself, with sources and notes.
+int show_device(const DevicesOptions& options) {
+    const std::string& device = options.devices.front();
+    const DeviceSpec checked = given_device(device);
+    const std::string board(split_at(checked.slug, '@').first);
+    if (board != checked.slug) return diff_devices({{board, device}, options.output});
+    std::string text = device.ends_with(".json") ? read_file(device) : std::string(device_text(board));
+    return write_result(options.output,
+                        {.table = [&](report::Style style) { return report::device_table(text, style); },
+                         .json = [&] { return text; }});
 }
 
 }  // namespace

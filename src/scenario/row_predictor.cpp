@@ -324,10 +324,10 @@ std::map<std::string, AnchorPlan> RowPredictor::suggest(std::span<const Measurem
     };
     std::map<Card, OfCard> cards;
     for (const Measurement& row : measured) try {
-            const AnchorRow anchor = anchor_row_of(row);
+            AnchorRow anchor = anchor_row_of(row);
             OfCard& card = cards[card_in_run(row.gpu, row.run)];
-            card.rows.push_back(anchor);
-            card.factors = bound(row).first.device().factors;
+            if (card.rows.empty()) card.factors = bound(row).first.device().factors;
+            card.rows.push_back(std::move(anchor));
         } catch (const Error&) {  // without a prediction, and reported as such
         }
     std::map<std::string, AnchorPlan> plans;

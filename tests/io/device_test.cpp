@@ -257,6 +257,7 @@ TEST_CASE("a setting behind a device's name is a power mode, a power limit or a 
     };
     CHECK(refused("jetson-agx-orin-64gb@40w").find("the power modes are 30w, 15w, 50w, maxn") != std::string::npos);
     CHECK(refused("t4@71w").find("a power limit of at most 70 W, or a clock of at most 1590 MHz") != std::string::npos);
+    CHECK(refused("jetson-agx-thor@60w").find("the clocks of its power modes are not known") != std::string::npos);
     for (const char* wrong : {"t4@0w", "t4@-5w", "t4@nanw", "t4@2000mhz", "t4@maxn", "t4@w"})
         CHECK(!refused(wrong).empty());
 }

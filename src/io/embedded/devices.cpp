@@ -122,7 +122,7 @@ DeviceSpec with_setting(const DeviceSpec& device, std::string_view setting) {
         return wanted.ends_with(unit) ? parse_number(std::string_view(wanted).substr(0, wanted.size() - unit.size()))
                                       : std::nullopt;
     };
-    const auto watts = device.modes.empty() ? number("w") : std::nullopt, mhz = number("mhz");
+    const auto watts = device.least_power_w ? std::nullopt : number("w"), mhz = number("mhz");  // a module has modes
     if (named != device.modes.end()) {
         mode = *named;
     } else if (watts && *watts > 0 && *watts <= device.power_limit_w) {
@@ -134,8 +134,9 @@ DeviceSpec with_setting(const DeviceSpec& device, std::string_view setting) {
         for (const PowerMode& one : device.modes) names.push_back(one.name);
         throw_error(ErrorCode::usage, "{} has no setting '{}': {}, or a clock of at most {:.0f} MHz", device.slug,
                     escape_terminal(setting),
-                    names.empty() ? fmt::format("a power limit of at most {:g} W", device.power_limit_w)
-                                  : fmt::format("the power modes are {}", fmt::join(names, ", ")),
+                    !names.empty()         ? fmt::format("the power modes are {}", fmt::join(names, ", "))
+                    : device.least_power_w ? "the clocks of its power modes are not known"
+                                           : fmt::format("a power limit of at most {:g} W", device.power_limit_w),
                     device.boost_clock_hz * 1e-6);
     }
     DeviceSpec result = in_mode(device, mode);
