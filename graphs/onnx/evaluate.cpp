@@ -238,8 +238,7 @@ void evaluate_nonzero(Node& n) {
     Scalars result;
     for (std::size_t d = 0; d < input.size(); ++d)
         for (const Sizes& at : found) result.push_back(n.math().integer(at[d]));
-    n.outputs[0].dims = Dims{n.math().constant(static_cast<std::int64_t>(input.size())),
-                             n.math().constant(static_cast<std::int64_t>(found.size()))};
+    n.outputs[0].dims = Dims{n.math().constant(std::ssize(input)), n.math().constant(std::ssize(found))};
     n.outputs[0].value = std::move(result);
 }
 
@@ -259,9 +258,8 @@ void evaluate_scatter_nd(Node& n) {
     if (n.rank(0) != 1 || !indices || n.value(2)->size() != indices->size()) return;
     Scalars result = *n.value(0);
     for (std::size_t i = 0; i < indices->size(); ++i) {
-        const std::int64_t at =
-            (*indices)[i] < 0 ? (*indices)[i] + static_cast<std::int64_t>(result.size()) : (*indices)[i];
-        if (at < 0 || at >= static_cast<std::int64_t>(result.size())) return;
+        const std::int64_t at = (*indices)[i] < 0 ? (*indices)[i] + std::ssize(result) : (*indices)[i];
+        if (at < 0 || at >= std::ssize(result)) return;
         result[static_cast<std::size_t>(at)] = (*n.value(2))[i];
     }
     n.outputs[0].value = std::move(result);

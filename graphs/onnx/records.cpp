@@ -261,9 +261,7 @@ DType dtype_from_onnx(std::int64_t data_type) noexcept {
     constexpr std::array types{unknown, f32,    u8,     i8,  u16, i16, i32,  i64,  string,
                                boolean, f16,    f64,    u32, u64, c64, c128, bf16, f8e4m3,
                                f8e4m3,  f8e5m2, f8e5m2, u4,  i4,  f4,  u8,   u2,   i2};
-    return data_type < 0 || data_type >= static_cast<std::int64_t>(types.size())
-               ? unknown
-               : types[static_cast<std::size_t>(data_type)];
+    return data_type < 0 || data_type >= std::ssize(types) ? unknown : types[static_cast<std::size_t>(data_type)];
 }
 
 }  // namespace ftax::onnx_import

@@ -62,8 +62,7 @@ void reshape(Node& n) {
 void flatten(Node& n) {
     const Dims& input = n.dims(0);
     const std::int64_t value = n.integer("axis", 1);
-    const std::size_t axis =
-        value == static_cast<std::int64_t>(input.size()) ? input.size() : n.axis(value, input.size());
+    const std::size_t axis = value == std::ssize(input) ? input.size() : n.axis(value, input.size());
     n.output(0, n.dtype(0), {n.math().product(input, 0, axis), n.math().product(input, axis, input.size())});
 }
 

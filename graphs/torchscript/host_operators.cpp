@@ -106,8 +106,7 @@ class HostOperators {
                                      "aten::numel"sv, "aten::sym_size"sv, "aten::ndimension"sv};
         if (std::ranges::find(queries, kind) == queries.end()) return std::nullopt;
         if (!tensor.known_shape) return Unknown{};
-        if (kind == "aten::dim" || kind == "aten::ndimension")
-            return integer(static_cast<std::int64_t>(tensor.shape.size()));
+        if (kind == "aten::dim" || kind == "aten::ndimension") return integer(std::ssize(tensor.shape));
         if (kind == "aten::numel") return DimensionMath(pool_).product(tensor.shape);
         if (kind == "aten::len") return dimension(tensor, 0);
         if (a_.size() > 1 && !a_[1].is_none()) {
@@ -168,7 +167,7 @@ class HostOperators {
         const Sequence& sequence = *a_[0].as<Sequence>();
         std::vector<Value>& items = *sequence.items;
         if (is_cast(kind)) return a_[0];
-        if (kind == "aten::len") return integer(static_cast<std::int64_t>(items.size()));
+        if (kind == "aten::len") return integer(std::ssize(items));
         if (sequence.keys) return on_dictionary(kind, items, *sequence.keys);
         if (change(kind, items)) return a_[0];
         constexpr std::array reads{"aten::__getitem__"sv, "prim::TupleIndex"sv, "prim::ModuleContainerIndex"sv};
