@@ -15,7 +15,7 @@ if [ $# -gt 1 ]; then
 fi
 target=$1
 
-export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:intercept_tls_get_addr=0 # tests/CMakeLists.txt says why
 mkdir -p "$build/found"
 corpus=$build/corpus/$target
 mkdir -p "$corpus"
