@@ -98,6 +98,7 @@ void read_squeezed(const Context& c) {
     if (c.call().integers("dim").size() == 1) read_dim(c);
 }
 
+/// Dimension added to the result.
 void read_new_dim(const Context& c) {
     c.add("axis", c.call().axis(c.integer("dim", 0), c.input_rank() + 1));
 }
@@ -115,6 +116,7 @@ void read_groups(const Context& c) {
     c.add("groups", groups);
 }
 
+/// A batch norm that computes its statistics.
 void read_training(const Context& c) {
     if (c.integer("training", 0) != 0) c.add("training", 1);
 }

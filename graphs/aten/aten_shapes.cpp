@@ -106,11 +106,14 @@ DType Call::dtype(DType fallback) const {
 
 std::optional<std::vector<AtenOutput>> infer_aten(Graph& graph, const AtenCall& call) {
     const AtenRow* row = find_aten_row(call.target);
-    if (!row || !row->shape) return std::nullopt;
+    if (!row || (!row->shape && !row->edit)) return std::nullopt;
     const aten_shapes::Call context(graph, call);
     for (const Tensor* tensor : context.tensors())
         if (!tensor->known_shape) return std::nullopt;
-    return row->shape(context);
+    if (row->shape) return row->shape(context);
+    aten_shapes::Shape shape = context.first().shape;
+    row->edit(context, shape);
+    return context.with_shape(std::move(shape));
 }
 
 }  // namespace ftax

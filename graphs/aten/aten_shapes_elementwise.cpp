@@ -60,11 +60,13 @@ Outputs same_boolean(const Call& c) {
     return {{DType::boolean, c.first().shape}};
 }
 
+/// The same shape, of the type that `dtype` names.
 Outputs same_cast(const Call& c) {
     const bool sums = c.name().starts_with("cum") && category(c.first().dtype) < 2;
     return {{c.dtype(sums ? DType::i64 : c.first().dtype), c.first().shape}};
 }
 
+/// The same shape; integers become f32.
 Outputs same_float(const Call& c) {
     return {{at_least_float(c.first().dtype), c.first().shape}};
 }
@@ -208,6 +210,7 @@ Outputs outer(const Call& c) {
     return {{promoted(c), {vectors[0]->shape[0], vectors[1]->shape[0]}}};
 }
 
+/// Gated activation over two halves of a dimension.
 void halved(const Call& c, Shape& shape) {
     Expression& dim = shape[c.along("dim", -1).axis];
     const auto size = c.pool().constant_value(dim);

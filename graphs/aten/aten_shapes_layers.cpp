@@ -127,6 +127,7 @@ Outputs attention(const Call& c) {
     return {{query.dtype, with_last(query.shape, value.shape.back())}};
 }
 
+/// Like the first tensor; attention weights, which are not computed.
 Outputs same_with_weights(const Call& c) {
     return {{c.first().dtype, c.first().shape}, {c.first().dtype, {c.constant(0)}}};
 }

@@ -11,29 +11,23 @@ namespace {
 std::vector<AtenRow> read_rows() {
     using namespace aten_attributes;
     using namespace aten_shapes;
-    const auto shapes = by_name<Inference*>(FTAX_NAMED(
-        conv, conv_transpose, linear, matmul, integer_matmul, matmul_added, grouped_matmul, attention, recurrent,
-        recurrent_cell, same, normalized, same_cast, same_float, pointwise, division, comparison, same_boolean, polar,
-        where, differences, outer, convert, convert_like, any_reduce, arg_reduce, reduce, extremum, moments, histogram,
-        sort, topk, pool, pool_with_indices, adaptive_pool, resize, grid_sample, embedding, gather, index, view,
-        flatten, real_view, view_like, complex_view, movedim, diagonal, chunk, split, tensor_split, unbind,
-        broadcast_tensors, meshgrid, concat, stack, unfold_windows, one_hot, repeat_interleave, arange, eye, fill_float,
-        fill, fft, tensordot, einsum, same_with_weights, pairwise_distance, edited<halved>, edited<index_select>,
-        edited<unflatten>, edited<squeeze>, edited<unsqueeze>, edited<matrix_transpose>, edited<permute>,
-        edited<transpose>, edited<unfold>, edited<narrow>, edited<slice>, edited<select>, edited<expand>, edited<pad>,
-        edited<pixel_shuffle>, edited<repeat>));
-    const auto readers = by_name<ReaderFunction*>(FTAX_NAMED(
-        no_attributes, read_conv, read_experts, read_causal, read_recurrent, read_training, read_normalized,
-        read_groups, read_dim, read_reduce, read_pool, read_squeezed, read_new_dim, read_matrix_transpose, read_permute,
-        read_transpose, read_slice, read_select, read_first_dim, read_joined_dim, read_roll, read_fft, read_stft));
+    const auto shapes = by_name<Inference*>(FTAX_NAMED(FTAX_ATEN_INFERENCES));
+    const auto edits = by_name<Edit*>(FTAX_NAMED(FTAX_ATEN_EDITS));
+    const auto readers = by_name<Reader*>(FTAX_NAMED(FTAX_ATEN_READERS));
     const auto appenders = by_name<AppendFunction*>(
         FTAX_NAMED(append_logsumexp, append_cosine_similarity, append_inner_tensor, append_packed_linear,
                    append_tensordot, append_einsum, append_native_attention, append_encoder_layer, append_loss,
                    append_cross_entropy, append_triplet_loss));
     std::vector<AtenRow> rows;
     for_each_data_row(embedded_text("data/aten_operators.tsv"), [&](DataRow row) {
-        rows.push_back({row.text(), op_kind_from_name(row.text()).value(), shapes.at(row.text()),
-                        readers.at(row.text()), row.text(), appenders.at(row.text())});
+        AtenRow& added = rows.emplace_back(AtenRow{row.text(), op_kind_from_name(row.text()).value()});
+        const std::string_view shape = row.text();
+        const auto edit = edits.find(shape);
+        if (edit != edits.end()) added.edit = edit->second;
+        if (!added.edit) added.shape = shapes.at(shape);
+        added.attributes = readers.at(row.text());
+        added.operands = row.text();
+        added.append = appenders.at(row.text());
     });
     return single_rows<AtenRow>(rows);
 }

@@ -81,37 +81,25 @@ class Call : public ShapeRules<Call> {
 /// Element type that scalars and tensors of the given types promote to.
 [[nodiscard]] DType promoted(const Call& c);
 
+/// Types and shapes of a call's outputs.
 using Inference = Outputs(const Call&);
-using Rule = Inference*;
 /// Turns the shape of the first tensor into that of the only output, which has its element type.
 using Edit = void(const Call&, Shape&);
-template <Edit* edit>
-Outputs edited(const Call& c) {
-    Shape shape = c.first().shape;
-    edit(c, shape);
-    return c.with_shape(std::move(shape));
-}
 
-// aten_shapes_elementwise.cpp
-Inference same;          ///< like the first tensor
-Inference same_boolean;  ///< the same shape, of booleans
-Inference same_cast;     ///< the same shape, of the type that `dtype` names
-Inference same_float;    ///< the same shape; integers become f32
-Inference pointwise, division, comparison, where, convert, convert_like, fill, fill_float, arange, eye, reduce,
-    arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar, outer;
-Edit halved;  ///< gated activation over two halves of a dimension
-
-// aten_shapes_layers.cpp
-Inference conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention;
-Inference same_with_weights;  ///< like the first tensor; attention weights, which are not computed
-Inference recurrent, recurrent_cell, integer_matmul, tensordot, differences, normalized, pool, pool_with_indices,
-    adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance;
-
-// aten_shapes_movement.cpp
-Edit unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow, unfold, pad,
-    repeat, pixel_shuffle, index_select;
-Inference view, view_like, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, tensor_split, unbind,
-    concat, stack, repeat_interleave, embedding, gather, index, one_hot, real_view, complex_view;
+// In the order of aten_shapes_elementwise.cpp, aten_shapes_layers.cpp and aten_shapes_movement.cpp.
+#define FTAX_ATEN_INFERENCES                                                                                        \
+    same, same_boolean, same_cast, same_float, pointwise, division, comparison, where, convert, convert_like, fill, \
+        fill_float, arange, eye, reduce, arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar,   \
+        outer, conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention,               \
+        same_with_weights, recurrent, recurrent_cell, integer_matmul, tensordot, differences, normalized, pool,     \
+        pool_with_indices, adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance, view,        \
+        view_like, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, tensor_split, unbind,     \
+        concat, stack, repeat_interleave, embedding, gather, index, one_hot, real_view, complex_view
+#define FTAX_ATEN_EDITS                                                                                         \
+    halved, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow, \
+        unfold, pad, repeat, pixel_shuffle, index_select
+Inference FTAX_ATEN_INFERENCES;
+Edit FTAX_ATEN_EDITS;
 
 }  // namespace ftax::aten_shapes
 
@@ -130,21 +118,12 @@ struct Context : aten_shapes::Call {
     [[nodiscard]] std::size_t input_rank() const { return first().shape.size(); }
 };
 
-using ReaderFunction = void(const Context&);
-using Reader = ReaderFunction*;
-
-ReaderFunction no_attributes, read_conv, read_pool;
-ReaderFunction read_dim;         ///< defaults to the last dimension
-ReaderFunction read_first_dim;   ///< defaults to the first dimension
-ReaderFunction read_joined_dim;  ///< dimension of a concatenation
-ReaderFunction read_new_dim;     ///< dimension added to the result
-ReaderFunction read_squeezed, read_slice, read_select, read_roll;
-ReaderFunction read_normalized;  ///< first dimension of a layer norm
-ReaderFunction read_training;    ///< a batch norm that computes its statistics
-ReaderFunction read_groups, read_reduce, read_permute, read_transpose, read_matrix_transpose, read_causal,
-    read_recurrent;
-ReaderFunction read_fft, read_stft;
-ReaderFunction read_experts;  ///< grouped product with weights per group
+using Reader = void(const Context&);
+#define FTAX_ATEN_READERS                                                                                           \
+    no_attributes, read_conv, read_pool, read_dim, read_first_dim, read_joined_dim, read_new_dim, read_squeezed,    \
+        read_slice, read_select, read_roll, read_normalized, read_training, read_groups, read_reduce, read_permute, \
+        read_transpose, read_matrix_transpose, read_causal, read_recurrent, read_fft, read_stft, read_experts
+Reader FTAX_ATEN_READERS;
 
 }  // namespace ftax::aten_attributes
 
@@ -154,10 +133,11 @@ using AppendFunction = bool(Graph& graph, const AtenCall& call);
 
 /// Maps ATen operators, in-place variants included, to a canonical one, or to several.
 struct AtenRow {
-    std::string_view name;              ///< without the in-place suffix `_`; a table row may list several
-    OpKind kind;                        ///< custom: none; also used for forms that append() does not support
-    aten_shapes::Rule shape = nullptr;  ///< shape of its result
-    aten_attributes::Reader attributes = aten_attributes::no_attributes;
+    std::string_view name;                    ///< without the in-place suffix `_`; a table row may list several
+    OpKind kind;                              ///< custom: none; also used for forms that append() does not support
+    aten_shapes::Inference* shape = nullptr;  ///< of its results
+    aten_shapes::Edit* edit = nullptr;        ///< in place of the former
+    aten_attributes::Reader* attributes = aten_attributes::no_attributes;
     std::string_view operands{};       ///< argument names in canonical order; empty: all tensors as they come
     AppendFunction* append = nullptr;  ///< for operators that map to several canonical ones
     std::string_view function{};       ///< attribute "function"; empty if the kind is sufficient

@@ -103,6 +103,7 @@ void evaluate_cast(Node& n) {
     n.outputs[0].value = std::move(result);
 }
 
+/// Same elements in the same order.
 void evaluate_copy(Node& n) {
     n.outputs[0].value = *n.value(0);
 }

@@ -7,67 +7,26 @@
 /// Changelog.md up to opset 25) and onnxruntime's ContribOperators.md.
 namespace ftax::onnx_import {
 
+// In the order of the files rules_*.cpp; norms and reductions are in rules_norm.cpp, shapes, new tensors and signals in
+// rules_fill.cpp, the rules that evaluate known elements in evaluate.cpp.
+#define FTAX_ONNX_RULES                                                                                                \
+    same_as_first, same_boolean, broadcast_all, broadcast_boolean, where, cast, cast_like, dropout, alias_first, clip, \
+        conv, conv_integer, qlinear_conv, conv_transpose, matmul, matmul_integer, qlinear_matmul, gemm, einsum,        \
+        recurrent, nhwc_conv, fused_matmul, quantize, dequantize, dynamic_quantize, qlinear_same, matmul_nbits, pool,  \
+        global_pool, max_unpool, roi_pool, resize, upsample, grid_sample, affine_grid, col2im, batch_norm, layer_norm, \
+        group_norm, channel_norm, lp_norm, softmax, reduce, arg_reduce, cumulative, top_k, unique, det, reshape,       \
+        flatten, squeeze, unsqueeze, transpose, slice, split, concat, expand, tile, pad, depth_to_space,               \
+        center_crop_pad, gather, gather_elements, gather_nd, scatter, one_hot, nonzero, compress, non_max_suppression, \
+        embed_layer_norm, constant, shape, size, constant_of_shape, range, random_shape, multinomial, window_function, \
+        mel_weight_matrix, like_first, dft, stft, sequence_construct, sequence_empty, sequence_insert, sequence_erase, \
+        sequence_at, sequence_length, split_to_sequence, concat_from_sequence, optional_pass, optional_has_element,    \
+        attention, packed_attention, multi_head_attention, group_query_attention, rotary_embedding, skip_layer_norm,   \
+        bias_function, bias_split_gelu, bias_softmax, evaluate_elementwise, evaluate_copy, evaluate_transpose,         \
+        evaluate_slice, evaluate_concat, evaluate_expand, evaluate_tile, evaluate_gather, evaluate_reduce,             \
+        evaluate_split, evaluate_cumulative, evaluate_nonzero, evaluate_range, evaluate_scatter_nd, evaluate_cast
+
 using Rule = void(Node&);
-
-// elementwise (rules_elementwise.cpp)
-Rule same_as_first;  ///< output 0 has the type and shape of input 0
-Rule same_boolean;   ///< … as booleans
-Rule broadcast_all, broadcast_boolean, where, cast, cast_like, dropout;
-Rule alias_first;  ///< output 0 is input 0
-Rule clip;
-
-// contractions (rules_contraction.cpp)
-Rule conv, conv_integer, qlinear_conv, conv_transpose, matmul, matmul_integer, qlinear_matmul, gemm, einsum, recurrent;
-
-// windows (rules_window.cpp)
-Rule pool, global_pool, max_unpool, roi_pool, resize, upsample, grid_sample, affine_grid, col2im;
-
-// normalisation and softmax (rules_norm.cpp)
-Rule batch_norm, layer_norm, group_norm;
-Rule channel_norm;  ///< instance norm, LRN: same shape
-Rule lp_norm, softmax;
-
-// reductions and order (rules_norm.cpp)
-Rule reduce, arg_reduce, cumulative, top_k, unique, det;
-
-// movement (rules_movement.cpp)
-Rule reshape, flatten, squeeze, unsqueeze, transpose, slice, split, concat, expand, tile, pad, depth_to_space,
-    center_crop_pad;
-
-// lookups and data-dependent sizes (rules_index.cpp)
-Rule gather, gather_elements, gather_nd, scatter, one_hot, nonzero, compress, non_max_suppression, embed_layer_norm;
-
-// shapes and new tensors (rules_fill.cpp)
-Rule constant, shape, size, constant_of_shape, range, random_shape, multinomial, window_function, mel_weight_matrix;
-
-Rule like_first;  ///< a new tensor like input 0, of the type that `dtype` names
-
-// signal (rules_fill.cpp)
-Rule dft, stft;
-
-// quantisation (rules_contraction.cpp)
-Rule quantize, dequantize, dynamic_quantize, qlinear_same, matmul_nbits;
-
-// sequences and optionals (rules_sequence.cpp)
-Rule sequence_construct, sequence_empty, sequence_insert, sequence_erase, sequence_at, sequence_length,
-    split_to_sequence, concat_from_sequence;
-Rule optional_pass;  ///< an optional is replaced by its content
-Rule optional_has_element;
-
-// transformer operators (rules_transformer.cpp)
-Rule attention;         ///< ai.onnx::Attention
-Rule packed_attention;  ///< com.microsoft::Attention
-Rule multi_head_attention, group_query_attention, rotary_embedding, skip_layer_norm, fused_matmul;
-Rule nhwc_conv;      ///< [N, spatial…, C]
-Rule bias_function;  ///< BiasGelu, BiasAdd, …: broadcast, one pass
-Rule bias_split_gelu, bias_softmax;
-
-// evaluation of known elements (evaluate.cpp)
-Rule evaluate_elementwise;
-Rule evaluate_copy;  ///< same elements in the same order
-Rule evaluate_transpose, evaluate_slice, evaluate_concat, evaluate_expand, evaluate_tile, evaluate_gather,
-    evaluate_reduce, evaluate_split, evaluate_cumulative, evaluate_nonzero, evaluate_range, evaluate_scatter_nd,
-    evaluate_cast;
+Rule FTAX_ONNX_RULES;
 
 // what rules of windows share (rules_window.cpp)
 

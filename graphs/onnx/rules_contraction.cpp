@@ -131,6 +131,7 @@ void fused_matmul(Node& n) {
     set_transposed(n);
 }
 
+/// Inputs and results are [N, spatial…, C].
 void nhwc_conv(Node& n) {
     const Dims x = n.dims(0);
     if (x.size() < 3 || n.rank(1) != x.size()) n.fail("input of rank {} and weight of rank {}", x.size(), n.rank(1));

@@ -4,6 +4,7 @@
 
 namespace ftax::onnx_import {
 
+/// Output 0 has the type and shape of input 0.
 void same_as_first(Node&) {}
 
 void same_boolean(Node& n) {

@@ -85,6 +85,7 @@ void random_shape(Node& n) {
     n.output(0, dtype_from_onnx(n.integer("dtype", 1)), std::move(*dims));
 }
 
+/// A new tensor like input 0, of the type that `dtype` names.
 void like_first(Node& n) {
     n.output(0, n.attribute("dtype") ? dtype_from_onnx(n.integer("dtype", 1)) : n.dtype(0), n.dims(0));
 }

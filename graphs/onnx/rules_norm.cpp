@@ -31,6 +31,7 @@ void group_norm(Node& n) {
     n.set("groups", groups);
 }
 
+/// Instance norm, LRN: same shape.
 void channel_norm(Node& n) {
     if (n.rank(0) < 2) n.fail("input must have a channel axis");
 }

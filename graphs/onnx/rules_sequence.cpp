@@ -127,6 +127,7 @@ void concat_from_sequence(Node& n) {
     n.output(0, n.dtype(0), std::move(result));
 }
 
+/// An optional is replaced by its content.
 void optional_pass(Node& n) {
     if (n.has(0)) {
         n.outputs[0].alias = n.inputs[0];

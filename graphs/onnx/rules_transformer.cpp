@@ -94,6 +94,7 @@ std::vector<TensorId> cut(Node& n, TensorId packed, const std::vector<Expression
 
 }  // namespace
 
+/// ai.onnx::Attention
 void attention(Node& n) {
     const bool causal = n.integer("is_causal", 0) != 0;
     const bool merge = n.rank(0) == 3;
@@ -113,6 +114,7 @@ void attention(Node& n) {
     attend(n, q, k, v, mask_input(n, 3), causal, merge);
 }
 
+/// com.microsoft::Attention
 void packed_attention(Node& n) {
     const Dims& x = n.dims(0);
     const Dims& w = n.dims(1);
@@ -193,6 +195,7 @@ void skip_layer_norm(Node& n) {
     n.set("axis", static_cast<std::int64_t>(statistics.size()) - 1);
 }
 
+/// BiasGelu, BiasAdd, …: broadcast, one pass.
 void bias_function(Node& n) {
     Dims& result = n.result();
     for (std::size_t i = 1; i < n.inputs.size(); ++i)

@@ -9,10 +9,12 @@
 
 namespace ftax {
 
-/// The text of a list of functions or members, and the list: names that tables in data/ use are written once.
-#define FTAX_NAMED(...) \
-#__VA_ARGS__, {     \
-        __VA_ARGS__     \
+/// The text of a list of functions or members, which a macro may hold, and the list: names that tables in data/ use are
+/// written once.
+#define FTAX_NAMED(...) FTAX_TEXT_AND_LIST(__VA_ARGS__)
+#define FTAX_TEXT_AND_LIST(...) \
+#__VA_ARGS__, {             \
+        __VA_ARGS__             \
     }
 
 /// The names of such a text, those of members without their class: "conv, &P::rate" has "conv" and "rate".
