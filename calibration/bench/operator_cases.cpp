@@ -11,6 +11,7 @@
 
 #include "ftax/text_graph.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax::bench {
@@ -86,9 +87,7 @@ std::string body(const OperatorCase& operator_case) {
             network.erase(at, without_mask.size());
         return network;
     }
-    static constexpr std::string_view pointwise[] = {"add",  "mul",  "div",  "addu", "mulu",   "divu",
-                                                     "relu", "tanh", "gelu", "exp",  "sigmoid"};
-    if (std::find(std::begin(pointwise), std::end(pointwise), op) != std::end(pointwise))
+    if (has_word("add mul div addu mulu divu relu tanh gelu exp sigmoid", op))
         return filled(pointwise_text(operator_case), operator_case);
     throw_error(ErrorCode::usage, "unknown operator {}", op);
 }

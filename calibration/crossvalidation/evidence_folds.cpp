@@ -14,7 +14,7 @@
 #include "predictors/steps/evidence.hpp"
 #include "predictors/steps/summary.hpp"
 #include "predictors/timeline/launch_costs.hpp"
-#include "src/core/excerpt.hpp"
+#include "src/core/near_names.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
@@ -66,8 +66,7 @@ void predict(const std::string& path, scenario::RowPredictor& predictors, std::v
             for (std::size_t f = 0; f < factor_count; ++f)
                 added.set.kernels[f] = added.class_s[f] >= least_share * added.prediction.device_s;
             added.log_error = std::log(row.latency_s / added.prediction.latency_s);
-            added.fitted =
-                std::ranges::count(words_of(fitted_files), name) > 0 || row.run.starts_with("TensorRT demo/BERT");
+            added.fitted = has_word(fitted_files, name) || row.run.starts_with("TensorRT demo/BERT");
             constexpr double least_device_share = 0.9;
             added.shows_kernels =
                 equations::decisive_share(added.prediction.device_s, added.prediction.host_s) > least_device_share;
@@ -84,7 +83,7 @@ Sets sets_of(std::span<const PredictedRow> rows) {
     for (const PredictedRow& row : rows) {
         const MeasuredSet& own = row.set;
         if (!row.shows_kernels) continue;
-        if (!row.fitted && std::ranges::count(words_of(scored_files), own.rows) == 0) continue;
+        if (!row.fitted && !has_word(scored_files, own.rows)) continue;
         FactorSet& all = sets.try_emplace({row.framework, own.rows, own.card, own.precision, own.version}, own)
                              .first->second.kernels;
         std::ranges::transform(all, own.kernels, all.begin(), std::logical_or<>());

@@ -9,6 +9,7 @@
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "predictors/operator_model.hpp"
+#include "src/core/near_names.hpp"
 #include "src/io/csv.hpp"
 
 namespace ftax::folds {
@@ -16,10 +17,8 @@ namespace {
 
 using Rows = std::span<const fit::OperatorRow>;
 
-constexpr std::array<std::string_view, 6> classes = {"linear", "bmm", "conv", "ln", "softmax", "pointwise"};
-
 std::string class_of(std::string_view op) {
-    return std::string(std::ranges::find(classes, op) == classes.end() ? "pointwise" : op);
+    return std::string(has_word("linear bmm conv ln softmax", op) ? op : "pointwise");
 }
 
 /// The dimensions whose sizes vary, and with them the regions of shapes.

@@ -34,12 +34,10 @@ std::vector<AtenRow> read_rows() {
 
 /// Returns true if an operator belongs to a library of the tables: names of other libraries ("my::add") may have a
 /// different meaning.
-bool is_of_known_library(std::string_view target) noexcept {
-    static constexpr std::string_view libraries[] = {"aten",    "prims",  "quantized_decomposed", "torchvision",
-                                                     "torchao", "export", "transformers"};
+bool is_of_known_library(std::string_view target) {
+    constexpr std::string_view libraries = "aten prims quantized_decomposed torchvision torchao export transformers";
     const std::size_t colons = target.find("::");
-    return colons == std::string_view::npos ||
-           std::find(std::begin(libraries), std::end(libraries), target.substr(0, colons)) != std::end(libraries);
+    return colons == std::string_view::npos || has_word(libraries, target.substr(0, colons));
 }
 
 }  // namespace

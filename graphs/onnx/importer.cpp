@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "src/core/excerpt.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
@@ -29,10 +29,9 @@ std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) 
     std::unordered_set<std::string_view> names;
     for (const TensorRecord& record : graph.initializers)
         if (record.dims.size() > 1) return names;
-    constexpr std::array<std::string_view, 10> layers{
-        "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization", "InstanceNormalization",
-        "LSTM", "GRU",           "RNN"};
-    const auto is_layer = [&](const NodeRecord& node) { return std::ranges::count(layers, node.op_type) > 0; };
+    constexpr std::string_view layers =
+        "Conv ConvTranspose Gemm MatMul BatchNormalization LayerNormalization InstanceNormalization LSTM GRU RNN";
+    const auto is_layer = [&](const NodeRecord& node) { return has_word(layers, node.op_type); };
     for (const NodeRecord& node : graph.nodes)
         for (std::size_t i = 1; i < node.inputs.size() && is_layer(node); ++i) names.insert(node.inputs[i]);
     for (const NodeRecord& node : graph.nodes)

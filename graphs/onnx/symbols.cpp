@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <span>
 
@@ -14,24 +13,14 @@
 namespace ftax::onnx_import {
 namespace {
 
-constexpr std::array<std::string_view, 9> batch_names{"batch", "batch_size", "batchsize", "n",        "b",
-                                                      "bs",    "batch_axis", "num_batch", "batch_dim"};
-constexpr std::array<std::string_view, 10> sequence_names{"seq",         "sequence",  "sequence_length", "seq_len",
-                                                          "seq_length",  "seqlen",    "sequence_len",    "max_seq_len",
-                                                          "text_length", "num_tokens"};
-
-constexpr std::array<std::string_view, 4> past_names{"past_sequence_length", "past_seq_length", "past_seq_len",
-                                                     "past_length"};
-
-template <std::size_t N>
-bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
-    return std::ranges::count(names, lower_case(name)) > 0;
-}
+constexpr std::string_view batch_names = "batch batch_size batchsize n b bs batch_axis num_batch batch_dim";
+constexpr std::string_view sequence_names =
+    "seq sequence sequence_length seq_len seq_length seqlen sequence_len max_seq_len text_length num_tokens";
+constexpr std::string_view past_names = "past_sequence_length past_seq_length past_seq_len past_length";
 
 /// Exporters' placeholders for unnamed dimensions: '?', '-1', 'None'. Each denotes a size of its own.
 bool is_open(std::string_view text) {
-    constexpr std::array<std::string_view, 5> words{"none", "null", "nan", "unknown", "any"};
-    if (text.starts_with('-') || is_one_of(words, text)) return true;
+    if (text.starts_with('-') || has_word("none null nan unknown any", lower_case(text))) return true;
     return text.size() <= 3 && std::ranges::none_of(text, [](unsigned char c) { return std::isalnum(c); });
 }
 
@@ -126,10 +115,10 @@ void DimensionNames::name_common(const Inputs& inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!shapes_[i] || shapes_[i]->empty()) continue;
         for (const Expression dim : *shapes_[i]) {
-            const std::string symbol = bare_symbol(file_, dim);
-            if (is_one_of(batch_names, symbol)) called_batch.insert(symbol);
-            if (is_one_of(sequence_names, symbol)) called_sequence.insert(symbol);
-            if (is_one_of(past_names, symbol)) called_past.insert(symbol);
+            const std::string symbol = bare_symbol(file_, dim), name = lower_case(symbol);
+            if (has_word(batch_names, name)) called_batch.insert(symbol);
+            if (has_word(sequence_names, name)) called_sequence.insert(symbol);
+            if (has_word(past_names, name)) called_past.insert(symbol);
         }
         const std::string first = bare_symbol(file_, shapes_[i]->front());
         if (!first.empty()) leading.insert(first);

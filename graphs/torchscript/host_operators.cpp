@@ -1,18 +1,17 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/torchscript/program.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/shape_rules.hpp"
 
 namespace ftax::script {
 namespace {
 
 using Arguments = std::span<const Value>;
-using namespace std::string_view_literals;
 
 constexpr std::int64_t longest_list = 10'000'000;
 constexpr std::size_t longest_text = 100'000;  ///< nothing that decides about operators is longer
@@ -81,14 +80,11 @@ class HostOperators {
 
     /// What holds for every run on a GPU without gradients, autocast or tracing.
     static std::optional<Value> constant_answer(std::string_view kind) {
-        constexpr std::array no{"prim::is_meta"sv,         "prim::requires_grad"sv,
-                                "prim::is_quantized"sv,    "prim::is_sparse"sv,
-                                "prim::is_mkldnn"sv,       "prim::is_nested"sv,
-                                "aten::is_grad_enabled"sv, "aten::is_autocast_enabled"sv,
-                                "aten::_is_tracing"sv,     "prim::is_mps"sv,
-                                "aten::requires_grad"sv,   "prim::is_xla"sv,
-                                "prim::is_cpu"sv,          "aten::is_autocast_cpu_enabled"sv};
-        if (std::ranges::find(no, kind) != no.end()) return false;
+        constexpr std::string_view no =
+            "prim::is_meta prim::requires_grad prim::is_quantized prim::is_sparse prim::is_mkldnn prim::is_nested "
+            "prim::is_mps prim::is_xla prim::is_cpu aten::is_grad_enabled aten::is_autocast_enabled "
+            "aten::is_autocast_cpu_enabled aten::_is_tracing aten::requires_grad";
+        if (has_word(no, kind)) return false;
         if (kind == "prim::is_cuda" || kind == "aten::is_scripting") return true;
         if (kind == "prim::device") return std::string("cuda");
         if (kind == "prim::layout") return Unknown{};
@@ -102,9 +98,9 @@ class HostOperators {
         if (kind == "aten::is_floating_point") return is_float(tensor.dtype);
         if (kind == "aten::is_complex") return tensor.dtype == DType::c64 || tensor.dtype == DType::c128;
         if (kind == "prim::data" || is_cast(kind)) return a_[0];
-        constexpr std::array queries{"aten::size"sv,  "prim::shape"sv,    "aten::dim"sv,       "aten::len"sv,
-                                     "aten::numel"sv, "aten::sym_size"sv, "aten::ndimension"sv};
-        if (std::ranges::find(queries, kind) == queries.end()) return std::nullopt;
+        constexpr std::string_view queries =
+            "aten::size prim::shape aten::dim aten::len aten::numel aten::sym_size aten::ndimension";
+        if (!has_word(queries, kind)) return std::nullopt;
         if (!tensor.known_shape) return Unknown{};
         if (kind == "aten::dim" || kind == "aten::ndimension") return integer(std::ssize(tensor.shape));
         if (kind == "aten::numel") return DimensionMath(pool_).product(tensor.shape);
@@ -170,8 +166,7 @@ class HostOperators {
         if (kind == "aten::len") return integer(std::ssize(items));
         if (sequence.keys) return on_dictionary(kind, items, *sequence.keys);
         if (change(kind, items)) return a_[0];
-        constexpr std::array reads{"aten::__getitem__"sv, "prim::TupleIndex"sv, "prim::ModuleContainerIndex"sv};
-        if (std::ranges::find(reads, kind) != reads.end()) {
+        if (has_word("aten::__getitem__ prim::TupleIndex prim::ModuleContainerIndex", kind)) {
             const auto at = position(a_[1], items.size());
             return at ? items[*at] : Value(Unknown{});
         }
@@ -233,9 +228,8 @@ class HostOperators {
             if (at && !there) keys.push_back(a_[1]), items.push_back(a_[2]);
             return a_[0];
         }
-        constexpr std::array lookups{"aten::__contains__"sv, "aten::get"sv, "aten::__getitem__"sv, "aten::pop"sv,
-                                     "aten::Delete"sv};
-        if (std::ranges::find(lookups, kind) == lookups.end()) return std::nullopt;
+        constexpr std::string_view lookups = "aten::__contains__ aten::get aten::__getitem__ aten::pop aten::Delete";
+        if (!has_word(lookups, kind)) return std::nullopt;
         if (!at) return Unknown{};
         if (kind == "aten::__contains__") return there;
         if (!there && a_.size() > 2) return a_[2];  // the default of get and pop
@@ -369,10 +363,10 @@ class HostOperators {
 
     std::optional<Value> on_numbers(std::string_view kind) {
         const std::string_view name = kind.substr(kind.rfind(':') + 1);
-        static constexpr std::string_view passed[] = {
-            "NumToTensor", "ScalarImplicit", "IntImplicit", "item",   "FloatImplicit", "detach",    "clone",   "to",
-            "contiguous",  "type_as",        "lift_fresh",  "tensor", "scalar_tensor", "as_tensor", "_to_copy"};
-        if (std::ranges::find(passed, name) != std::end(passed)) return a_[0];
+        constexpr std::string_view passed =
+            "NumToTensor ScalarImplicit IntImplicit FloatImplicit item detach clone to contiguous type_as lift_fresh "
+            "tensor scalar_tensor as_tensor _to_copy";
+        if (has_word(passed, name)) return a_[0];
         if (name == "Int" || name == "Float" || name == "Bool") return converted(name);
         if (name == "__not__" || name == "logical_not") {
             const auto held = truth_of(graph_, a_[0]);
@@ -427,8 +421,7 @@ class HostOperators {
     }
 
     std::optional<Value> binary(std::string_view name, const Value& a, const Value& b) {
-        static constexpr std::string_view comparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-        if (std::ranges::find(comparisons, name) != std::end(comparisons)) return comparison(name, a, b);
+        if (has_word("eq ne lt le gt ge", name)) return comparison(name, a, b);
         if (name == "__and__" || name == "__or__") return logic(name == "__and__", a, b);
         static constexpr std::pair<std::string_view, std::string_view> aliases[] = {
             {"true_divide", "div"}, {"floor_divide", "floordiv"}, {"fmod", "remainder"},

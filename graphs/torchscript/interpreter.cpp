@@ -13,6 +13,7 @@
 #include "graphs/torchscript/program.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/shape_rules.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -501,9 +502,9 @@ class Interpreter {
 
     void note_change(const Node& node, const std::vector<Value>& arguments) {
         if (tentative_ == 0 || arguments.empty()) return;
-        static constexpr std::string_view changing[] = {
-            "aten::append", "aten::extend",  "aten::add_",  "aten::insert", "aten::pop",       "aten::_set_item",
-            "aten::Delete", "aten::reverse", "aten::clear", "aten::sort",   "aten::setdefault"};
+        constexpr std::string_view changing =
+            "aten::append aten::extend aten::add_ aten::insert aten::pop aten::_set_item aten::Delete aten::reverse "
+            "aten::clear aten::sort aten::setdefault";
         if (const auto* held = arguments[0].as<ObjectValue>(); held && node.kind == "prim::SetAttr") {
             const auto& attributes = object(arguments[0]).attributes;
             const auto found = attributes.find(node.name);
@@ -513,7 +514,7 @@ class Interpreter {
             });
         }
         const auto* sequence = arguments[0].as<Sequence>();
-        if (!sequence || std::find(std::begin(changing), std::end(changing), node.kind) == std::end(changing)) return;
+        if (!sequence || !has_word(changing, node.kind)) return;
         take_steps(sequence->items->size() / items_per_step);
         for (const auto& items : {sequence->items, sequence->keys}) {
             if (items) changes_.emplace_back([items, held = *items]() mutable { std::swap(*items, held); });

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 /// Options for output files, and those that print instead of running.
-constexpr std::string_view not_arguments[] = {"help", "json", "csv", "html", "svg", "trace", "predictions"};
+constexpr std::string_view not_arguments = "help json csv html svg trace predictions";
 
 Command described(const std::string& command) {
     CLI::App app("", "ftax");
@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, OptionOfCommand>> arguments_of(const Command&
     for (const auto* list : {&command.positionals, &command.options}) {
         for (const OptionOfCommand& option : *list) {
             const std::string name = argument_name(option);
-            if (std::ranges::find(not_arguments, name) == std::end(not_arguments)) arguments.emplace_back(name, option);
+            if (!has_word(not_arguments, name)) arguments.emplace_back(name, option);
         }
     }
     return arguments;

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "src/core/excerpt.hpp"
+
 namespace ftax {
 namespace {
 
@@ -28,6 +30,15 @@ std::string lower_case(std::string_view name) {
     for (char& c : result)
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     return result;
+}
+
+bool has_word(std::string_view names, std::string_view name) {
+    while (!names.empty()) {
+        const auto [first, others] = split_at(names, ' ');
+        if (first == name) return true;
+        names = others;
+    }
+    return false;
 }
 
 std::string normalized_name(std::string_view name) {

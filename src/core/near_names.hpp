@@ -9,6 +9,9 @@ namespace ftax {
 
 [[nodiscard]] std::string lower_case(std::string_view name);
 
+/// Returns true if a list of names, separated by spaces, has this one.
+[[nodiscard]] bool has_word(std::string_view names, std::string_view name);
+
 /// Reduces a name to lower-case letters and digits: "NVIDIA_A100-PCIE-40GB" → "nvidiaa100pcie40gb".
 [[nodiscard]] std::string normalized_name(std::string_view name);
 

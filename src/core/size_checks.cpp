@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "ftax/error.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/shape_rules.hpp"
 
@@ -11,7 +11,7 @@ namespace ftax {
 namespace {
 
 /// Functions that broadcast all their operands; others have operands of their own kind (a table of angles, a slope).
-constexpr std::array<std::string_view, 9> broadcasting{"add", "sub", "mul", "div", "pow", "min", "max", "mod", "where"};
+constexpr std::string_view broadcasting = "add sub mul div pow min max mod where";
 
 class SizeChecks {
   public:
@@ -24,10 +24,8 @@ class SizeChecks {
             const TensorId x = op.inputs[0], y = op.outputs[0];
             if (op.kind == OpKind::reshape) same_elements(x, y);
             if (op.kind == OpKind::expand && op.inputs.size() == 1) broadcasts(x, y, 0);
-            if (op.kind == OpKind::pointwise &&
-                std::ranges::find(broadcasting, op.text("function")) != broadcasting.end()) {
+            if (op.kind == OpKind::pointwise && has_word(broadcasting, op.text("function")))
                 for (const TensorId input : op.inputs) broadcasts(input, y, 0);
-            }
             if (op.kind == OpKind::matmul) product(op);
             if (op.kind == OpKind::linear && known(x) && known(op.inputs[1]) && rank(x) > 0 && rank(op.inputs[1]) == 2)
                 equal(shape(x).back(), shape(op.inputs[1])[op.integer("transposed_weight", 1) != 0 ? 1 : 0], false);

@@ -22,7 +22,6 @@ namespace {
 
 /// The words of a device's name in lower case, without those that all cards have.
 std::set<std::string> words_of_device(std::string_view name) {
-    constexpr std::string_view of_all[] = {"nvidia", "tesla", "geforce", "rtx", "gtx", "quadro"};
     std::string text = lower_case(name);
     std::ranges::replace_if(
         text,
@@ -33,7 +32,7 @@ std::set<std::string> words_of_device(std::string_view name) {
     std::istringstream in(text);
     std::set<std::string> words;
     for (std::string word; in >> word;)
-        if (std::ranges::find(of_all, word) == std::end(of_all)) words.insert(word);
+        if (!has_word("nvidia tesla geforce rtx gtx quadro", word)) words.insert(word);
     return words;
 }
 
