@@ -43,9 +43,10 @@ class WireReader {
     /// Reads the next field; returns false at the end of the message.
     /// Throws Error{model} with the byte offset of malformed data, Error{limit} for groups nested beyond 100.
     bool next(Field& field);
+    [[nodiscard]] bool has_more() const noexcept { return position_ < bytes_.data.size(); }
+    std::uint64_t varint();
 
   private:
-    std::uint64_t varint();
     std::string_view take(std::uint64_t count);
     bool read(Field& field, std::uint32_t& group);
     [[nodiscard]] std::size_t offset() const noexcept { return bytes_.offset + position_; }

@@ -101,7 +101,7 @@ bool WireReader::read(Field& field, std::uint32_t& group) {
 
 bool WireReader::next(Field& field) {
     std::vector<std::uint32_t> open_groups;
-    while (position_ < bytes_.data.size()) {
+    while (has_more()) {
         const std::size_t begin = offset();
         std::uint32_t group = 0;
         if (read(field, group)) {
@@ -125,21 +125,9 @@ void append_integers(const Field& field, std::vector<std::int64_t>& values) {
         values.push_back(field.integer());
         return;
     }
-    // Packed: the same varints one after another; a reader of (key, value) pairs does not apply.
-    const Bytes& packed = field.message();
-    std::uint64_t value = 0;
-    int shift = 0;
-    for (std::size_t i = 0; i < packed.data.size(); ++i) {
-        const auto byte = static_cast<std::uint8_t>(packed.data[i]);
-        if (shift >= 70) fail(packed.offset + i, "varint longer than 10 bytes");
-        if (shift < 64) value |= std::uint64_t{byte & 0x7fu} << shift;
-        shift += 7;
-        if (byte >= 0x80) continue;
-        values.push_back(static_cast<std::int64_t>(value));
-        value = 0;
-        shift = 0;
-    }
-    if (shift != 0) fail(packed.offset + packed.data.size(), "the message ends within a varint");
+    // Packed: the same varints one after another.
+    WireReader packed(field.message());
+    while (packed.has_more()) values.push_back(static_cast<std::int64_t>(packed.varint()));
 }
 
 void append_floats(const Field& field, std::vector<float>& values) {
