@@ -8,7 +8,7 @@ file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR
      ${PROJECT_SOURCE_DIR}/graphs/config/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/graphs/zoo/models.tsv
      ${PROJECT_SOURCE_DIR}/graphs/zoo/names.tsv ${PROJECT_SOURCE_DIR}/graphs/zoo/configs/*.json
      ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py ${PROJECT_SOURCE_DIR}/calibration/bench/operators.txt
-     ${PROJECT_SOURCE_DIR}/src/report/assets/*)
+     ${PROJECT_SOURCE_DIR}/src/cli/assets/* ${PROJECT_SOURCE_DIR}/src/report/assets/*)
 list(SORT embedded_files)
 list(TRANSFORM embedded_files PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE dependencies)
 

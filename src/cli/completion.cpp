@@ -6,25 +6,10 @@
 #include <vector>
 
 #include "src/cli/verbs.hpp"
+#include "src/core/embedded.hpp"
 
 namespace ftax::cli {
 namespace {
-
-/// The shells call `ftax completion words -- WORDS` with an incomplete last word; without a result they list files.
-constexpr std::string_view bash = R"sh(# Completes ftax in bash:  source <(ftax completion bash)
-_ftax() {
-    local current="${COMP_WORDS[COMP_CWORD]}"
-    COMPREPLY=($(compgen -W "$(ftax completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" | cut -f1)" -- "$current"))
-    [[ $COMP_CWORD == 1 || $current == -* ]] || COMPREPLY+=($(compgen -f -- "$current"))
-}
-complete -o default -F _ftax ftax
-)sh";
-constexpr std::string_view zsh = R"sh(# Completes ftax in zsh:  source <(ftax completion zsh)
-autoload -U +X bashcompinit && bashcompinit
-)sh";
-constexpr std::string_view fish = R"sh(# Completes ftax in fish:  ftax completion fish | source
-complete -c ftax -a '(ftax completion words -- (commandline -opc)[2..] (commandline -ct))'
-)sh";
 
 struct CompletionArguments {
     std::string shell;
@@ -69,6 +54,7 @@ std::string offers(const std::vector<Command>& commands, const std::vector<std::
 
 }  // namespace
 
+/// The shells call `ftax completion words -- WORDS` with an incomplete last word; without a result they list files.
 void setup_completion(CLI::App& verb, Action& action) {
     const auto arguments = std::make_shared<CompletionArguments>();
     verb.add_option("SHELL", arguments->shell, "bash, zsh or fish")
@@ -79,10 +65,9 @@ void setup_completion(CLI::App& verb, Action& action) {
     verb.callback([&app, &action, arguments] {
         action = [&app, arguments] {
             const std::string& shell = arguments->shell;
-            write_standard_output(shell == "words"  ? offers(command_tree(app), arguments->words)
-                                  : shell == "bash" ? std::string(bash)
-                                  : shell == "zsh"  ? fmt::format("{}{}", zsh, bash)
-                                                    : std::string(fish));
+            std::string text(embedded_text("src/cli/assets/completion." + shell));
+            if (shell == "zsh") text += embedded_text("src/cli/assets/completion.bash");
+            write_standard_output(shell == "words" ? offers(command_tree(app), arguments->words) : text);
             return 0;
         };
     });

@@ -8,30 +8,14 @@
 #include <iterator>
 
 #include "ftax/error.hpp"
+#include "src/core/embedded.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {
 
 /// A test runs the examples.
-constexpr const char* closing_words = R"(Examples:
-  ftax predict resnet50 --device t4 --precision fp16 --batch 1,8,64
-  ftax predict bert --device a100-sxm4-80gb --framework onnxruntime-cuda --batch 1:64:x2 --dim seq=128
-  ftax crossover resnet18 --device l4
-  ftax compare bert --device t4,l4 --framework pytorch-eager,torchscript --batch 1 --dim seq=64
-  ftax headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128
-  ftax generate llama-3-8b --device h100-sxm5-80gb --framework vllm --batch 1,8 --prompt 512 --new-tokens 128
-  ftax serve llama-3-8b --device h100-sxm5-80gb,l40s --framework vllm@0.11 --rate 5 --prompt 512 --new-tokens 128
-  ftax inspect resnet50 --batch 1 --depth 1
-
-Exit status:
-  0 success, 1 gate exceeded or unexpected failure, 2 usage, 3 invalid model, 4 limit,
-  5 refused, 6 invalid profile, CSV file or trace
-
-Environment:
-  NO_COLOR       disables colours, also on a terminal
-  FTAX_PYTHON    Python interpreter used to measure frameworks
-  FTAX_DATA      directory laid out like data/ whose profiles override the built-in ones)";
+constexpr std::string_view closing_words = "src/cli/assets/closing_words.txt";
 
 void add_quiet(CLI::App& app) {
     for (CLI::App* verb : app.get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); })) {
@@ -166,7 +150,8 @@ void setup_verbs(CLI::App& app, Action& action, std::span<const std::string> wor
     }
     add_quiet(app);
     scenario::limit_notices(scenario::Notices::all);  // until this line's --quiet
-    app.footer(closing_words);
+    const std::string_view footer = embedded_text(closing_words);
+    app.footer(std::string(footer.substr(0, footer.rfind('\n'))));
 }
 
 }  // namespace ftax::cli

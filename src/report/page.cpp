@@ -10,6 +10,7 @@
 namespace ftax::report {
 namespace {
 
+constexpr std::string_view page_frame = "src/report/assets/page.html";
 constexpr std::string_view page_style = "src/report/assets/page.css";
 /// Sorts by the exact values in data-v, filters long tables, fits wide ones, fades the lines beside the pointer's.
 constexpr std::string_view page_script = "src/report/assets/page.js";
@@ -37,11 +38,8 @@ std::string folded(std::string_view title, std::string_view markup) {
 }
 
 std::string page(std::string_view title, std::string_view markup, std::string_view script) {
-    return fmt::format(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-        "content=\"width=device-width\"><title>{0}</title>\n<style>\n{1}{2}</style>\n</head><body><h1>{0}</h1>\n{3}"
-        "<script>\n{4}{5}</script>\n</body></html>\n",
-        escape_markup(title), embedded_text(page_style), chart_style(), markup, script, embedded_text(page_script));
+    return fmt::format(fmt::runtime(embedded_text(page_frame)), escape_markup(title), embedded_text(page_style),
+                       chart_style(), markup, script, embedded_text(page_script));
 }
 
 std::string script_text(const std::string& json) {

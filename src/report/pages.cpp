@@ -133,16 +133,9 @@ std::string explorer_page(const ExplorerReport& report) {
     const Chart legend{.series = {{.label = "latency, 90 % interval", .points = {}},
                                   {.label = "host", .look = SeriesLook::host, .points = {}},
                                   {.label = "device", .look = SeriesLook::device, .points = {}}}};
-    const std::string markup = fmt::format(
-        "<p class=\"facts\">Host costs: {}. All answers were predicted beforehand; the address of the page keeps the "
-        "choice.</p>\n"
-        "<div id=\"explorer\" class=\"spans\"><div><div class=\"sliders\">\n{}</div>\n"
-        "<p id=\"answer\" aria-live=\"polite\"></p>\n"
-        "<fieldset id=\"cards\"><legend>card</legend>\n{}</fieldset></div>\n<figure>{}"
-        "<svg class=\"ftax-chart plot\" viewBox=\"0 0 640 400\" role=\"img\" aria-label=\"latency over batch\"></svg>\n"
-        "<figcaption>Where the host stands above the device, the device waits for the "
-        "framework.</figcaption></figure></div>\n{}",
-        escape_markup(report.host), sliders, choices, legend_of(legend), warning_list(report.warnings));
+    const std::string markup =
+        fmt::format(fmt::runtime(embedded_text("src/report/assets/explorer.html")), escape_markup(report.host), sliders,
+                    choices, legend_of(legend), warning_list(report.warnings));
     return page(title, markup,
                 fmt::format("const data = {};\n{}", script_text(data.dump()), embedded_text(explorer_script)));
 }

@@ -192,12 +192,7 @@ constexpr std::string_view launch_keys = "operator source module host_kind kerne
 
 /// When each launch ran, which a reader can zoom, and the modules as a tree (assets/timeline.js).
 std::string timeline_section(std::string_view at) {
-    return section(fmt::format("Timeline{}", at),
-                   "<div id=\"timeline\"><p class=\"facts\">Host above device. Drag to move; <button "
-                   "value=\"+\">closer</button> <button value=\"-\">further</button> <button value=\"0\">all</button>, "
-                   "Ctrl and the wheel, or the keys + − 0 ← →. A click on a module shows when it ran and filters the "
-                   "launches; the redder, the longer.</p>\n<svg tabindex=\"0\" role=\"img\" aria-label=\"when the host "
-                   "dispatched and the device ran\"></svg></div>\n<div id=\"tree\"></div>\n");
+    return section(fmt::format("Timeline{}", at), embedded_text("src/report/assets/timeline.html"));
 }
 
 /// Texts once each, and of each launch when it ran in nanoseconds, then its cells, texts by their places.
