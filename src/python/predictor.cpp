@@ -14,7 +14,6 @@
 namespace ftax::python {
 namespace {
 
-using Bindings = std::map<std::string, std::int64_t>;
 using Batches = std::vector<std::optional<std::int64_t>>;  ///< nullopt: the model fixes it
 
 /// One prediction with its memory as JSON, under the names of `ftax predict --json`.
@@ -40,48 +39,46 @@ class SharedPredictor {
         for (auto& [warning, prints] : held) warnings_.push_back(std::move(warning));
     }
 
-    [[nodiscard]] std::string predict(const Bindings& dims) {
+    [[nodiscard]] std::string predict(const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
-        return predict_alone({dims.begin(), dims.end()});
+        return predict_alone(dims);
     }
-    [[nodiscard]] std::vector<std::string> sweep(const Batches& batches, const Bindings& dims) {
+    [[nodiscard]] std::vector<std::string> sweep(const Batches& batches, const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
         std::vector<std::string> predictions;
-        for (const auto& batch : batches)
-            predictions.push_back(predict_alone(scenario::with_batch({dims.begin(), dims.end()}, batch)));
+        for (const auto& batch : batches) predictions.push_back(predict_alone(scenario::with_batch(dims, batch)));
         return predictions;
     }
     /// Table and chart of a sweep.
-    [[nodiscard]] std::pair<std::string, std::string> render(const Batches& batches, const Bindings& dims) {
+    [[nodiscard]] std::pair<std::string, std::string> render(const Batches& batches, const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
         scenario::HeldWarnings reported_before;
         const scenario::GivenGraph holding(nullptr, &reported_before);
         report::PredictionReport report = scenario::report_on(*predictor_, {.model = graph_.name});
-        report.dims = {dims.begin(), dims.end()};
+        report.dims = dims;
         for (const auto& batch : batches)
             report.rows.push_back(scenario::predicted_row(*predictor_, report.dims, batch));
         return {to_table(report, {}), to_svg(latency_chart(report))};
     }
-    [[nodiscard]] std::string crossovers(const Bindings& dims, std::int64_t largest) {
+    [[nodiscard]] std::string crossovers(const ShapeBindings& dims, std::int64_t largest) {
         const std::lock_guard guard(mutex_);
         return report::crossover_columns()
-            .json_rows(find_crossovers(*predictor_, {dims.begin(), dims.end()}, largest),
-                       "batch low high host_s gpu_waits causes")
+            .json_rows(find_crossovers(*predictor_, dims, largest), "batch low high host_s gpu_waits causes")
             .dump();
     }
-    [[nodiscard]] std::string headroom(const Bindings& dims, double budget) const {
+    [[nodiscard]] std::string headroom(const ShapeBindings& dims, double budget) const {
         const std::string problem = read_quantity(format_number(budget), scenario::budget_quantity(), budget);
         if (!problem.empty()) throw Error(ErrorCode::usage, problem);
         return report::growth_columns()
-            .json_rows(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(),
-                                     {dims.begin(), dims.end()}, budget),
+            .json_rows(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(), dims,
+                                     budget),
                        "name=property start=from end=to latency_s bound is_open=open skipped")
             .dump();
     }
     /// Every launch with its times and when it ran.
-    [[nodiscard]] std::string operators(const Bindings& dims) {
+    [[nodiscard]] std::string operators(const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
-        const Explanation explanation = predictor_->explain({dims.begin(), dims.end()});
+        const Explanation explanation = predictor_->explain(dims);
         report::Json rows =
             report::launch_columns(predictor_->graph())
                 .json_rows(explanation.launches, "operator source module host_kind kernels host_s device_s bound");
