@@ -48,6 +48,7 @@ struct DeviceSpec {
     std::vector<PowerMode> modes;         ///< of a module, if published; the first is the one it is shipped in
     /// Bandwidth from one GPU to its peers in the machine, in one direction; nullopt if unknown.
     std::optional<double> peer_bandwidth_bytes_per_s;
+    bool peer_access = true;  ///< else PCIe carries what goes between cards through memory of the host
     /// Dense peak rate of each math path at boost clock, indexed by MathPath; nullopt if the device lacks it.
     std::array<std::optional<double>, math_path_count> peak_flops_per_s{};
 

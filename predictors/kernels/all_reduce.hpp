@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "ftax/device.hpp"
@@ -24,13 +23,11 @@ struct Link {
 /// Parameters of a framework's profile, which describes the machine as well, that replace the link of the card.
 inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.bytes_per_s", link_kernels = "link.own";
 
-/// Returns the link between cards: that of the machine's profile, else that of most machines with the card. Source:
-/// GeForce cards have no peer access; four A10G of AWS (g5) carry 5 of their slots' 31.5 GB/s (vLLM's issue 1805).
+/// Returns the link between cards: that of the machine's profile, else that of most machines with the card.
 [[nodiscard]] inline Link link_of(const DeviceSpec& device, std::span<const Parameter> machine = {}) {
     constexpr double fastest_pcie = 70e9, through_host = 0.16;
     const double rate = device.peer_bandwidth_bytes_per_s.value_or(device.memory_bandwidth_bytes_per_s);
-    const bool without = device.name.find("GeForce") != std::string::npos || device.slug == "a10g";
-    Link link{rate > fastest_pcie ? LinkKind::nvlink : without ? LinkKind::host : LinkKind::peer, rate};
+    Link link{rate > fastest_pcie ? LinkKind::nvlink : device.peer_access ? LinkKind::peer : LinkKind::host, rate};
     if (const Parameter* kind = find_parameter(machine, link_kind)) link.kind = static_cast<LinkKind>(kind->value);
     const double slot = device.compute_capability_major >= 9 ? 63e9 : 31.5e9;  // PCIe 5.0, 4.0
     if (link.kind != LinkKind::nvlink) link.bytes_per_s = std::min(rate, slot);

@@ -103,7 +103,9 @@ std::string device_table(std::string_view datasheet, Style style) {
 
     Table table({{"quantity", Align::left}, {"value"}, {"source", Align::left}});
     const auto add = [&](const std::string& name, const Json& quantity) {
-        table.add({{name}, {print_quantity(name, quantity["value"])}, {quantity["source"], Tone::quiet}});
+        const Json& value = quantity["value"];
+        const std::string printed = value.is_boolean() ? value ? "yes" : "no" : print_quantity(name, value);
+        table.add({{name}, {printed}, {quantity["source"], Tone::quiet}});
     };
     for (const auto& [name, value] : file.items())
         if (value.is_object() && value.contains("value")) add(name, value);
