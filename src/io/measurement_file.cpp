@@ -64,9 +64,9 @@ class RowReader {
     /// PyTorch also from the column torch, and "240" is 2.4.
     void framework(std::string& name, std::string& version) {
         if (const std::string_view cell = text("framework"); !cell.empty()) name = lower_case(cell);
-        const std::size_t at = std::min(name.find('@'), name.size());
-        if (at < name.size()) version = name.substr(at + 1);
-        name.resize(at);
+        const auto [bare_name, of_name] = split_at(name, '@');
+        if (!of_name.empty()) version = of_name;
+        name.resize(bare_name.size());
         const bool of_torch = name.find("torch") != std::string::npos;
         for (const char* column : {"torch", "version", "framework_version"})
             if (version.empty() && (of_torch || column != std::string_view("torch"))) version = text(column);

@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/in_parallel.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/report/quantities.hpp"
@@ -35,7 +36,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
                                                const ServiceLevel& level) {
     const FrameworkModel& model = framework_model(unversioned(one.run.framework));
     report::ComparisonRow row{one.choice()};
-    if (one.run.framework.find('@') == std::string::npos) row.framework = model.name;
+    if (split_at(one.run.framework, '@').second.empty()) row.framework = model.name;
     std::optional<Predictor> predictor;
     try {
         row.precision = one.run.precision = name_of(precision_of(graph, one.run));
