@@ -24,6 +24,7 @@ namespace ftax {
 /// The parts of a text between separators; there is none after the last separator.
 [[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view text, char separator = ' ') {
     std::vector<std::string_view> words;
+    words.reserve(static_cast<std::size_t>(std::ranges::count(text, separator)) + 1);
     while (!text.empty()) {
         const std::size_t end = std::min(text.find(separator), text.size());
         words.push_back(text.substr(0, end));

@@ -253,9 +253,9 @@ std::vector<JsonField> JsonField::elements() const {
 
 void JsonField::allow(std::span<const std::string_view> keys) const {
     if (!value_->is_object()) fail("must be an object");
-    for (const JsonField& field : elements()) {
+    for (auto field = value_->begin(); field != value_->end(); ++field) {
         if (std::ranges::find(keys, field.key()) == keys.end())
-            field.fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
+            (*this)[field.key()].fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
     }
 }
 

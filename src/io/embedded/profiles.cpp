@@ -62,13 +62,15 @@ DataFile read_data_file(const std::filesystem::path& path) {
     }
 }
 
-DataFile built_in_file(std::string_view path) {
-    return {std::filesystem::path(path).stem().string(), std::string(path), std::string(embedded_text(path))};
+DataFile built_in_file(const EmbeddedFile& file) {
+    const std::string_view name = file.path.substr(file.path.rfind('/') + 1);
+    return {std::string(name.substr(0, name.rfind('.'))), std::string(file.path), std::string(file.content)};
 }
 
 DataFile data_file(const std::string& below_data) {
-    const char* own = data_folder();
-    return own ? read_data_file(fmt::format("{}/{}", own, below_data)) : built_in_file("data/" + below_data);
+    if (const char* own = data_folder()) return read_data_file(fmt::format("{}/{}", own, below_data));
+    const std::string path = "data/" + below_data;
+    return built_in_file({path, embedded_text(path)});
 }
 
 /// The files of a folder below data/, in the order of their names. A folder of fitted profiles alone leaves the others
@@ -85,7 +87,7 @@ std::vector<DataFile> data_files(std::string_view folder) {
     }
     const std::string built_in = fmt::format("data/{}/", folder);
     for (const EmbeddedFile& file : embedded_files()) {
-        if (file.path.starts_with(built_in)) files.push_back(built_in_file(file.path));
+        if (file.path.starts_with(built_in)) files.push_back(built_in_file(file));
     }
     return files;
 }
@@ -94,8 +96,8 @@ std::vector<DataFile> data_files(std::string_view folder) {
 class NamedProfile {
   public:
     explicit NamedProfile(DataFile file)
-        : framework(file.name.substr(0, file.name.find('@'))),
-          host(framework == file.name ? std::string(reference_host) : file.name.substr(framework.size() + 1)),
+        : framework(split_at(file.name, '@').first),
+          host(framework == file.name ? reference_host : split_at(file.name, '@').second),
           file_(std::move(file)) {}
     const FrameworkProfile& parsed() {
         std::call_once(once_, [&] { profile_ = parse_framework_profile(file_.text, file_.path); });
