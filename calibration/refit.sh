@@ -107,4 +107,4 @@ for part in "$@"; do
     esac
 done
 # What the pages quote.
-python3 $scores/quoted_figures.py --write
+python3 tests/docs/quoted_figures.py --write
