@@ -61,12 +61,13 @@ ftax_layer(ftax_profiles SOURCES ${profiles_sources} LINK ftax_core PRIVATE_LINK
 # longer than most commands: what is linked with it is a module that the importers open when a file needs it.
 ftax_sources(torchscript_sources
     graphs/torchscript/libtorch/
-        load_program.cpp)
+        confine.cpp load_program.cpp)
 if(FTAX_BUILD_TORCH)
+    pkg_check_modules(libseccomp REQUIRED IMPORTED_TARGET libseccomp)
     add_library(ftax_torchscript MODULE ${torchscript_sources})
     target_include_directories(ftax_torchscript PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_definitions(ftax_torchscript PRIVATE NDEBUG) # as LibTorch was built: its headers check more otherwise
-    target_link_libraries(ftax_torchscript PRIVATE ftax_core ftax_torch ftax_options)
+    target_link_libraries(ftax_torchscript PRIVATE ftax_core ftax_torch PkgConfig::libseccomp ftax_options)
 endif()
 ftax_sources(graphs_sources
     graphs/

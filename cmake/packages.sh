@@ -6,7 +6,7 @@ for group in "$@"; do
     case $group in
         program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libzip-dev libeigen3-dev ;;
         fit) set -- "$@" libceres-dev ;;
-        tests) set -- "$@" doctest-dev libonnx-dev libonnx-testdata libprotobuf-dev protobuf-compiler mold strace valgrind
+        tests) set -- "$@" doctest-dev libonnx-dev libonnx-testdata libprotobuf-dev protobuf-compiler libseccomp-dev mold strace valgrind
                # The test of the pages is skipped elsewhere: Ubuntu's Chromium is a snap.
                if grep -qx 'ID=debian' /etc/os-release; then set -- "$@" chromium-headless-shell; fi ;;
         python) set -- "$@" python3-dev python3-venv ;;

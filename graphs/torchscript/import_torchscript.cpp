@@ -32,13 +32,15 @@ void check_envelope(const std::string& path, std::uint64_t max_bytes) {
 }  // namespace
 
 Graph import_torchscript(const std::string& path, const ImportOptions& options) {
-    Graph graph{.name = std::filesystem::path(path).stem().string(), .format = "torchscript"};
+    Graph graph;
     try {
         check_envelope(path, options.max_bytes);
-        script::interpret(script::load_program(path), options, graph);
+        graph = script::interpret_file(path, options);
     } catch (const Error& error) {
         throw_error(error.code(), "{}: {}", path, error.what());
     }
+    graph.name = std::filesystem::path(path).stem().string();
+    graph.format = "torchscript";
     propagate_strides(graph);
     lay_out_for_cuda(graph, false);
     return graph;

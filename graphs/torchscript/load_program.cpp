@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "ftax/text_graph.hpp"
 #include "src/io/child_process.hpp"
 
 namespace ftax::script {
@@ -21,39 +23,60 @@ void* open_module() {
     throw_error(ErrorCode::model, "LibTorch does not load: {}", dlerror());
 }
 
-using Load = decltype(&ftax_load_torchscript);
+template <class Function>
+Function* function_of_module(const char* name) {
+    static void* const module = open_module();
+    void* const function = dlsym(module, name);
+    if (!function) throw_error(ErrorCode::model, "the module of LibTorch is of another version: {}", dlerror());
+    return reinterpret_cast<Function*>(function);
+}
 
-/// Loads the program in a child process first: LibTorch crashes on deeply nested programs, and a pickle may state any
-/// length. Refusals are left to the load that follows in this process.
-void load_in_child(Load load, const std::string& path) {
-    constexpr std::uint64_t free_bytes = 512 << 20, free_seconds = 8, bytes_per_second = 4 << 20;
-    const std::uint64_t file_bytes = std::filesystem::file_size(path);
-    const std::uint64_t seconds = free_seconds + file_bytes / bytes_per_second;
-    const std::uint64_t bytes = free_bytes + 4 * file_bytes;
-    const ChildResult result = run_in_child({bytes, static_cast<unsigned>(seconds)}, [&]() -> std::string {
-        try {
-            Program unused;
-            load(path, unused);
-        } catch (const Error& error) {
-            if (error.code() == ErrorCode::limit) throw;
-        }
-        return {};
-    });
-    if (!result.signal.empty()) throw_error(ErrorCode::model, "LibTorch crashes on the program ({})", result.signal);
-    if (result.beyond)
-        throw_error(ErrorCode::limit, "LibTorch needs more than {} s or {} MB for the program", seconds, bytes >> 20);
+/// What the child hands over: the graph as text and what that leaves out, or the error.
+std::string interpreted(const std::string& path, const ImportOptions& options) {
+    nlohmann::json answer;
+    try {
+        confine();
+        Graph graph;
+        interpret(load_program(path), options, graph);
+        answer["graph"] = to_text(graph);
+        for (const UndecidedBranch& branch : graph.undecided)
+            answer["undecided"].push_back({branch.name, branch.then_taken});
+    } catch (const Error& error) {
+        answer = {{"error", error.what()}, {"code", error.code()}};
+    }
+    return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
 
 Program load_program(const std::string& path) {
-    static void* const module = open_module();
-    const auto load = reinterpret_cast<Load>(dlsym(module, "ftax_load_torchscript"));
-    if (!load) throw_error(ErrorCode::model, "the module of LibTorch is of another version: {}", dlerror());
-    load_in_child(load, path);
     Program program;
-    load(path, program);
+    function_of_module<decltype(ftax_load_torchscript)>("ftax_load_torchscript")(path, program);
     return program;
+}
+
+void confine() {
+    function_of_module<decltype(ftax_confine)>("ftax_confine")();
+}
+
+Graph interpret_file(const std::string& path, const ImportOptions& options) {
+    constexpr std::uint64_t free_bytes = 512 << 20, bytes_per_node = 2 << 10;
+    constexpr std::uint64_t free_seconds = 8, bytes_per_second = 4 << 20, nodes_per_second = 50'000;
+    static_cast<void>(function_of_module<decltype(ftax_load_torchscript)>("ftax_load_torchscript"));
+    const std::uint64_t file_bytes = std::filesystem::file_size(path);
+    const std::uint64_t seconds = free_seconds + file_bytes / bytes_per_second + options.max_nodes / nodes_per_second;
+    const std::uint64_t bytes = free_bytes + 4 * file_bytes + bytes_per_node * options.max_nodes;
+    const ChildResult result =
+        run_in_child({bytes, static_cast<unsigned>(seconds)}, [&] { return interpreted(path, options); });
+    if (!result.signal.empty()) throw_error(ErrorCode::model, "LibTorch crashes on the program ({})", result.signal);
+    if (result.beyond)
+        throw_error(ErrorCode::limit, "LibTorch needs more than {} s or {} MB for the program", seconds, bytes >> 20);
+    const nlohmann::json answer = nlohmann::json::parse(result.output);
+    if (answer.contains("error")) throw Error(answer["code"].get<ErrorCode>(), answer["error"].get<std::string>());
+    Graph graph = parse_text_graph(answer["graph"].get_ref<const std::string&>());
+    for (const auto& branch : answer.value("undecided", nlohmann::json::array()))
+        graph.undecided.push_back({branch[0], branch[1]});
+    return graph;
 }
 
 }  // namespace ftax::script
@@ -62,7 +85,7 @@ Program load_program(const std::string& path) {
 
 namespace ftax::script {
 
-Program load_program(const std::string&) {
+Graph interpret_file(const std::string&, const ImportOptions&) {
     throw Error(ErrorCode::model,
                 "a TorchScript program, which this build cannot read: configure it with -DFTAX_BUILD_TORCH=ON, or "
                 "export the model with torch.export.save");

@@ -116,9 +116,9 @@ struct Program {
     std::vector<Tensor> tensors;
 };
 
-/// Loads a TorchScript archive with LibTorch and translates the functions that its forward method can reach. LibTorch
-/// treats such a file as a program: load only trusted files. The program is not run.
-/// Throws Error{model} with LibTorch's message if it rejects the file, and in a build without LibTorch.
+/// Loads a TorchScript archive with LibTorch and translates the functions that its forward method can reach. The
+/// program is not run. Throws Error{model} with LibTorch's message if it rejects the file, and in a build without
+/// LibTorch. LibTorch treats such a file as a program and crashes on some: interpret_file() is for untrusted ones.
 [[nodiscard]] Program load_program(const std::string& path);
 
 /// Interprets the forward method of a program with inputs of the given shapes and appends the dispatched operators to
@@ -128,6 +128,14 @@ struct Program {
 /// warning. Throws Error{usage} for an input without a shape, Error{model} for a program that fails, Error{limit}
 /// beyond the limits of `options`, whose nodes count each time they are passed.
 void interpret(Program program, const ImportOptions& options, Graph& graph);
+
+/// Leaves this process only the system calls that reading and computing take, where the kernel has seccomp.
+void confine();
+
+/// Loads and interprets a file in a child process, which has limits of memory and time and can only read files, and
+/// returns its graph. Throws as load_program() and interpret(), Error{model} if the child crashes and Error{limit}
+/// beyond its limits.
+[[nodiscard]] Graph interpret_file(const std::string& path, const ImportOptions& options);
 
 /// Evaluates operators that Python or the interpreter computes on the host: sizes, numbers, lists, conditions. Only the
 /// types of tensor arguments are used. The result is Unknown if it depends on data. nullopt: no such operator, or one
@@ -140,6 +148,9 @@ void interpret(Program program, const ImportOptions& options, Graph& graph);
 
 }  // namespace ftax::script
 
-/// Loads a program in the module that is linked with LibTorch, for load_program().
-extern "C" __attribute__((visibility("default"))) void ftax_load_torchscript(const std::string& path,
-                                                                             ftax::script::Program& program);
+// In the module that is linked with LibTorch, for load_program() and interpret_file().
+extern "C" {
+__attribute__((visibility("default"))) void ftax_load_torchscript(const std::string& path,
+                                                                  ftax::script::Program& program);
+__attribute__((visibility("default"))) void ftax_confine();
+}

@@ -2,14 +2,21 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "graphs/torchscript/program.hpp"
+#include "src/io/child_process.hpp"
+#include "src/io/file.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/graphs/torchscript/scripts.hpp"
 
@@ -403,4 +410,22 @@ TEST_CASE("BAD_INPUTS 38: what LibTorch refuses is an invalid model") {
         const TemporaryFile cut("cut.pt", good.substr(0, good.size() / share));
         CHECK_THROWS_AS(static_cast<void>(load_graph(cut.path(), symbolic_image())), Error);
     }
+}
+
+TEST_CASE("a confined process reads files and starts threads, but neither writes, nor starts a program, nor connects") {
+    const TemporaryFile file("confined.txt", "text");
+    const ChildResult result = run_in_child({std::uint64_t{1} << 30, 20}, [&] {
+        script::confine();
+        std::string done;
+        std::jthread([&] { done += read_file(file.path()); }).join();
+        if (std::ofstream(file.path() + ".new")) done += " wrote";
+        if (std::ofstream(file.path(), std::ios::in)) done += " opened";
+        if (::rename(file.path().c_str(), (file.path() + ".moved").c_str()) == 0) done += " moved";
+        if (::socket(AF_INET, SOCK_STREAM, 0) >= 0) done += " connected";
+        if (::fork() >= 0) done += " forked";
+        ::execl("/bin/true", "true", nullptr);
+        return done;
+    });
+    CHECK_FALSE(result.died());
+    CHECK(result.output == "text");
 }
