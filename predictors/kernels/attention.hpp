@@ -44,6 +44,12 @@ inline constexpr double blocks_per_sm = 2;
 /// 2022: lambda_diffusers.csv on an A100.
 inline constexpr double tf32_products = 3, tf32_share = 0.3, xformers_tf32_share = 0.5;
 
+/// FLOP that an SM of Volta or Turing computes per cycle in the products of half-precision attention, beside the
+/// exponentials; later chips copy asynchronously. Source: xformers pull request 434, a V100 with 4,096 tokens: 18.3
+/// TFLOP/s with heads of 40, 35.6 with 128; a T4 reaches 0.30 of its rate with heads of 128 (Dao-AILab/flash-attention
+/// issue 1533).
+inline constexpr double volta_flops_per_cycle = 370;
+
 /// Returns the elements of queries, keys, values and result; a key head shared by several query heads counts once.
 inline double elements(const AttentionShape& s) {
     const auto kv_heads = real(s.kv_heads > 0 ? s.kv_heads : s.heads);
@@ -101,9 +107,13 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
         const bool tf32 = device.path == MathPath::tf32;
         const bool xformers = shape.library == FlashLibrary::xformers;
-        const double sustained = !tf32      ? p.memory_efficient_efficiency
-                                 : xformers ? attention::xformers_tf32_share * device.chip->conv_share
-                                            : attention::tf32_share;
+        const bool copies_synchronously = is_tensor(device.path) && device.chip->flash2.dense.empty();
+        const double volta_share =
+            attention::volta_flops_per_cycle * device.sms * device.boost_clock_hz / device.flops_per_s;
+        const double sustained = copies_synchronously ? std::min(volta_share, p.memory_efficient_efficiency)
+                                 : !tf32              ? p.memory_efficient_efficiency
+                                 : xformers           ? attention::xformers_tf32_share * device.chip->conv_share
+                                                      : attention::tf32_share;
         const double share = std::min(sustained, powered / std::min(1.0, plan.blocks / device.sms)) /
                              (tf32 ? attention::tf32_products : 1);
         const double score_s =

@@ -184,6 +184,18 @@ TEST_CASE("PyTorch before 2.2 has FlashAttention 1, which takes twice as long") 
     CHECK(device_s(202) == device_s(0));
 }
 
+TEST_CASE("a V100 takes as long as measured for xformers' attention in fp16") {
+    // github.com/facebookresearch/xformers/pull/434, P100/V100 fw
+    const auto device_s = [](const std::string& shape) {
+        const Graph graph = parse_text_graph("graph one\ninput %q f16[" + shape + "]\n%y f16[" + shape +
+                                             "] = attention(%q,%q,%q)\noutput %y\n");
+        return predict(graph, "pytorch-eager", "v100-sxm2-16gb", {}, {.precision = Precision::fp16}).device_s;
+    };
+    CHECK(device_s("1,16,4096,40") == approx(2.34e-3).epsilon(0.15));
+    CHECK(device_s("1,16,16384,40") == approx(33.3e-3).epsilon(0.15));
+    CHECK(device_s("1,160,4096,128") == approx(38.2e-3).epsilon(0.15));
+}
+
 TEST_CASE("a CUDA graph costs the host one launch, with products and nodes of any number") {
     for (const char* framework : {"cuda-graph", "torch-compile-cuda-graph", "torch-compile-max-autotune"}) {
         CAPTURE(framework);

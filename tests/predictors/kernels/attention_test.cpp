@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 
@@ -39,6 +41,22 @@ TEST_CASE("memory-efficient attention of long sequences runs at its share of the
     p.score_cycles = 0;
     const double flops = 4.0 * 256 * 4096 * 4096 * 128;
     CHECK(plan(long_sequence(), round_device(), p, {}).seconds == approx(flops / 0.5e14).epsilon(0.01));
+}
+
+TEST_CASE("memory-efficient attention in half precision is slower before Ampere, whose copies are asynchronous") {
+    auto p = initial_parameters();
+    p.memory_efficient_efficiency = 0.8;
+    p.score_cycles = 0;
+    const double flops = 4.0 * 256 * 4096 * 4096 * 128;
+    DeviceRates device = round_device();
+    for (const auto& [architecture, minor] : {std::pair{Architecture::volta, 0}, {Architecture::turing, 5}}) {
+        device.chip = &architecture_spec(architecture, 7, minor);
+        device.path = MathPath::fp16_tensor;
+        device.power_limit_w = 1e4;
+        CHECK(plan(long_sequence(), device, p, {}).seconds == approx(flops / 0.37e14).epsilon(0.01));
+        device.path = MathPath::fp32;
+        CHECK(plan(long_sequence(), device, p, {}).seconds == approx(flops / 0.8e14).epsilon(0.01));
+    }
 }
 
 TEST_CASE("memory-efficient attention in f32 takes three products in TF32, faster in xformers of 2022") {
