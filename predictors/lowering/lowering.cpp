@@ -425,6 +425,10 @@ class Lowering {
         const bool widened = is_widened_attention(op);
         for (std::size_t i = 0; widened && i < 3; ++i)
             launch_copy(id, op.inputs[i], MemoryClass::pointwise, LaunchCondition::always, DType::f32);
+        // Its callers move the heads into the batch first. Source: huggingface/diffusers 0.10,
+        // models/cross_attention.py (head_to_batch_dim).
+        for (std::size_t i = 0; op.kind == OpKind::attention && libraries_.xformers && i < 3; ++i)
+            launch_copy(id, op.inputs[i], MemoryClass::transpose, LaunchCondition::unless_contiguous);
         const Precision operands = types_.operands_of(op);
         const bool converts = traits_.wide_activations && is_layer(op);
         change_format(id, operands, converts);

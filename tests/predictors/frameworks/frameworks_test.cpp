@@ -196,6 +196,25 @@ TEST_CASE("a V100 takes as long as measured for xformers' attention in fp16") {
     CHECK(device_s("1,160,4096,128") == approx(38.2e-3).epsilon(0.15));
 }
 
+TEST_CASE("before PyTorch 2.0, which has xformers' attention, heads are copied into the batch") {
+    const auto kernels = [](int torch, const char* heads) {
+        const Graph graph = parse_text_graph(
+            "graph heads\ninput %x f16[2,4096,320]\n"
+            "%h f16[2,4096,8,40] = reshape(%x) \"aten::view\"\n"
+            "%q f16[2,8,4096,40]{1310720,40,320,1} = transpose(%h) {perm=[0,2,1,3]}\n"
+            "input %c f16[2,8,4096,40]\n"
+            "%y f16[2,8,4096,40] = attention(" +
+            std::string(heads) + ")\noutput %y\n");
+        PredictOptions options{.precision = Precision::fp16};
+        options.libraries.torch = torch;
+        return predict(graph, "pytorch-eager", "a100-sxm4-80gb", {}, options).kernels;
+    };
+    CHECK(kernels(200, "%q,%q,%q") == 1);
+    CHECK(kernels(113, "%q,%q,%q") == 4);
+    CHECK(kernels(113, "%c,%c,%c") == 1);
+    CHECK(kernels(0, "%q,%q,%q") == 1);
+}
+
 TEST_CASE("a CUDA graph costs the host one launch, with products and nodes of any number") {
     for (const char* framework : {"cuda-graph", "torch-compile-cuda-graph", "torch-compile-max-autotune"}) {
         CAPTURE(framework);
