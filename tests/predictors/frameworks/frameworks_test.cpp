@@ -196,6 +196,17 @@ TEST_CASE("a V100 takes as long as measured for xformers' attention in fp16") {
     CHECK(device_s("1,160,4096,128") == approx(38.2e-3).epsilon(0.15));
 }
 
+TEST_CASE("a T4 sustains 3.6 TFLOP/s in f32 products, as its networks show, and 23 in fp16") {
+    const Graph graph = parse_text_graph(
+        "graph layer\ninput %x f32[8192,4096]\nweight %w f32[4096,4096]\n"
+        "%y f32[8192,4096] = linear(%x,%w)\noutput %y\n");
+    const auto tflops = [&](Precision precision) {
+        return 0.275 / predict(graph, "pytorch-eager", "t4", {}, {.precision = precision}).device_s;
+    };
+    CHECK(tflops(Precision::fp32) == approx(3.65).epsilon(0.03));
+    CHECK(tflops(Precision::fp16) == approx(23).epsilon(0.05));
+}
+
 TEST_CASE("before PyTorch 2.0, which has xformers' attention, heads are copied into the batch") {
     const auto kernels = [](int torch, const char* heads) {
         const Graph graph = parse_text_graph(
