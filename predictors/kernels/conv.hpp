@@ -211,6 +211,11 @@ inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, co
     return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, s, rates, p);
 }
 
+/// An engine holds its filters transformed.
+inline bool transforms_filters(const ConvShape& s) {
+    return s.library != ConvLibrary::tensorrt;
+}
+
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
 /// Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
 inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
@@ -225,9 +230,11 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
     plan.compute_s = depth * (2.0 * 16 * 32 * 32) / sm_rate * wave_time(blocks / rates.sms, 1, 0.0, p.wave_sharpness);
     plan.waves = blocks / rates.sms;
     const double bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
-    const double memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
-    const double filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
-    return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, s, rates, p);
+    const double filter_bytes = transforms_filters(s) ? 0 : c.weight_bytes * (16.0 / 9);
+    const double memory_s = load_bytes(c.in_bytes + c.out_bytes + filter_bytes, s) / bandwidth;
+    const double filter_s = transforms_filters(s) ? c.weight_bytes * (25.0 / 9) / bandwidth : 0;
+    const int kernels = transforms_filters(s) ? 2 : 1;
+    return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, kernels, s, rates, p);
 }
 
 /// F(4×4, 3×3): 36 products for 16 outputs, each a separate matrix product; the batch is padded to a multiple of 16.
@@ -244,10 +251,12 @@ inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s
     const double data_bytes = 36 * s.element_bytes * patches * in_channels;
     const double product_bytes = 36 * s.element_bytes * patches * out_channels;
     const double memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
+    const double filter_bytes = transforms_filters(s) ? 5 * c.weight_bytes : 0;
     const double transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
-                                 5 * c.weight_bytes / p.filter4_bandwidth) /
+                                 filter_bytes / p.filter4_bandwidth) /
                                 rates.bandwidth_bytes_per_s;
-    return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, s, rates, p);
+    const int kernels = transforms_filters(s) ? 4 : 3;
+    return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, kernels, s, rates, p);
 }
 
 /// Returns true if tensor-core kernels need no layout copy: NHWC activations, and NCHW activations if both layouts

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tests/approx.hpp"
 #include "tests/start_values.hpp"
@@ -135,6 +136,26 @@ TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
     const double planes = 4 * 36 * 64 * (8 + 24);
     CHECK(convolution::plan_winograd_nonfused(c, shape, rates, p).seconds ==
           approx((in + out + 2 * planes + (4 + 5) * weights) / 900e9));
+}
+
+TEST_CASE("an engine reads transformed filters, others transform them in each call") {
+    auto rates = compute_only(Architecture::volta);
+    rates.bandwidth_bytes_per_s = 900e9;
+    rates.floor_s = 2e-6;
+    const auto p = ideal_parameters();
+    ConvShape shape = square(1, 512, 512, 7, 3);
+    const auto c = conv_counts(shape);
+    const double filter_s = c.weight_bytes / 900e9;
+    const auto both = [&] {
+        return std::pair{convolution::plan_winograd_fused(c, shape, rates, p),
+                         convolution::plan_winograd_nonfused(c, shape, rates, p)};
+    };
+    const auto [fused, nonfused] = both();
+    shape.library = ConvLibrary::tensorrt;
+    const auto [own_fused, own_nonfused] = both();
+    CHECK(nonfused.seconds - own_nonfused.seconds == approx(5 * filter_s + 2e-6));
+    CHECK(own_fused.memory_s - fused.memory_s == approx(filter_s * 16 / 9));
+    CHECK(fused.seconds - own_fused.seconds > 2e-6);
 }
 
 TEST_CASE("blocks of the fused Winograd kernel follow the grids that were observed") {
