@@ -1,6 +1,6 @@
 #include "ftax/predict.hpp"
 #include "predictors/memory.hpp"
-#include "predictors/steps/summary.hpp"
+#include "predictors/steps/steps.hpp"
 #include "src/core/interruption.hpp"
 
 namespace ftax {

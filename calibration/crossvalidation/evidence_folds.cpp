@@ -12,7 +12,7 @@
 #include "ftax/equations.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/steps/evidence.hpp"
-#include "predictors/steps/summary.hpp"
+#include "predictors/steps/steps.hpp"
 #include "predictors/timeline/launch_costs.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/csv.hpp"

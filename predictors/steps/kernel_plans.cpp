@@ -1,11 +1,10 @@
-#include "predictors/steps/kernel_plans.hpp"
-
 #include <algorithm>
 #include <limits>
 
 #include "predictors/kernels/all_reduce.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
+#include "predictors/steps/steps.hpp"
 
 namespace ftax {
 namespace {

@@ -1,9 +1,8 @@
-#include "predictors/steps/launch_times.hpp"
-
 #include <algorithm>
 
 #include "ftax/work.hpp"
 #include "predictors/kernels/pass_power.hpp"
+#include "predictors/steps/steps.hpp"
 
 namespace ftax {
 namespace {

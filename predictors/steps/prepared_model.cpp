@@ -1,5 +1,3 @@
-#include "predictors/steps/prepared_model.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +6,7 @@
 #include "predictors/lowering/lowering.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "predictors/steps/steps.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"

@@ -1,5 +1,3 @@
-#include "predictors/steps/summary.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/steps/evidence.hpp"
+#include "predictors/steps/steps.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
 
