@@ -182,11 +182,10 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
             const Expression wanted = pool.parse(shape.dims[i]);
             const std::string held = graph.expressions.to_string(input.shape[i]);
             const std::string symbol = bare_symbol(graph.expressions, input.shape[i]);
-            if (symbol.empty() && pool.to_string(wanted) != held) {
+            if (symbol.empty() && pool.to_string(wanted) != held)
                 throw_error(ErrorCode::usage,
                             "dimension {} of input {} is fixed to {} in this file; export it with a dynamic dimension",
                             i, shape.input, held);
-            }
             if (!symbol.empty() && !(replace.try_emplace(symbol, wanted).first->second == wanted))
                 throw_error(ErrorCode::usage, "the shapes give {} two values", symbol);
         }

@@ -35,10 +35,9 @@ struct Scripts {
     Scripts() {
         if (!::mkdtemp(folder.data()))
             throw_error(ErrorCode::usage, "cannot create {}: {}", folder, std::strerror(errno));
-        for (const EmbeddedFile& file : embedded_files()) {
+        for (const EmbeddedFile& file : embedded_files())
             if (file.path.starts_with(script_folder))
                 write_file(fmt::format("{}/{}", folder, file.path.substr(script_folder.size())), file.content);
-        }
     }
     ~Scripts() {
         std::error_code ignored;

@@ -182,10 +182,9 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
             fitted.reference,
             HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .call_s = host.call_s, .call = call});
         profile.host = "framework-tax-" + device_spec(gpu).slug;
-        for (Parameter& p : profile.parameters) {
+        for (Parameter& p : profile.parameters)
             if (p.name == "host.scale" || p.name == call)
                 p.source = fmt::format("fitted: framework_tax.csv {}, run {}", fitted.reference.framework, run);
-        }
         profiles.push_back(std::move(profile));
     }
     return profiles;

@@ -89,11 +89,10 @@ std::string figures_csv(const LogErrors& all) {
 
 std::string figures_csv(std::span<const fit::FitReport> reports) {
     std::string text;
-    for (const fit::FitReport& report : reports) {
+    for (const fit::FitReport& report : reports)
         for (const fit::Fold& fold : report.folds)
             for (const fit::ErrorSummary& of_gpu : fold.groups)
                 append_figures(text, fold.name, fold.row_class, "", of_gpu);
-    }
     return text;
 }
 

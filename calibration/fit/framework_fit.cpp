@@ -175,10 +175,9 @@ FrameworkProfile fit_serving(const std::string& framework, const std::string& ve
     LogFit fit({});
     const std::size_t host = fit.add_block({unknown(per_pass, *host_parameter_spec(model, per_pass)),
                                             unknown(per_sequence, *host_parameter_spec(model, per_sequence))});
-    for (const ServingRow& row : rows) {
+    for (const ServingRow& row : rows)
         fit.add_row([row](double const* const* values) { return seconds(row, values[0][0], values[0][1]); },
                     row.measured_s, {host});
-    }
     (void)fit.solve();
     FrameworkProfile profile{.framework = framework, .version = version, .host = "reference"};
     for (const Unknown& u : fit.block(host))

@@ -34,9 +34,8 @@ std::vector<double> values(const LogFit::Block& block) {
 /// Selects rows evenly from each stratum of each device.
 Places selection(const ScopedFit& fit, const Places& rows) {
     std::map<std::pair<std::string, std::string>, Places> strata;
-    for (const std::size_t i : rows) {
+    for (const std::size_t i : rows)
         if (fit.rows[i].fitted) strata[{device_of(fit.rows[i]).slug, fit.rows[i].stratum}].push_back(i);
-    }
     Places selected;
     for (const auto& [_, stratum] : strata) {
         const std::size_t count = std::min(stratum.size(), fit.rows_per_stratum);

@@ -106,10 +106,9 @@ void Importer::add_inputs(Scope& scope) {
         for (const InputShape& given : options_.input_shapes)
             if (given.input == name && given.dtype) dtype = *given.dtype;
         auto dims = dimension_names_->shape(i, construction_.graph.expressions);
-        if (!dims && type.kind == TypeRecord::Kind::tensor) {
+        if (!dims && type.kind == TypeRecord::Kind::tensor)
             throw_error(ErrorCode::usage, "input '{}' has no shape; give it with --shapes {}:…", excerpt(name),
                         excerpt(name));
-        }
         const bool weight = weights.contains(name) && dims && construction_.math.static_count(*dims);
         const TensorId id = construction_.add_tensor(std::string(name), dtype,
                                                      weight ? TensorRole::weight : TensorRole::input, std::move(dims));

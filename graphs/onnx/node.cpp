@@ -23,10 +23,9 @@ std::string source_of(const NodeRecord& node) {
 }
 
 TensorId Construction::add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims) {
-    if (dims && dims->size() > max_rank) {
+    if (dims && dims->size() > max_rank)
         throw_error(ErrorCode::limit, "tensor '{}' has rank {}; at most {} is read", excerpt(name), dims->size(),
                     max_rank);
-    }
     graph.tensors.push_back({.name = std::move(name),
                              .dtype = dtype,
                              .role = role,

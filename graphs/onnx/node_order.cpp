@@ -179,9 +179,8 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
             throw_error(ErrorCode::model, "the graph output '{}' has no producer", excerpt(output));
         }
     }
-    if (outputs.empty()) {
+    if (outputs.empty())
         for (std::uint32_t i = 0; i < nodes.size(); ++i) roots.push_back(i);
-    }
 
     std::vector<bool> live(nodes.size(), false);
     NodeOrder order;

@@ -94,9 +94,8 @@ void conv_transpose(Node& n) {
     const auto wanted = n.integers("output_shape");
     if (extra.size() != spatial || (wanted && wanted->size() < spatial))
         n.fail("output_padding or output_shape has a wrong length");
-    for (const std::int64_t e : extra) {
+    for (const std::int64_t e : extra)
         if (e < 0 || e > largest_window) n.fail("output_padding contains {}", e);
-    }
     ShapeMath& math = n.math();
     Dims result{input[0], math.multiply(weight[1], groups)};
     for (std::size_t i = 0; i < spatial; ++i) {

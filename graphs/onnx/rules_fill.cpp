@@ -110,9 +110,8 @@ void dft(Node& n) {
     if (result.size() < 2) n.fail("input must have a signal and a component axis");
     // Opset 20 made the axis an input.
     std::int64_t axis_value = n.opset >= 20 ? -2 : n.integer("axis", 1);
-    if (n.opset >= 20) {
+    if (n.opset >= 20)
         if (const auto given = n.integers_of(2); given && given->size() == 1) axis_value = given->front();
-    }
     const std::size_t axis = n.axis(axis_value, result.size());
     n.set("axes", std::vector{static_cast<std::int64_t>(axis)});
     n.set("pairs", std::int64_t{1});

@@ -156,9 +156,8 @@ void slice(Node& n) {
     std::optional<Dims> starts, ends;
     std::optional<std::vector<std::int64_t>> axes, steps;
     if (n.opset < 10) {
-        for (const char* key : {"starts", "ends"}) {
+        for (const char* key : {"starts", "ends"})
             if (!n.attribute(key)) n.fail("required attribute '{}' is missing", key);
-        }
         starts = n.constants("starts");
         ends = n.constants("ends");
         axes = n.integers("axes");

@@ -51,9 +51,8 @@ void reduce(Node& n) {
     const bool keep = n.integer("keepdims", 1) != 0;
     if (given.given && !given.values) return n.unknown_output(0, n.dtype(0));
     std::vector<std::int64_t> axes;
-    if (given.values) {
+    if (given.values)
         for (const std::int64_t a : *given.values) axes.push_back(static_cast<std::int64_t>(n.axis(a, input.size())));
-    }
     if (axes.empty()) {
         if (n.integer("noop_with_empty_axes", 0) != 0) {
             n.kind = OpKind::identity;

@@ -125,9 +125,8 @@ void packed_attention(Node& n) {
     if (n.has(2)) operands.push_back(n.inputs[2]);
     const Expression width = w[1];
     std::vector<Expression> widths(3, math.floor_divide(width, 3));
-    if (const auto sizes = n.integers("qkv_hidden_sizes"); sizes && sizes->size() == 3) {
+    if (const auto sizes = n.integers("qkv_hidden_sizes"); sizes && sizes->size() == 3)
         for (std::size_t i = 0; i < 3; ++i) widths[i] = math.constant((*sizes)[i]);
-    }
     const Dims projected{x[0], x[1], width};
     const TensorId packed =
         n.emit(OpKind::linear, "projection", operands, {{"transposed_weight", 0}}, n.dtype(0), projected);

@@ -15,9 +15,8 @@ Values read_list(const Node& n, std::string_view key, Values fallback, std::size
     Values values = n.integers(key).value_or(Values{});
     if (values.empty()) return fallback;
     if (values.size() != fallback.size()) n.fail("{} has {} values for {} spatial axes", key, values.size(), spatial);
-    for (const std::int64_t value : values) {
+    for (const std::int64_t value : values)
         if (value < least || value > largest_window) n.fail("{} contains {}", key, value);
-    }
     return values;
 }
 

@@ -167,9 +167,8 @@ std::optional<Scalar> ShapeMath::exact(std::string_view function, const Scalar& 
 }
 
 Scalar ShapeMath::binary(std::string_view function, const Scalar& a, const Scalar& b, bool integral) {
-    if (a.kind == Scalar::Kind::rational && b.kind == Scalar::Kind::rational) {
+    if (a.kind == Scalar::Kind::rational && b.kind == Scalar::Kind::rational)
         if (const auto result = exact(function, a, b, integral)) return *result;
-    }
     const auto x = number(a);
     const auto y = number(b);
     const auto result = x && y ? real_function(function, *x, *y) : std::nullopt;

@@ -165,10 +165,9 @@ Expression DimensionNames::applied(const InputShape& shape, std::size_t axis, co
         return declared;
     }
     if (keep_batch && axis == 0 && file_.constant_value(declared).value_or(0) > 0) return declared;
-    if (declared != wanted) {
+    if (declared != wanted)
         warnings_.push_back(fmt::format("input '{}' is declared {} along axis {}; {} is used", shape.input,
                                         file_.to_string(declared), axis, text));
-    }
     return wanted;
 }
 

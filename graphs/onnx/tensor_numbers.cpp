@@ -67,9 +67,8 @@ std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string
             }
             if (number == 9) raw = field.text();
             if (number == 10 && field.type == WireType::fixed64) words.push_back(field.value);
-            if (number == 10 && field.type != WireType::fixed64) {
+            if (number == 10 && field.type != WireType::fixed64)
                 for (const std::uint64_t word : elements_of(field.text(), 8)) words.push_back(word);
-            }
         });
     }
     return words;

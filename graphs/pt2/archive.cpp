@@ -96,11 +96,10 @@ std::string Archive::read(const std::string& name) {
             fail(fmt::format("member '{}': {}", excerpt(name),
                              FTAX_ZIP(zip_error_strerror)(FTAX_ZIP(zip_file_get_error)(member.get()))));
         if (count == 0) break;
-        if (static_cast<std::uint64_t>(count) > bytes_left_) {
+        if (static_cast<std::uint64_t>(count) > bytes_left_)
             throw_error(ErrorCode::limit,
                         "member '{}' unpacks to more than the limit (--max-bytes; {} times the archive)", excerpt(name),
                         largest_ratio);
-        }
         bytes_left_ -= static_cast<std::uint64_t>(count);
         content.append(block.data(), static_cast<std::size_t>(count));
     }

@@ -151,10 +151,9 @@ class Importer {
     void check_schema(const Json& program) const {
         const Json* version = member(program, "schema_version");
         const std::int64_t major = version ? integer(version->at("major")) : 0;
-        if (major > newest_schema) {
+        if (major > newest_schema)
             throw_error(ErrorCode::model, "schema version {} is newer than {}; re-export with torch 2.4 to 2.11", major,
                         newest_schema);
-        }
     }
 
     void name_symbols(const Json& graph, const Json& specs) {
@@ -241,9 +240,8 @@ class Importer {
     }
 
     void declare_input(Scope& scope, const Json& spec) {
-        if (const Json* tensor = user_tensor(spec)) {
+        if (const Json* tensor = user_tensor(spec))
             graph_.inputs.push_back(declare(scope, tensor->at("name"), TensorRole::input));
-        }
         for (const std::string kind : {"parameter", "buffer", "tensor_constant"}) {
             const Json* weight = member(spec, kind.c_str());
             if (!weight) continue;
@@ -299,16 +297,13 @@ class Importer {
     static void for_each_tensor(const Json& held, const Add& add) {
         if (const Json* tensor = member(held, "as_tensor")) add(tensor);
         if (const Json* tensor = member(held, "as_optional_tensor")) add(member(*tensor, "as_tensor"));
-        if (const Json* tensors = member(held, "as_tensors")) {
+        if (const Json* tensors = member(held, "as_tensors"))
             for (const Json& tensor : *tensors) add(&tensor);
-        }
-        if (const Json* tensors = member(held, "as_optional_tensors")) {
+        if (const Json* tensors = member(held, "as_optional_tensors"))
             for (const Json& tensor : *tensors) add(member(tensor, "as_tensor"));
-        }
-        if (const Json* lists = member(held, "as_nested_tensors")) {
+        if (const Json* lists = member(held, "as_nested_tensors"))
             for (const Json& tensors : *lists)
                 for (const Json& tensor : tensors) add(&tensor);
-        }
     }
 
     void declare_outputs(Scope& scope, const Json& node, AtenCall& call) {
@@ -446,10 +441,9 @@ class Importer {
         const std::vector<std::string> names = output_names(node);
         if (names.size() != results->size())
             throw_error(ErrorCode::model, "{}: body and call differ in outputs", excerpt(call.target));
-        for (std::size_t i = 0; i < names.size(); ++i) {
+        for (std::size_t i = 0; i < names.size(); ++i)
             if (!scope.tensors.emplace(names[i], (*results)[i]).second)
                 throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(names[i]));
-        }
     }
 
     void append_opaque(Scope& scope, const Json& node, AtenCall& call, const HigherOrder& called) {

@@ -30,9 +30,8 @@ std::optional<Expression> integer_of(ExpressionPool& pool, const Value& value) {
 std::optional<double> number_of(const ExpressionPool& pool, const Value& value) {
     if (const auto* d = value.as<double>()) return *d;
     if (const auto* b = value.as<bool>()) return *b;
-    if (const auto* e = value.as<Expression>()) {
+    if (const auto* e = value.as<Expression>())
         if (const auto known = pool.constant_value(*e)) return static_cast<double>(*known);
-    }
     return std::nullopt;
 }
 
@@ -51,9 +50,8 @@ class HostOperators {
     std::optional<Value> evaluate(std::string_view kind) {
         if (auto result = constant_answer(kind)) return result;
         if (a_.empty()) return std::nullopt;
-        if (const auto* tensor = a_[0].as<TensorValue>()) {
+        if (const auto* tensor = a_[0].as<TensorValue>())
             if (auto result = type_query(kind, graph_.tensors[tensor->id])) return result;
-        }
         if (kind == "aten::__is__" || kind == "aten::__isnot__") return identity(kind == "aten::__is__");
         if (a_[0].as<Unknown>() && (kind == "aten::len" || kind == "aten::__getitem__")) return Unknown{};
         if (a_[0].as<Sequence>()) return on_sequence(kind);
@@ -373,9 +371,8 @@ class HostOperators {
             return held ? Value(!*held) : Value(Unknown{});
         }
         if (name == "__range_length" || name == "__derive_index") return of_range(name == "__range_length");
-        if (a_.size() > 1 && is_number(a_[1])) {
+        if (a_.size() > 1 && is_number(a_[1]))
             if (auto result = binary(name, a_[0], a_[1])) return result;
-        }
         return unary(name, a_[0]);
     }
 

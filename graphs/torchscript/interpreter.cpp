@@ -72,12 +72,11 @@ class Interpreter {
                 if (!optional) missing.push_back(forward.parameters[i] + (is_number(type) ? " (a number)" : ""));
             }
         }
-        if (!missing.empty()) {
+        if (!missing.empty())
             throw_error(ErrorCode::usage,
                         "a TorchScript file does not say what shapes its inputs have; give those of {}, e.g. --input "
                         "float:batchx3x224x224,long:batchxseq,long=5",
                         fmt::join(missing, ", "));
-        }
         if (used < options_.input_shapes.size())
             throw_error(ErrorCode::usage, "{} input shapes for {} inputs", options_.input_shapes.size(),
                         forward.parameters.size() - 1);
@@ -516,9 +515,8 @@ class Interpreter {
         const auto* sequence = arguments[0].as<Sequence>();
         if (!sequence || !has_word(changing, node.kind)) return;
         take_steps(sequence->items->size() / items_per_step);
-        for (const auto& items : {sequence->items, sequence->keys}) {
+        for (const auto& items : {sequence->items, sequence->keys})
             if (items) changes_.emplace_back([items, held = *items]() mutable { std::swap(*items, held); });
-        }
     }
 
     /// Takes back the changes noted since there were `count`, and returns them.
@@ -585,11 +583,10 @@ class Interpreter {
             carried = std::move(results);
             if (idle && !given && passes == std::numeric_limits<std::int64_t>::max()) passes = count_one();
         }
-        if (!given && done > 1 && decided_.size() > first_decision) {
+        if (!given && done > 1 && decided_.size() > first_decision)
             warn(fmt::format(
                 "{} may end before its {} passes, depending on the data-dependent {}; all passes are counted", name,
                 done, decided_[first_decision]));
-        }
         decided_.resize(first_decision);
         set_all(node, frame, std::move(carried));
     }

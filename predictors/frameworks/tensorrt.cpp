@@ -58,10 +58,9 @@ constexpr auto passes = [] {
     std::array<Pass, 4 + builder_passes.size()> all{rewrites::fold_quantization, rewrites::remove_copies,
                                                     rewrites::fold_constants, rewrites::recognise_layers};
     std::copy(builder_passes.begin(), builder_passes.end(), all.begin() + 4);
-    for (Pass& pass : all) {
+    for (Pass& pass : all)
         if (pass.rewrite == rewrites::fuse_activation)
             pass.limits = {.when = &LibraryBehaviour::fuses_activations, .from_chip = 75};
-    }
     return all;
 }();
 

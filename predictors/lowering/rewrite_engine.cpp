@@ -110,9 +110,8 @@ void fold_movement(Graph& graph) {
     const std::vector<bool> strided = read_only_by(graph, is_strided, passes);
     std::vector<bool> written_strided(graph.tensors.size(), false);
     for (Op& op : graph.ops) {
-        if (is_strided(op) || (passes(op) && !op.inputs.empty() && written_strided[op.inputs[0]])) {
+        if (is_strided(op) || (passes(op) && !op.inputs.empty() && written_strided[op.inputs[0]]))
             for (const TensorId output : op.outputs) written_strided[output] = true;
-        }
         if (!is_movement(op)) continue;
         const bool read_so = std::ranges::all_of(op.outputs, [&](TensorId t) { return strided[t]; });
         const bool written_so = !op.inputs.empty() && op.inputs[0] != no_tensor && written_strided[op.inputs[0]];

@@ -438,10 +438,9 @@ class Grouping {
 }  // namespace
 
 void keep_maxima_of_volumes(Graph& graph) {
-    for (Op& op : graph.ops) {
+    for (Op& op : graph.ops)
         if (op.kind == OpKind::pool && op.text("function") == "max" && op.integers("kernel").size() == 3)
             op.attributes.push_back({std::string(library_kernel), std::int64_t{1}});
-    }
 }
 
 void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs) {

@@ -145,9 +145,8 @@ struct CostFunction::State {
 
 CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
                            std::vector<std::int64_t> batches, Campaign campaign, const ShapeBindings& dims) {
-    for (const std::int64_t batch : batches) {
+    for (const std::int64_t batch : batches)
         if (batch < 1) throw_error(ErrorCode::usage, "batch must be at least 1, not {}", batch);
-    }
     if (space.options().empty()) throw_error(ErrorCode::usage, "the space {} has no choices", space.name());
     const SegmentMaker segment_of(host_costs(framework, options.precision, device.device), campaign, space,
                                   synchronizes_runs(model_of(framework), options));

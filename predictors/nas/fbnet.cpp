@@ -48,11 +48,10 @@ class FbNet final : public Space {
         if (choices.size() != layer_count)
             throw_error(ErrorCode::usage, "fbnet: expected {} numbers, not {}, in '{}'", layer_count, choices.size(),
                         excerpt(text));
-        for (const int choice : choices) {
+        for (const int choice : choices)
             if (choice < 0 || choice > skip)
                 throw_error(ErrorCode::usage, "fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip, choice,
                             excerpt(text));
-        }
     }
 
     void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {

@@ -65,11 +65,10 @@ class NasBench201 final : public Space {
         chain.push_back({{stem}});
         for (std::int16_t channels = 16; channels <= 64; channels = static_cast<std::int16_t>(channels * 2)) {
             if (channels > 16) chain.push_back({{reduction, channels}});
-            for (int cell = 0; cell < cells_per_stage; ++cell) {
+            for (int cell = 0; cell < cells_per_stage; ++cell)
                 for (std::size_t i = 0; i < edges.size(); ++i)
                     chain.push_back(
                         {{edge, channels, static_cast<std::int16_t>(choices[i]), static_cast<std::int16_t>(i)}});
-            }
         }
         chain.push_back({{head}});
     }

@@ -169,10 +169,9 @@ int run_fit(FitArguments arguments) {
         kinds |= here ? machine : holds_operators(table) ? operators : models;
         (here ? measured_here : others).push_back(std::move(table));
     }
-    if (!measured_here.empty() && !others.empty()) {
+    if (!measured_here.empty() && !others.empty())
         throw_error(ErrorCode::usage, "{} was measured for a calibration; the other files are fitted without it",
                     escape_terminal(measured_here.front().origin()));
-    }
     refuse_unread(arguments, kinds);
     if (others.empty()) return fit_machine(std::move(measured_here), arguments);
     DeviceProfileFile profile;

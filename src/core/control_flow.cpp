@@ -63,10 +63,9 @@ bool take_branch(Graph& graph, const ImportOptions& options, const std::string& 
     // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
     const bool taken = then_operators > else_operators;
     graph.undecided.push_back({name, taken});
-    if (!repeated) {
+    if (!repeated)
         warn(graph, fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})",
                                 name, taken ? "then" : "else", name, taken ? "else" : "then"));
-    }
     return taken;
 }
 

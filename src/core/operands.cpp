@@ -54,10 +54,9 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
     const auto shifts = op.integers("shifts");
     if (op.kind == OpKind::slice || (op.kind == OpKind::copy && !shifts.empty())) {
         const auto rank = rank_of_input(graph, op);
-        for (const std::int64_t axis : op.integers("axes")) {
+        for (const std::int64_t axis : op.integers("axes"))
             if (rank && (axis < 0 || axis >= static_cast<std::int64_t>(*rank)))
                 return fmt::format("axes: {} is not one of {} dimensions", axis, *rank);
-        }
         if (!shifts.empty() && shifts.size() != op.integers("axes").size())
             return fmt::format("{} shifts for {} axes", shifts.size(), op.integers("axes").size());
     }

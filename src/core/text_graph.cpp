@@ -390,10 +390,9 @@ class Parser {
     void finish() {
         if (graph_.tensors.empty())
             throw_error(ErrorCode::model, "{}: neither an input nor an operator in the file", origin_);
-        for (const auto& [text, known] : tensors_) {
+        for (const auto& [text, known] : tensors_)
             if (!known.defined)
                 fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(excerpt(text))));
-        }
         if (sort_topologically(graph_))
             graph_.warnings.push_back(fmt::format("{}: operators were not in execution order; sorted", origin_));
     }

@@ -59,10 +59,9 @@ ChildResult run_in_child(const ChildLimits& limits, const std::function<std::str
     std::ifstream("/proc/self/statm") >> mapped_pages;
     const ::pid_t child = ::fork();
     if (child < 0) throw_error(ErrorCode::limit, "cannot start a process: {}", std::strerror(errno));
-    if (child == 0) {
+    if (child == 0)
         work_as_child(limits, mapped_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), writing.number(),
                       work);
-    }
     writing.close();
     ChildResult result;
     std::array<char, 1 << 16> block;

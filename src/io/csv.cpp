@@ -128,11 +128,10 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
     }
     if (header_.empty()) throw_error(ErrorCode::profile, "{}: no header line", origin_);
     std::unordered_set<std::string_view> names;
-    for (const std::string_view name : header_) {
+    for (const std::string_view name : header_)
         if (!name.empty() && !names.insert(name).second)
             throw_error(ErrorCode::profile, "{}:1: the column {} occurs twice", origin_,
                         escape_terminal(excerpt(name)));
-    }
 }
 
 std::optional<std::size_t> CsvTable::column(std::string_view name) const {

@@ -61,13 +61,12 @@ Descriptor open_file(const std::string& path) {
     const int reason = errno;
     struct stat status {};
     const bool known = (file.open() ? ::fstat(file.number(), &status) : ::stat(path.c_str(), &status)) == 0;
-    if (known && !S_ISREG(status.st_mode)) {
+    if (known && !S_ISREG(status.st_mode))
         throw_error(ErrorCode::usage, "{} is a {}, not a file", escape_terminal(path),
                     S_ISDIR(status.st_mode)    ? "folder"
                     : S_ISFIFO(status.st_mode) ? "pipe"
                     : S_ISSOCK(status.st_mode) ? "socket"
                                                : "device");
-    }
     if (!file.open()) fail("open", path, reason);
     check_confined(file.number(), path);
     return file;

@@ -253,10 +253,9 @@ std::vector<JsonField> JsonField::elements() const {
 
 void JsonField::allow(std::span<const std::string_view> keys) const {
     if (!value_->is_object()) fail("must be an object");
-    for (auto field = value_->begin(); field != value_->end(); ++field) {
+    for (auto field = value_->begin(); field != value_->end(); ++field)
         if (std::ranges::find(keys, field.key()) == keys.end())
             (*this)[field.key()].fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
-    }
 }
 
 std::string JsonField::text() const {

@@ -64,9 +64,8 @@ Finding driver() {
 
 /// What was loaded stays loaded: drivers do not like to be unloaded, and the program ends soon.
 Finding shared_library(std::string what, std::initializer_list<const char*> names, std::string advice) {
-    for (const char* name : names) {
+    for (const char* name : names)
         if (::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return {std::move(what), FindingState::present, name, {}};
-    }
     return {std::move(what), FindingState::absent, fmt::format("{} cannot be loaded", *names.begin()),
             std::move(advice)};
 }

@@ -41,9 +41,8 @@ Stack parse_stack(std::string_view text, const std::string& origin) {
     const auto number = version_number(root["version"].text());
     if (!number) root["version"].fail("is not a version such as \"2.4\"");
     Stack stack{.frameworks = {root["framework"].text()}, .version = *number};
-    if (const auto also = root.find("also")) {
+    if (const auto also = root.find("also"))
         for (const JsonField& framework : also->elements()) stack.frameworks.push_back(framework.text());
-    }
     if (const auto libraries = root.find("libraries")) {
         libraries->allow({"cudnn"});
         if (const auto cudnn = libraries->find("cudnn")) stack.libraries.cudnn = cudnn->positive_count();

@@ -193,18 +193,16 @@ std::string to_table(const ModelReport& report, Style style) {
                     count(static_cast<double>(report.total.macs)), byte_size(static_cast<double>(report.total.bytes)));
     text += fmt::format("{} parameters, {}", count(static_cast<double>(report.parameters)),
                         byte_size(static_cast<double>(report.parameter_bytes)));
-    if (report.written_bytes > 0) {
+    if (report.written_bytes > 0)
         text += fmt::format("; {} of buffers that a run writes (caches)",
                             byte_size(static_cast<double>(report.written_bytes)));
-    }
     text += "\n";
     text +=
         fmt::format("coverage: {} of operators, {}", percent(report.modelled_operators),
                     report.total.flops == 0 ? "no FLOPs are counted" : percent(report.modelled_flops) + " of FLOPs");
-    if (!report.unknown.empty()) {
+    if (!report.unknown.empty())
         text +=
             fmt::format("; without a rule: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
-    }
     text += "\n\n" + work_columns("operator").print(report.by_kind, "", style);
     if (!report.by_module.empty()) text += "\n" + work_columns("module").print(report.by_module, "", style);
     return text;

@@ -54,10 +54,9 @@ std::string keys_of(const ServingReport& report) {
 
 std::string level_text(const ServiceLevel& level) {
     std::string text;
-    for (const auto& [what, key, limit] : limits) {
+    for (const auto& [what, key, limit] : limits)
         if (std::isfinite(level.*limit))
             text += fmt::format("{}{} within {}", text.empty() ? "" : ", ", what, duration(level.*limit));
-    }
     return fmt::format("{} for {} of the requests", text, percent(level.share));
 }
 

@@ -91,10 +91,9 @@ OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindi
         report.inputs.push_back(typed_name(graph, input));
         for (std::size_t axis = 0; axis < input.shape.size(); ++axis) {
             const std::vector<std::string> inside = graph.expressions.symbols_of(input.shape[axis]);
-            for (OpenDimension& dimension : report.dimensions) {
+            for (OpenDimension& dimension : report.dimensions)
                 if (std::ranges::count(inside, dimension.symbol) > 0)
                     dimension.axes.push_back(fmt::format("{}.{}", input.name, axis));
-            }
         }
     }
     for (const TensorId id : graph.outputs) report.outputs.push_back(typed_name(graph, graph.tensors[id]));

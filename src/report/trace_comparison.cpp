@@ -233,10 +233,9 @@ std::vector<std::optional<std::size_t>> align_cyclically(const std::vector<const
     std::unordered_map<std::string_view, std::vector<std::int8_t>> resemblances;
     for (std::size_t i = 1; i <= length; ++i) {
         const auto [known, is_new] = resemblances.try_emplace(traced[i - 1]);
-        if (is_new) {
+        if (is_new)
             for (const Op* op : model)
                 known->second.push_back(static_cast<std::int8_t>(resemblance(*op, traced[i - 1])));
-        }
         const std::vector<std::int8_t>& fits = known->second;
         std::uint8_t* const step = &steps[i * period];
         std::swap(score, previous);
@@ -276,10 +275,9 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& d
     TraceComparison comparison{.predicted_latency_s = explanation.prediction.latency_s};
     std::vector<const Op*> model;
     comparison.operators = predicted_operators(graph, explanation.launches, model);
-    if (is_cpu(device)) {
+    if (is_cpu(device))
         for (ComparedOperator& op : comparison.operators)
             op.predicted = {op.predicted.host_s + op.predicted.device_s, 0, 0};
-    }
     std::vector<Call> calls = std::move(Calls(trace).calls);
     std::vector<std::string_view> names;
     for (const Call& call : calls) {

@@ -95,12 +95,11 @@ std::string times_table(const std::vector<ComparedTime>& times, std::string_view
 std::string summary(const TraceComparison& comparison, const KinetoTrace& trace) {
     std::string text = fmt::format("trace: {} complete forward passes, {} of its operators are the model's, in order\n",
                                    comparison.passes, percent(comparison.aligned));
-    if (trace.damage.events() > 0 || trace.damage.truncated) {
+    if (trace.damage.events() > 0 || trace.damage.truncated)
         text += fmt::format(
             "damage: {} events unreadable, {} without a time, {} kernels or launches lost{}; {} events used\n",
             trace.damage.unreadable, trace.damage.untimed, trace.damage.lost_kernels,
             trace.damage.truncated ? ", the file is cut off" : "", trace.events.size());
-    }
     const OperatorTimes &predicted = comparison.predicted, &measured = comparison.measured;
     std::vector<ComparedTime> times{{"host, operators of both", predicted.host_s, measured.host_s}};
     if (comparison.measured_latency_s)

@@ -114,9 +114,8 @@ const Columns<UsedProfile>& profile_columns() {
 
 std::vector<ValidationGroup> errors_by(std::span<const std::string> values, std::span<const ValidatedRow> rows) {
     std::map<std::pair<double, std::string>, std::vector<const ValidatedRow*>> groups;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
         if (rows[i].prediction) groups[{parse_number(values[i]).value_or(0), values[i]}].push_back(&rows[i]);
-    }
     std::vector<ValidationGroup> result;
     for (const auto& [value, members] : groups) result.push_back({{value.second}, *error_statistics(members)});
     return result;
@@ -136,9 +135,8 @@ ValidationReport summarise(const CsvTable& table, std::vector<std::string> by, s
         }
     }
     report.overall = error_statistics(all);
-    if (!report.by.empty()) {
+    if (!report.by.empty())
         for (const auto& [values, members] : groups) report.groups.push_back({values, *error_statistics(members)});
-    }
     for (auto& [reason, lines] : skipped) report.skipped.push_back({reason, std::move(lines)});
     return report;
 }

@@ -116,22 +116,20 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     options.tensor_parallel = static_cast<int>(cards);
     Graph graph = load_graph(model, options);
     constexpr std::int64_t cards_of_machine = 8;
-    if (all > cards_of_machine) {
+    if (all > cards_of_machine)
         graph.warnings.push_back(
             fmt::format("{} cards: most machines hold {}; links between machines are not modelled, all cards are "
                         "taken as joined like those of one",
                         all, cards_of_machine));
-    }
     return graph;
 }
 
 void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards) {
-    if (!model_of(framework).serving.splits_tensors) {
+    if (!model_of(framework).serving.splits_tensors)
         throw_error(ErrorCode::usage,
                     "--tp {}: {} gives each card layers of its own instead of a part "
                     "of every layer; there is no prediction for that",
                     cards, framework.framework);
-    }
     if (!device.peer_bandwidth_bytes_per_s)
         throw_error(ErrorCode::usage,
                     "--tp {}: the datasheet of {} has no bandwidth between cards (peer_bandwidth_bytes_per_s)", cards,

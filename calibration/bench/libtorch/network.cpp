@@ -185,9 +185,8 @@ void Network::settle() {
 Network::Call Network::pointwise(const Op& op) const {
     const std::string function(op.text("function"));
     const TensorId x = op.inputs[0];
-    if (op.source.starts_with("aten::masked_fill")) {
+    if (op.source.starts_with("aten::masked_fill"))
         return [x, mask = op.inputs[1]](const auto& v) { return at::masked_fill(v[x], v[mask].to(at::kBool), -1e4); };
-    }
     const bool one = op.inputs.size() == 1;
     auto unary = unary_functions().find(in_place(op) ? function + "_" : function);
     if (unary == unary_functions().end()) unary = unary_functions().find(function);
@@ -199,9 +198,8 @@ Network::Call Network::pointwise(const Op& op) const {
         return [x, call, scalar](const auto& v) { return call(v[x], scalar); };
     }
     const TensorId y = op.inputs[1];
-    if (function == "add" && in_place(op) && shape_of(x) == shape_of(op.outputs[0])) {
+    if (function == "add" && in_place(op) && shape_of(x) == shape_of(op.outputs[0]))
         return [x, y](const auto& v) { return v[x].add_(v[y]); };
-    }
     return [x, y, call](const auto& v) { return call(v[x], v[y]); };
 }
 
@@ -223,9 +221,8 @@ Network::Call Network::convolution(const Op& op) const {
 Network::Call Network::slice(const Op& op) const {
     const TensorId x = op.inputs[0];
     const std::vector<std::int64_t> from = shape_of(x), to = shape_of(op.outputs[0]);
-    if (from.size() == to.size() + 1) {
+    if (from.size() == to.size() + 1)
         return [x, axis = op.integer("axis", 0)](const auto& v) { return v[x].select(axis, 0); };
-    }
     if (from.size() != to.size()) cannot_run(op);
     for (std::size_t axis = 0; axis < from.size(); ++axis) {
         if (from[axis] == to[axis]) continue;

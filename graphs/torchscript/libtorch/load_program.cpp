@@ -128,9 +128,8 @@ class Translator {
         } else if (!node.outputs().empty()) {
             result.name = node.outputs()[0]->debugName();
         }
-        if (const c10::FunctionSchema* schema = node.maybeSchema()) {
+        if (const c10::FunctionSchema* schema = node.maybeSchema())
             for (const c10::Argument& argument : schema->arguments()) result.arguments.push_back(argument.name());
-        }
         if (node.kind() == c10::prim::Constant) {
             if (node.outputs().at(0)->type()->kind() == c10::TypeKind::FunctionType) return result;
             const auto value = jit::toIValue(node.output());

@@ -49,9 +49,8 @@ std::set<std::string> words_of_device(std::string_view name) {
                                    : nullptr;
     if (advice != nullptr) throw_error(ErrorCode::usage, "unknown device '{}': {}", escape_terminal(name), advice);
     const std::vector<std::string> near = near_names(name, slugs);
-    if (name.find(',') != name.npos) {
+    if (name.find(',') != name.npos)
         throw_error(ErrorCode::usage, "unknown device '{}'; `ftax compare` takes several", escape_terminal(name));
-    }
     throw_error(ErrorCode::usage, "unknown device '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
                 near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size());
 }

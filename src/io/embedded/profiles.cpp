@@ -86,9 +86,8 @@ std::vector<DataFile> data_files(std::string_view folder) {
         return files;
     }
     const std::string built_in = fmt::format("data/{}/", folder);
-    for (const EmbeddedFile& file : embedded_files()) {
+    for (const EmbeddedFile& file : embedded_files())
         if (file.path.starts_with(built_in)) files.push_back(built_in_file(file));
-    }
     return files;
 }
 
@@ -124,9 +123,8 @@ std::list<NamedProfile>& framework_profiles() {
 
 std::vector<std::string> calibrated_frameworks() {
     std::vector<std::string> names;
-    for (const NamedProfile& known : framework_profiles()) {
+    for (const NamedProfile& known : framework_profiles())
         if (names.empty() || names.back() != known.framework) names.push_back(known.framework);
-    }
     return names;
 }
 
@@ -205,9 +203,8 @@ const Stack* nearest_stack(std::string_view framework, int version, std::optiona
 }
 
 const FrameworkProfile* reference_of(std::string_view framework) {
-    for (NamedProfile& known : framework_profiles()) {
+    for (NamedProfile& known : framework_profiles())
         if (known.framework == framework && known.host == reference_host) return &known.parsed();
-    }
     return nullptr;
 }
 
@@ -266,10 +263,9 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     profile.device = spec;
     const std::vector<std::string> of_name = warnings_of_name(device);
     profile.warnings.insert(profile.warnings.begin(), of_name.begin(), of_name.end());
-    if (twin != nullptr) {
+    if (twin != nullptr)
         profile.warnings.push_back(
             fmt::format("{}: measured as {}, the same board with another amount of memory", spec.slug, twin->slug));
-    }
     if (is_cpu(spec)) return profile;
     profile.factors = prior_factors(variance_components());
     if (spec.least_power_w) {
@@ -296,9 +292,8 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
 
 std::vector<std::string> host_names(std::string_view framework) {
     std::vector<std::string> hosts;
-    for (const NamedProfile& known : framework_profiles()) {
+    for (const NamedProfile& known : framework_profiles())
         if (known.framework == framework) hosts.push_back(known.host);
-    }
     return hosts;
 }
 
@@ -390,9 +385,8 @@ FrameworkProfile call_host_profile(std::string_view device_slug, const std::stri
     if (profile.ends_with(".json"))
         return compose(parse_host_profile(read_file(profile), escape_terminal(profile)), device_slug);
     const std::string_view name = profile.empty() ? default_call_host : profile;
-    for (const DataFile& file : data_files(call_host_folder)) {
+    for (const DataFile& file : data_files(call_host_folder))
         if (file.name == name) return compose(parse_host_profile(file.text, file.path), device_slug);
-    }
     fail_unknown("host profile", name, call_host_names());
 }
 
