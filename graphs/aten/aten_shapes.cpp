@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/operands.hpp"

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "graphs/onnx/rules.hpp"
 
 namespace ftax::onnx_import {

@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <span>
-#include <vector>
 
 #include "ftax/factors.hpp"
 #include "ftax/predict.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <memory>
 
 #include "calibration/bench/bench_device.hpp"
 #include "calibration/fit/machine_fit.hpp"

@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "src/cli/verbs.hpp"

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ftax/error.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/operands.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "src/core/checked_math.hpp"
 #include "src/core/data_rows.hpp"

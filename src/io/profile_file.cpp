@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <tuple>
 
 #include "src/io/json_document.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"

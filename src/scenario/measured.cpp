@@ -8,7 +8,6 @@
 #include <map>
 #include <numbers>
 #include <utility>
-#include <vector>
 
 #include "src/report/units.hpp"
 

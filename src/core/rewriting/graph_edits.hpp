@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "src/core/operands.hpp"
