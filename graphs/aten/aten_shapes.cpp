@@ -108,10 +108,14 @@ std::optional<std::vector<AtenOutput>> infer_aten(Graph& graph, const AtenCall& 
     const aten_shapes::Call context(graph, call);
     for (const Tensor* tensor : context.tensors())
         if (!tensor->known_shape) return std::nullopt;
-    if (row->shape) return row->shape(context);
-    aten_shapes::Shape shape = context.first().shape;
-    row->edit(context, shape);
-    return context.with_shape(std::move(shape));
+    if (row->edit) {
+        aten_shapes::Shape shape = context.first().shape;
+        row->edit(context, shape);
+        return context.with_shape(std::move(shape));
+    }
+    aten_shapes::Outputs outputs = row->shape(context);
+    if (row->type) outputs.at(0).dtype = *row->type;
+    return outputs;
 }
 
 }  // namespace ftax

@@ -56,10 +56,6 @@ Outputs same(const Call& c) {
     return c.with_shape(c.first().shape);
 }
 
-Outputs same_boolean(const Call& c) {
-    return {{DType::boolean, c.first().shape}};
-}
-
 /// The same shape, of the type that `dtype` names.
 Outputs same_cast(const Call& c) {
     const bool sums = c.name().starts_with("cum") && category(c.first().dtype) < 2;
@@ -85,10 +81,6 @@ Outputs division(const Call& c) {
     const AtenArgument* rounding = c.call().find("rounding_mode");
     const bool rounded = rounding && !rounding->text.empty();
     return {{rounded ? promoted(c) : at_least_float(promoted(c)), broadcast_shape(c)}};
-}
-
-Outputs comparison(const Call& c) {
-    return {{DType::boolean, broadcast_shape(c)}};
 }
 
 Outputs where(const Call& c) {
@@ -160,15 +152,6 @@ Outputs reduce(const Call& c) {
         return {{held, std::move(shape)}};
     }
     return {{c.dtype(sums ? DType::i64 : held), reduced_shape(c)}};
-}
-
-Outputs arg_reduce(const Call& c) {
-    if (c.name() == "argsort") return {{DType::i64, c.first().shape}};
-    return {{DType::i64, reduced_shape(c)}};
-}
-
-Outputs any_reduce(const Call& c) {
-    return {{DType::boolean, reduced_shape(c)}};
 }
 
 /// max(x), max(x, other) and max(x, dim) → (values, indices)

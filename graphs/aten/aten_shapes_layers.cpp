@@ -57,13 +57,6 @@ Outputs matmul(const Call& c) {
     return {{promoted(c), c.multiplied(operands[0]->shape, operands[1]->shape)}};
 }
 
-/// Sums of products of 8 bits have 32.
-Outputs integer_matmul(const Call& c) {
-    Outputs result = matmul(c);
-    result[0].dtype = DType::i32;
-    return result;
-}
-
 Outputs tensordot(const Call& c) {
     Shape shape;
     const std::pair<std::string_view, std::string_view> operands[] = {{"self", "dims_self"}, {"other", "dims_other"}};

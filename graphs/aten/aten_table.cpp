@@ -28,6 +28,7 @@ std::vector<AtenRow> read_rows() {
         added.attributes = readers.at(row.text());
         added.operands = row.text();
         added.append = appenders.at(row.text());
+        added.type = dtype_from_name(row.text());
     });
     return single_rows<AtenRow>(rows);
 }

@@ -87,14 +87,14 @@ using Inference = Outputs(const Call&);
 using Edit = void(const Call&, Shape&);
 
 // In the order of aten_shapes_elementwise.cpp, aten_shapes_layers.cpp and aten_shapes_movement.cpp.
-#define FTAX_ATEN_INFERENCES                                                                                        \
-    same, same_boolean, same_cast, same_float, pointwise, division, comparison, where, convert, convert_like, fill, \
-        fill_float, arange, eye, reduce, arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar,   \
-        outer, conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention,               \
-        same_with_weights, recurrent, recurrent_cell, integer_matmul, tensordot, differences, normalized, pool,     \
-        pool_with_indices, adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance, view,        \
-        view_like, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, tensor_split, unbind,     \
-        concat, stack, repeat_interleave, embedding, gather, index, one_hot, real_view, complex_view
+#define FTAX_ATEN_INFERENCES                                                                                       \
+    same, same_cast, same_float, pointwise, division, where, convert, convert_like, fill, fill_float, arange, eye, \
+        reduce, extremum, moments, sort, histogram, topk, polar, outer, conv, conv_transpose, linear, matmul,      \
+        grouped_matmul, matmul_added, einsum, attention, same_with_weights, recurrent, recurrent_cell, tensordot,  \
+        differences, normalized, pool, pool_with_indices, adaptive_pool, resize, grid_sample, fft, unfold_windows, \
+        pairwise_distance, view, view_like, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, \
+        tensor_split, unbind, concat, stack, repeat_interleave, embedding, gather, index, one_hot, real_view,      \
+        complex_view
 #define FTAX_ATEN_EDITS                                                                                         \
     halved, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow, \
         unfold, pad, repeat, pixel_shuffle, index_select
@@ -140,6 +140,7 @@ struct AtenRow {
     aten_attributes::Reader* attributes = aten_attributes::no_attributes;
     std::string_view operands{};       ///< argument names in canonical order; empty: all tensors as they come
     AppendFunction* append = nullptr;  ///< for operators that map to several canonical ones
+    std::optional<DType> type{};       ///< of the first result, in place of what its rule says
     std::string_view function{};       ///< attribute "function"; empty if the kind is sufficient
 };
 
