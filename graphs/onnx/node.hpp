@@ -167,6 +167,7 @@ enum RowFlags : unsigned {
     reads_none = 4,
     reads_first = 8,
     reads_two = 16,
+    boolean = 32,  ///< the type of output 0, in place of what the rule says
 };
 
 struct OpRow {

@@ -10,7 +10,7 @@ namespace {
 unsigned flags_of(std::string_view words) {
     unsigned flags = none;
     for (const std::string_view word : words_of(words))
-        flags |= 1U << DataRow(word).choice<unsigned>("any_rank never_folded reads_none reads_first reads_two");
+        flags |= 1U << DataRow(word).choice<unsigned>("any_rank never_folded reads_none reads_first reads_two boolean");
     return flags;
 }
 

@@ -7,10 +7,6 @@ namespace ftax::onnx_import {
 /// Output 0 has the type and shape of input 0.
 void same_as_first(Node&) {}
 
-void same_boolean(Node& n) {
-    n.output(0, DType::boolean, n.dims(0));
-}
-
 namespace {
 
 /// Before opset 7 operands broadcast only with broadcast=1, the second aligned at `axis`: the first shape stays.
@@ -37,11 +33,6 @@ void note_scalar_operand(Node& n) {
 
 void broadcast_all(Node& n) {
     n.output(0, n.dtype(0), broadcast_inputs(n));
-    note_scalar_operand(n);
-}
-
-void broadcast_boolean(Node& n) {
-    n.output(0, DType::boolean, broadcast_inputs(n));
     note_scalar_operand(n);
 }
 
