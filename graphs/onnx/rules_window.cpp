@@ -159,12 +159,8 @@ void resize(Node& n) {
     set_interpolation(n);
     const Dims& input = n.dims(0);
     const std::size_t scales_at = n.opset >= 11 ? 2 : 1;  // regions of interest come before
-    std::vector<std::size_t> axes;
-    if (const auto given = n.integers("axes")) {
-        for (const std::int64_t a : *given) axes.push_back(n.axis(a, input.size()));
-    } else {
-        for (std::size_t i = 0; i < input.size(); ++i) axes.push_back(i);
-    }
+    const auto axes = mapped(n.integers("axes").value_or(all_axes(input.size())),
+                             [&](std::int64_t a) { return n.axis(a, input.size()); });
     Dims& result = n.result();
     ShapeMath& math = n.math();
     const bool empty_scales = !n.has(scales_at) || (n.ranked(scales_at) && math.static_count(n.dims(scales_at)) == 0);
