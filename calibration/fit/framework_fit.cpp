@@ -8,6 +8,7 @@
 
 #include "ftax/equations.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/statistics.hpp"
 #include "src/core/throw_error.hpp"
 
@@ -112,10 +113,8 @@ std::vector<HostRow> host_bound_rows(std::span<const HostRow> rows) {
         groups[{row.host, row.model, std::move(work)}].push_back(&row);
     }
     for (const auto& [key, group] : groups) {
-        std::vector<double> latencies;
-        for (const HostRow* row : group) latencies.push_back(row->measured_s);
         result.push_back(*group.front());
-        result.back().measured_s = upper_median(latencies);
+        result.back().measured_s = upper_median(mapped(group, &HostRow::measured_s));
     }
     return result;
 }

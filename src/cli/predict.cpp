@@ -4,7 +4,6 @@
 #include <set>
 
 #include "ftax/anchor.hpp"
-#include "ftax/error.hpp"
 #include "ftax/version.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/core/throw_error.hpp"

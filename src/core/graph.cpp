@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/core/checked_math.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
@@ -198,10 +199,7 @@ bool sort_topologically(Graph& graph) {
         throw_error(ErrorCode::model, "{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle);
     }
     if (std::ranges::is_sorted(order)) return false;
-    std::vector<Op> sorted;
-    sorted.reserve(count);
-    for (const OpId id : order) sorted.push_back(std::move(graph.ops[id]));
-    graph.ops = std::move(sorted);
+    graph.ops = mapped(order, [&](OpId id) { return std::move(graph.ops[id]); });
     assign_producers(graph);
     return true;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 
 namespace ftax {
 namespace {
@@ -59,9 +60,7 @@ std::vector<std::string> near_names(std::string_view name, std::span<const std::
     }
     std::ranges::sort(ranked);
     ranked.resize(std::min(ranked.size(), count));
-    std::vector<std::string> nearest;
-    for (auto& [distance, candidate] : ranked) nearest.push_back(std::move(candidate));
-    return nearest;
+    return mapped(ranked, [](auto& near) { return std::move(near.second); });
 }
 
 }  // namespace ftax

@@ -227,9 +227,7 @@ std::string verdict_by_batch(const std::vector<const Choice*>& choices) {
 }  // namespace
 
 std::vector<std::string> criterion_names() {
-    std::vector<std::string> names;
-    for (const Figure& figure : all_figures) names.emplace_back(figure.name);
-    return names;
+    return mapped(all_figures, [](const Figure& figure) { return std::string(figure.name); });
 }
 
 std::optional<Criterion> criterion_from_name(std::string_view name) {

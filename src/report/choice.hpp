@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ftax/evidence.hpp"
+#include "src/core/mapped.hpp"
 #include "src/report/columns.hpp"
 
 /// Ranking and verdict shared by compare, generate and serve.
@@ -88,16 +89,13 @@ struct Differences {
 
 template <class Row>
 std::vector<const Choice*> choices_of(const std::vector<Row>& rows) {
-    std::vector<const Choice*> choices;
-    for (const Row& row : rows) choices.push_back(&row);
-    return choices;
+    return mapped(rows, [](const Row& row) -> const Choice* { return &row; });
 }
 
 /// Sorts the rows, sets the verdict on all of them and keeps the ranking's number of rows.
 template <class Row>
 void rank_rows(std::vector<Row>& rows, Ranking& ranking) {
-    std::vector<Row> ranked;
-    for (const std::size_t i : order_of(choices_of(rows), ranking)) ranked.push_back(std::move(rows[i]));
+    auto ranked = mapped(order_of(choices_of(rows), ranking), [&](std::size_t i) { return std::move(rows[i]); });
     ranking.verdict = verdict_on(choices_of(ranked), ranking);
     if (ranking.top > 0 && ranked.size() > static_cast<std::size_t>(ranking.top))
         ranked.resize(static_cast<std::size_t>(ranking.top));

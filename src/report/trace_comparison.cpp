@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "src/core/mapped.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/statistics.hpp"
 
@@ -152,11 +153,7 @@ std::vector<ComparedOperator> predicted_operators(const Graph& graph, const std:
 }
 
 OperatorTimes medians(const std::vector<OperatorTimes>& samples) {
-    const auto of = [&](double OperatorTimes::*part) {
-        std::vector<double> values;
-        for (const OperatorTimes& times : samples) values.push_back(times.*part);
-        return median(values);
-    };
+    const auto of = [&](double OperatorTimes::*part) { return median(mapped(samples, part)); };
     return {of(&OperatorTimes::host_s), of(&OperatorTimes::device_s), of(&OperatorTimes::kernels)};
 }
 

@@ -10,6 +10,7 @@
 #include "predictors/host/host_costs.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/parameters.hpp"
 #include "src/io/csv.hpp"
 #include "src/scenario/generation.hpp"
@@ -182,9 +183,7 @@ std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const 
                                     p.bound, changed->predictor.framework().version != "uncalibrated", p.evidence});
     }
     std::ranges::stable_sort(found, {}, [](const auto& row) { return std::pair(row.first, row.second.latency_s); });
-    std::vector<report::FrameworkSwitch> switches;
-    for (auto& row : found) switches.push_back(std::move(row.second));
-    return switches;
+    return mapped(found, [](auto& row) { return std::move(row.second); });
 }
 
 }  // namespace ftax::scenario

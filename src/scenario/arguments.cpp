@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "src/core/mapped.hpp"
 #include "src/core/symbol_range.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/scenario/scenario.hpp"
@@ -90,9 +91,7 @@ std::vector<std::string> split_list(std::string_view text) {
 }
 
 std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option) {
-    std::vector<std::int64_t> values;
-    for (const std::string& part : split_list(text)) values.push_back(positive(part, option));
-    return values;
+    return mapped(split_list(text), [&](const std::string& part) { return positive(part, option); });
 }
 
 std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option) {

@@ -63,9 +63,7 @@ constexpr std::string_view every = "all";
 
 std::vector<std::string> devices_of(const RunArguments& run) {
     if (run.device != every) return split_list(run.device);
-    std::vector<std::string> names;
-    for (const DeviceSpec& device : device_specs()) names.push_back(device.slug);
-    return names;
+    return mapped(device_specs(), &DeviceSpec::slug);
 }
 
 /// Serving engines are for language models alone: they are named.

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/in_parallel.hpp"

@@ -9,6 +9,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/escape.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -56,10 +57,8 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
         std::vector<double> batches;
         std::vector<double> latency_s;
         for (const auto& [batch, measured] : curve) {
-            std::vector<double> replicates;
-            for (const Measurement* row : measured) replicates.push_back(row->latency_s);
             batches.push_back(batch);
-            latency_s.push_back(upper_median(std::move(replicates)));
+            latency_s.push_back(upper_median(mapped(measured, &Measurement::latency_s)));
         }
         std::vector<bool> device_bound = compute_bound_points(batches, latency_s);
         const bool alone = batches.size() == 1;

@@ -11,6 +11,7 @@
 #include "ftax/device.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/mapped.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
@@ -89,11 +90,7 @@ std::string_view device_text(std::string_view slug) {
 }
 
 const std::vector<DeviceSpec>& device_specs() {
-    static const std::vector<DeviceSpec> devices = [] {
-        std::vector<DeviceSpec> specs;
-        for (const std::string& slug : device_slugs()) specs.push_back(device_spec(slug));
-        return specs;
-    }();
+    static const std::vector<DeviceSpec> devices = mapped(device_slugs(), device_spec);
     return devices;
 }
 
@@ -128,8 +125,7 @@ DeviceSpec with_setting(const DeviceSpec& device, std::string_view setting) {
     } else if (mhz && *mhz > 0 && *mhz * 1e6 <= device.boost_clock_hz) {
         mode.clock_hz = *mhz * 1e6;
     } else {
-        std::vector<std::string> names;
-        for (const PowerMode& one : device.modes) names.push_back(one.name);
+        const std::vector<std::string> names = mapped(device.modes, &PowerMode::name);
         throw_error(ErrorCode::usage, "{} has no setting '{}': {}, or a clock of at most {:.0f} MHz", device.slug,
                     escape_terminal(setting),
                     !names.empty()         ? fmt::format("the power modes are {}", fmt::join(names, ", "))
