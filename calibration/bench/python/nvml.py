@@ -33,11 +33,6 @@ class Nvml:
         if code not in accepted:
             raise RuntimeError(f"{name} returned {code}")
 
-    def _number(self, name, *arguments):
-        value = ctypes.c_uint(0)
-        self._do(name, self.handle, *arguments, ctypes.byref(value))
-        return value.value
-
     def disturbed(self):
         """Whether somebody came to the GPU since this process began; the campaign's own processes were there."""
         now = self.read("processes")
@@ -46,30 +41,21 @@ class Nvml:
     def read(self, what):
         if not self.library:
             return ""
+        number, bits, text = ctypes.c_uint(0), ctypes.c_ulonglong(0), ctypes.create_string_buffer(96)
+        found, buffer = ctypes.byref(number), (text, ctypes.c_uint(len(text)))
+        name, *arguments = {
+            "clock_mhz": ("nvmlDeviceGetClockInfo", self.handle, ctypes.c_int(_SM), found),
+            "largest_clock_mhz": ("nvmlDeviceGetMaxClockInfo", self.handle, ctypes.c_int(_SM), found),
+            "slowdown": ("nvmlDeviceGetCurrentClocksThrottleReasons", self.handle, ctypes.byref(bits)),
+            "driver": ("nvmlSystemGetDriverVersion", *buffer),
+            "name": ("nvmlDeviceGetName", self.handle, *buffer),
+            "mig": ("nvmlDeviceGetMigMode", self.handle, found, ctypes.byref(ctypes.c_uint(0))),
+            # Asked for none of them, it answers how many there are. Their numbers are those of another container.
+            "processes": ("nvmlDeviceGetComputeRunningProcesses_v3", self.handle, found, None)}[what]
         try:
-            if what == "clock_mhz":
-                return self._number("nvmlDeviceGetClockInfo", ctypes.c_int(_SM))
-            if what == "largest_clock_mhz":
-                return self._number("nvmlDeviceGetMaxClockInfo", ctypes.c_int(_SM))
-            if what == "slowdown":
-                now = ctypes.c_ulonglong(0)
-                self._do("nvmlDeviceGetCurrentClocksThrottleReasons", self.handle, ctypes.byref(now))
-                return " and ".join(name for bits, name in _SLOWDOWNS if now.value & bits)
-            if what in ("driver", "name"):
-                text = ctypes.create_string_buffer(96)
-                of = () if what == "driver" else (self.handle,)
-                self._do("nvmlDeviceGetName" if of else "nvmlSystemGetDriverVersion", *of, text, ctypes.c_uint(96))
-                return text.value.decode()
-            if what == "mig":
-                now, pending = ctypes.c_uint(0), ctypes.c_uint(0)
-                self._do("nvmlDeviceGetMigMode", self.handle, ctypes.byref(now), ctypes.byref(pending))
-                return now.value
-            if what == "processes":
-                # Asked for none of them, it answers how many there are. Their numbers are those of another container.
-                count = ctypes.c_uint(0)
-                self._do("nvmlDeviceGetComputeRunningProcesses_v3", self.handle, ctypes.byref(count), None,
-                         accepted=(_SUCCESS, _INSUFFICIENT_SIZE))
-                return count.value
-            raise ValueError(what)
+            self._do(name, *arguments, accepted=(_SUCCESS, _INSUFFICIENT_SIZE) if what == "processes" else (_SUCCESS,))
         except (AttributeError, RuntimeError):
             return ""
+        if what == "slowdown":
+            return " and ".join(name for bit, name in _SLOWDOWNS if bits.value & bit)
+        return text.value.decode() if what in ("driver", "name") else number.value
