@@ -14,6 +14,13 @@ QUEUE_CALLS = 64
 CYCLES_PER_S = 2e9
 
 
+def _seconds(run, calls, clock=time.perf_counter):
+    begin = clock()
+    for _ in range(calls):
+        run()
+    return clock() - begin
+
+
 class CpuTimer:
     """One thread is timed by the CPU time it used, which other processes on the machine do not lengthen; several
     threads wait for each other, and only a wall clock sees that."""
@@ -27,10 +34,7 @@ class CpuTimer:
         pass
 
     def sample(self, run, mode, calls):
-        begin = self.clock()
-        for _ in range(calls):
-            run()
-        return (self.clock() - begin) / calls
+        return _seconds(run, calls, self.clock) / calls
 
 
 class CudaTimer:
@@ -59,10 +63,7 @@ class CudaTimer:
         self.asleep.record()
         torch.cuda._sleep(cycles)
         self.begin.record()
-        begin = time.perf_counter()
-        for _ in range(calls):
-            run()
-        self.last = (run, time.perf_counter() - begin)
+        self.last = (run, _seconds(run, calls))
         self.end.record()
         self.end.synchronize()
         self.clock_mhz = round(cycles / (1e3 * self.asleep.elapsed_time(self.begin)))
@@ -71,10 +72,7 @@ class CudaTimer:
     def _host_dispatch(self, run, calls):
         torch.cuda.synchronize()
         calls = min(calls, QUEUE_CALLS)
-        begin = time.perf_counter()
-        for _ in range(calls):
-            run()
-        seconds = (time.perf_counter() - begin) / calls
+        seconds = _seconds(run, calls) / calls
         torch.cuda.synchronize()
         return seconds
 
