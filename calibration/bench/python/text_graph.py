@@ -8,7 +8,7 @@ import ast
 import functools
 import math
 import re
-from dataclasses import dataclass, field
+from collections import namedtuple
 
 import torch
 import torch.nn.functional as F
@@ -28,131 +28,92 @@ def float_type(precision):
     return PRECISIONS[precision]
 
 
-@dataclass
-class Tensor:
-    dtype: str
-    shape: list
+Tensor = namedtuple("Tensor", "dtype shape")
+Operator = namedtuple("Operator", "kind inputs outputs attributes source")
+Result = namedtuple("Result", "shape dtype device")
 
-
-@dataclass
-class Operator:
-    kind: str
-    inputs: list
-    outputs: list
-    attributes: dict
-    source: str
-
-
-@dataclass
-class Graph:
-    tensors: dict = field(default_factory=dict)
-    inputs: list = field(default_factory=list)
-    weights: list = field(default_factory=list)
-    constants: list = field(default_factory=list)
-    operators: list = field(default_factory=list)
-    outputs: list = field(default_factory=list)
-
-
-_NAME = r'%(?:"((?:[^"\\]|\\.)*)"|([\w./:\-]+))'
-_TYPED = re.compile(_NAME + r"\s+(\w+)\[([^\]]*)\](\{[^}]*\})?")
-_OPERATOR = re.compile(r"^(.*?)\s=\s(\w+)\((.*?)\)(?:\s\{(.*?)\})?(?:\s\"((?:[^\"\\]|\\.)*)\")?(?:\s@.*|\s:.*)?$")
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
+_NAME = r'%(?:"(?:[^"\\]|\\.)*"|[\w./:\-]+)'
+_TYPED = re.compile(rf"({_NAME}) (\w+)(\[([^\]]*)\]|\?)")
+_OPERATOR = re.compile(rf"(.*?) = (\w+)\((.*?)\)(?: {{(.*?)}})?(?: {_QUOTED})?(?: [@:].*)?")
 _ATTRIBUTE = re.compile(r'(\w+)=(\[[^\]]*\]|"(?:[^"\\]|\\.)*"|[^\s}]+)')
-_EXPRESSION = re.compile(r"[\w+\-*/%(), ]*\Z")
 
 
 def _evaluate(text, bindings):
-    if re.fullmatch(r"-?\d+", text):
-        return int(text)
-    if not _EXPRESSION.match(text):
-        raise Unsupported(f"dimension {text!r}")
+    """The numbers of a list of dimensions."""
+    if not re.fullmatch(r"[\w+\-*/%(), ]*", text):
+        raise Unsupported(f"dimensions {text!r}")
     names = dict(bindings, min=min, max=max, ceildiv=lambda a, b: -(-a // b))
     missing = [word for word in re.findall(r"[A-Za-z_]\w*", text) if word not in names]
     if missing:
         raise Unsupported(f"dimension {missing[0]} has no value")
-    return int(eval(text, {"__builtins__": {}}, names))
+    return [int(size) for size in eval(f"[{text}]", {"__builtins__": {}}, names)]
 
 
-def _split(text):
-    """Splits at commas outside brackets."""
-    parts, depth, start = [], 0, 0
-    for at, c in enumerate(text):
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    if text.strip():
-        parts.append(text[start:])
-    return [part.strip() for part in parts]
+class Graph:
+    """A text as ftax writes it, with every dimension a number. Names are as in the text, absent inputs None."""
 
+    def __init__(self, text, bindings):
+        self.tensors, self.inputs, self.weights, self.constants, self.operators, self.outputs = {}, [], [], [], [], []
+        for line in text.splitlines():
+            word, _, rest = line.partition(" ")
+            if word in ("input", "weight", "constant"):
+                getattr(self, word + "s").extend(self._declared(rest, bindings))
+            elif word == "output":
+                self.outputs = re.findall(_NAME, rest)
+            elif line.startswith("%"):
+                match = _OPERATOR.fullmatch(line)
+                if not match:
+                    raise Unsupported(f"statement {line!r}")
+                inputs = [None if name == "_" else name for name in re.findall(_NAME + "|_", match[3])]
+                attributes = {key: ast.literal_eval(value) for key, value in _ATTRIBUTE.findall(match[4] or "")}
+                self.operators.append(Operator(match[2], inputs, [*self._declared(match[1], bindings)], attributes, match[5] or ""))
 
-def parse(text, bindings):
-    """Returns the Graph with every dimension a number."""
-    graph = Graph()
-
-    def declare(text):
-        match = _TYPED.match(text)
-        if not match:
+    def _declared(self, text, bindings):
+        found = _TYPED.findall(text)
+        if not found or any(known == "?" for _, _, known, _ in found):
             raise Unsupported(f"tensor {text!r}")
-        name = match[1] or match[2]
-        graph.tensors[name] = Tensor(match[3], [_evaluate(d, bindings) for d in _split(match[4])])
-        return name
-
-    def names(text):
-        found = [re.match(_NAME, part) for part in _split(text)]
-        return [(match[1] or match[2]) if match else None for match in found]
-
-    for line in text.splitlines():
-        word, _, rest = line.partition(" ")
-        if word in ("input", "weight", "constant"):
-            getattr(graph, word + "s").append(declare(rest))
-        elif word == "output":
-            graph.outputs = names(rest)
-        elif line.startswith("%"):
-            match = _OPERATOR.match(line)
-            if not match:
-                raise Unsupported(f"statement {line!r}")
-            outputs = [declare(part) for part in _split(match[1])]
-            attributes = {key: ast.literal_eval(value) for key, value in _ATTRIBUTE.findall(match[4] or "")}
-            graph.operators.append(Operator(match[2], names(match[3]), outputs, attributes, match[5] or ""))
-    return graph
+        for name, dtype, _, shape in found:
+            self.tensors[name] = Tensor(dtype, _evaluate(shape, bindings))
+            yield name
 
 
-_UNARY = {"relu": torch.relu, "gelu": F.gelu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu,
-          "exp": torch.exp, "log": torch.log, "erf": torch.erf, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
-          "neg": torch.neg, "reciprocal": torch.reciprocal, "abs": torch.abs, "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid,
-          "leaky_relu": F.leaky_relu, "elu": F.elu, "softplus": F.softplus, "mish": F.mish, "not": torch.logical_not,
-          "cos": torch.cos, "sin": torch.sin, "clamp": lambda x: torch.clamp(x, 0.0, 6.0),
-          "relu6": lambda x: torch.clamp(x, 0.0, 6.0)}
+def _named(module, names):
+    return {name: getattr(module, name) for name in names.split()}
+
+
+_UNARY = {**_named(torch, "relu tanh sigmoid exp log erf sqrt rsqrt neg reciprocal abs cos sin"), "not": torch.logical_not,
+          **_named(F, "gelu silu hardswish hardsigmoid leaky_relu elu softplus mish"),
+          **dict.fromkeys(("clamp", "relu6"), lambda x: torch.clamp(x, 0.0, 6.0))}
 _UNARY_IN_PLACE = {"relu": torch.relu_, "clamp": lambda x: x.clamp_(0.0, 6.0), "sigmoid": torch.sigmoid_,
                    "silu": lambda x: F.silu(x, inplace=True), "hardswish": lambda x: F.hardswish(x, inplace=True)}
-_BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
-           "equal": torch.eq, "not_equal": torch.ne, "max": torch.maximum, "min": torch.minimum,
-           "maximum": torch.maximum, "minimum": torch.minimum, "greater": torch.gt, "less": torch.lt,
-           "and": torch.logical_and, "or": torch.logical_or}
-_BINARY_IN_PLACE = {"add": torch.Tensor.add_, "mul": torch.Tensor.mul_, "div": torch.Tensor.div_,
-                    "sub": torch.Tensor.sub_}
+_BINARY = {**_named(torch, "add sub mul div pow maximum minimum"), "max": torch.maximum, "min": torch.minimum, "equal": torch.eq,
+           "not_equal": torch.ne, "greater": torch.gt, "less": torch.lt, "and": torch.logical_and, "or": torch.logical_or}
+_BINARY_IN_PLACE = {name: getattr(torch.Tensor, name + "_") for name in ("add", "mul", "div", "sub")}
 
 
-def _pointwise(operator, shapes, out_shape, integral):
+def _pointwise(operator, shapes, out):
     function, count = operator.attributes.get("function", "add"), len(shapes)
-    in_place = operator.source.endswith("_") and shapes[0] == out_shape
     if operator.source.startswith("aten::masked_fill"):
         return lambda x, mask, *_: torch.masked_fill(x, mask.bool(), -1e4)
     if function == "where" and count == 3:
         return lambda condition, x, y: torch.where(condition.bool(), x, y)
-    if count == 1 and function in _UNARY:
-        return _UNARY_IN_PLACE[function] if in_place and function in _UNARY_IN_PLACE else _UNARY[function]
-    if function in _BINARY and count in (1, 2):
-        call = _BINARY_IN_PLACE[function] if in_place and function in _BINARY_IN_PLACE else _BINARY[function]
-        # A whole power, because the base may be negative; a whole number where the sum is an index.
-        scalar = 1 if integral else 3.0 if function == "pow" else 1.5
-        return call if count == 2 else lambda x: call(x, scalar)
-    raise Unsupported(f"pointwise {function} of {count} inputs")
+    calls, calls_in_place = (_UNARY, _UNARY_IN_PLACE) if count == 1 and function in _UNARY else (_BINARY, _BINARY_IN_PLACE)
+    if function not in calls or count not in (1, 2):
+        raise Unsupported(f"pointwise {function} of {count} inputs")
+    in_place = operator.source.endswith("_") and shapes[0] == out.shape
+    call = calls_in_place.get(function, calls[function]) if in_place else calls[function]
+    if calls is _UNARY or count == 2:
+        return call
+    # A whole power, because the base may be negative; a whole number where the sum is an index.
+    integral = not out.dtype.is_floating_point and out.dtype != torch.bool
+    scalar = 1 if integral else 3.0 if function == "pow" else 1.5
+    return lambda x: call(x, scalar)
 
 
-def _convolution(operator, shapes, out_shape):
+def _convolution(operator, shapes, out):
     a = operator.attributes
-    call = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[len(shapes[0])]
+    call = getattr(F, f"conv{len(shapes[0]) - 2}d")
     begin, end = a.get("pad_begin", [0]), a.get("pad_end", [0])
     options = (a.get("stride", 1), begin if begin == end else 0, a.get("dilation", 1), a.get("groups", 1))
     if begin == end:
@@ -161,22 +122,22 @@ def _convolution(operator, shapes, out_shape):
     return lambda x, w, b=None: call(F.pad(x, pads), w, b, *options)
 
 
-def _pool(operator, shapes, out_shape):
+def _pool(operator, shapes, out):
     a, call = operator.attributes, _pooling(operator, shapes)
     # A last window that begins inside and ends outside of the padded input: ceil mode.
     last = [(out - 1) * s + k - (size + p + q) for out, s, k, size, p, q in zip(
-        out_shape[2:], a["stride"], a["kernel"], shapes[0][2:], a["pad_begin"], a["pad_end"])]
+        out.shape[2:], a["stride"], a["kernel"], shapes[0][2:], a["pad_begin"], a["pad_end"])]
     return lambda x: call(x, a["kernel"], a["stride"], a["pad_begin"], ceil_mode=any(over > 0 for over in last))
 
 
-def _slice(operator, shapes, out_shape):
+def _slice(operator, shapes, out):
     source = shapes[0]
-    if len(source) == len(out_shape) + 1:  # select
+    if len(source) == len(out.shape) + 1:  # select
         axis = operator.attributes.get("axis", 0)
         return lambda x: x.select(axis, 0)
-    if len(source) != len(out_shape):
-        raise Unsupported(f"{operator.source} from rank {len(source)} to {len(out_shape)}")
-    cut = [(axis, size) for axis, (old, size) in enumerate(zip(source, out_shape)) if old != size]
+    if len(source) != len(out.shape):
+        raise Unsupported(f"{operator.source} from rank {len(source)} to {len(out.shape)}")
+    cut = [(axis, size) for axis, (old, size) in enumerate(zip(source, out.shape)) if old != size]
     if not cut:
         return lambda x: x[:]
     axis, size = cut[0]
@@ -185,7 +146,7 @@ def _slice(operator, shapes, out_shape):
     return lambda x: x.narrow(axis, 0, size)
 
 
-def _matmul(operator, shapes, out_shape):
+def _matmul(operator, shapes, out):
     a, b = operator.attributes.get("transpose_a", 0), operator.attributes.get("transpose_b", 0)
     return lambda x, y, *c: sum(c, torch.matmul(x.mT if a else x, y.mT if b else y))
 
@@ -197,9 +158,9 @@ def _known(calls, operator, usual=None):
     return calls[function]
 
 
-def _reduce(operator, shapes, out_shape):
+def _reduce(operator, shapes, out):
     call = _known({"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin, "var": torch.var}, operator, "sum")
-    axes, keep = operator.attributes.get("axes", list(range(len(shapes[0])))), len(out_shape) == len(shapes[0])
+    axes, keep = operator.attributes.get("axes", list(range(len(shapes[0])))), len(out.shape) == len(shapes[0])
     return lambda x: call(x, dim=axes, keepdim=keep)
 
 
@@ -208,12 +169,12 @@ def _pooling(operator, shapes, prefix=""):
     return getattr(F, f"{prefix}{kind}_pool{len(shapes[0]) - 2}d")
 
 
-def _norm(operator, shapes, out_shape):
+def _norm(operator, shapes, out):
     normalized, call = shapes[0][operator.attributes.get("axis", -1) % len(shapes[0]):], getattr(F, operator.kind)
     return lambda x, *weights: call(x, normalized, *weights)
 
 
-def _attention(operator, shapes, out_shape):
+def _attention(operator, shapes, out):
     """Keys and values may have fewer heads than the queries."""
     options = {"is_causal": bool(operator.attributes.get("causal", 0))}
     if len(shapes[0]) == 4 and shapes[0][1] != shapes[1][1]:
@@ -221,40 +182,44 @@ def _attention(operator, shapes, out_shape):
     return lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v, mask, **options)
 
 
-def _cumulative(operator, shapes, out_shape):
+def _cumulative(operator, shapes, out):
     call = _known({"cumsum": torch.cumsum, "cumprod": torch.cumprod}, operator)
     return lambda x: call(x, operator.attributes.get("axis", 0))
 
 
-def _split_along_axis(operator, shapes, out_shape):
+def _split_along_axis(operator, shapes, out):
     axis, parts = operator.attributes.get("axis", 0), len(operator.outputs)
-    if len(out_shape) == len(shapes[0]) - 1:  # unbind drops the axis
+    if len(out.shape) == len(shapes[0]) - 1:  # unbind drops the axis
         return lambda x: x.unbind(axis)
     return lambda x: x.chunk(parts, axis)
 
 
 _RULES = {
     "conv": _convolution,
-    "linear": lambda o, s, t: F.linear,
+    "linear": lambda o, s, out: F.linear,
     "matmul": _matmul,
     "attention": _attention,
     "cumulative": _cumulative,
     "rms_norm": _norm,
-    "batch_norm": lambda o, s, t: lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, False),
+    "batch_norm": lambda o, s, out: lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, False),
     "layer_norm": _norm,
-    "softmax": lambda o, s, t: lambda x: torch.softmax(x, o.attributes.get("axis", -1)),
-    "log_softmax": lambda o, s, t: lambda x: torch.log_softmax(x, o.attributes.get("axis", -1)),
+    "softmax": lambda o, s, out: lambda x: torch.softmax(x, o.attributes.get("axis", -1)),
+    "log_softmax": lambda o, s, out: lambda x: torch.log_softmax(x, o.attributes.get("axis", -1)),
     "reduce": _reduce,
     "pool": _pool,
-    "global_pool": lambda o, s, t: functools.partial(_pooling(o, s, "adaptive_"), output_size=t[2:]),
-    "embedding": lambda o, s, t: lambda table, indices: F.embedding(indices, table),
-    "reshape": lambda o, s, t: lambda x: x.reshape(t),
-    "transpose": lambda o, s, t: lambda x: x.permute(o.attributes["perm"]),
+    "global_pool": lambda o, s, out: functools.partial(_pooling(o, s, "adaptive_"), output_size=out.shape[2:]),
+    "embedding": lambda o, s, out: lambda table, indices: F.embedding(indices, table),
+    "reshape": lambda o, s, out: lambda x: x.reshape(out.shape),
+    "transpose": lambda o, s, out: lambda x: x.permute(o.attributes["perm"]),
     "slice": _slice,
     "split": _split_along_axis,
-    "expand": lambda o, s, t: lambda x, *like: x.expand(t),
-    "concat": lambda o, s, t: lambda *xs: torch.cat(xs, o.attributes.get("axis", 0)),
-    "identity": lambda o, s, t: lambda x: x,
+    "expand": lambda o, s, out: lambda x, *like: x.expand(out.shape),
+    "concat": lambda o, s, out: lambda *xs: torch.cat(xs, o.attributes.get("axis", 0)),
+    "identity": lambda o, s, out: lambda x: x,
+    "pointwise": _pointwise,
+    "fill": lambda o, s, out: lambda *_: torch.ones(out.shape, dtype=out.dtype, device=out.device),
+    "cast": lambda o, s, out: lambda x, *_: x.to(out.dtype),
+    "copy": lambda o, s, out: (lambda x: x.contiguous()) if o.source.endswith("contiguous") else (lambda x: x.clone()),
 }
 
 
@@ -263,7 +228,7 @@ class Network(torch.nn.Module):
 
     def __init__(self, text, bindings, precision="fp32", device="cpu", weight_sets=1):
         super().__init__()
-        self.graph = parse(text, bindings)
+        self.graph = Graph(text, bindings)
         self.float_type = float_type(precision)
         self.device = device
         self.slots = {name: at for at, name in enumerate(self.graph.tensors)}
@@ -306,15 +271,11 @@ class Network(torch.nn.Module):
         if name in self.graph.inputs:
             values = torch.randn(shape, device=self.device)
             return values.abs_().add_(1) if use == "divisor" else values
-        if use in ("gain", "variance"):
-            return torch.ones(shape, device=self.device)
-        if use in ("bias", "mean"):
-            return torch.zeros(shape, device=self.device)
-        if use == "product":
+        if use in ("gain", "variance", "bias", "mean"):
+            return torch.full(shape, float(use in ("gain", "variance")), device=self.device)
+        if use in ("product", "table"):
             fan_in = max(1, math.prod(of_one[1:]))
-            return torch.randn(shape, device=self.device).mul_(math.sqrt(2 / fan_in))
-        if use == "table":
-            return torch.randn(shape, device=self.device)
+            return torch.randn(shape, device=self.device).mul_(math.sqrt(2 / fan_in) if use == "product" else 1)
         # A constant may be a divisor, the argument of a root or a power.
         return torch.rand(shape, device=self.device).add_(0.5).div_(max(of_one[-1:] or [1]))
 
@@ -348,10 +309,7 @@ class Network(torch.nn.Module):
         self._run(inputs, before)
 
     def _steps(self):
-        last_use = {}
-        for at, operator in enumerate(self.graph.operators):
-            for name in operator.inputs:
-                last_use[name] = at
+        last_use = {name: at for at, operator in enumerate(self.graph.operators) for name in operator.inputs}
         kept = set(self.graph.outputs + self.graph.weights + self.graph.constants)
         steps = []
         for at, operator in enumerate(self.graph.operators):
@@ -365,21 +323,10 @@ class Network(torch.nn.Module):
         return steps
 
     def _call(self, operator):
-        shapes = [self.graph.tensors[name].shape for name in operator.inputs if name is not None]
-        out = operator.outputs[0]
-        out_shape, dtype = self.graph.tensors[out].shape, self._type(out)
-        if operator.kind == "pointwise":
-            return _pointwise(operator, shapes, out_shape, not dtype.is_floating_point and dtype != torch.bool)
-        if operator.kind in _RULES:
-            return _RULES[operator.kind](operator, shapes, out_shape)
-        if operator.kind == "fill":
-            return lambda *_: torch.ones(out_shape, dtype=dtype, device=self.device)
-        if operator.kind == "cast":
-            return lambda x, *_: x.to(dtype)
-        if operator.kind == "copy":
-            contiguous = operator.source.endswith("contiguous")
-            return (lambda x: x.contiguous()) if contiguous else (lambda x: x.clone())
-        raise Unsupported(f"operator {operator.kind}")
+        if operator.kind not in _RULES:
+            raise Unsupported(f"operator {operator.kind}")
+        out, shapes = operator.outputs[0], [self.graph.tensors[name].shape for name in operator.inputs if name is not None]
+        return _RULES[operator.kind](operator, shapes, Result(self.graph.tensors[out].shape, self._type(out), self.device))
 
     def forward(self, *inputs):
         return self._run(inputs)
