@@ -39,16 +39,12 @@ class Spec:
 
     EXPORT_KEYS = ("img", "samples", "seq", "decode", "control", "symbols", "attention", "unbacked")
 
-    def __init__(self, name, source, model, options):
-        self.name, self.source, self.model = name, source, model
-        self.export = {k: options.pop(k) for k in self.EXPORT_KEYS if k in options}
-        self.config = options
-
-    @classmethod
-    def parse(cls, text, name=None):
-        source, _, rest = text.partition(":")
-        model, *pairs = re.split(r",(?![^(]*\))", rest)  # commas inside parentheses belong to the value
-        return cls(name or model, source, model, dict(parse_option(pair) for pair in pairs if pair))
+    def __init__(self, text, name=None):
+        self.source, _, rest = text.partition(":")
+        self.model, *pairs = re.split(r",(?![^(]*\))", rest)  # commas inside parentheses belong to the value
+        self.name = name or self.model
+        self.config = {key: parse_value(value) for key, _, value in (pair.partition("=") for pair in pairs if pair)}
+        self.export = {k: self.config.pop(k) for k in self.EXPORT_KEYS if k in self.config}
 
 
 def parse_value(text):
@@ -57,14 +53,9 @@ def parse_value(text):
     return [parse_value(item) for item in text.split("|")] if "|" in text else text
 
 
-def parse_option(pair):
-    key, _, value = pair.partition("=")
-    return key, parse_value(value)
-
-
 def zoo_specs(wanted="", table=HERE / "models.tsv"):
     rows = csv.reader(table.open(), delimiter="\t")
-    specs = [Spec.parse(",".join(row[1:]), row[0]) for row in rows if row and not row[0].startswith("#")]
+    specs = [Spec(",".join(row[1:]), row[0]) for row in rows if row and not row[0].startswith("#")]
     found = [spec for spec in specs if wanted in ("", spec.name)]
     return found or sys.exit(f"the zoo has no model '{wanted}'")
 
@@ -72,7 +63,7 @@ def zoo_specs(wanted="", table=HERE / "models.tsv"):
 def specs_of(text):
     if text.endswith(".tsv"):
         return zoo_specs(table=pathlib.Path(text))
-    return zoo_specs(text[4:]) if text.startswith("zoo:") else [Spec.parse(text)]
+    return zoo_specs(text[4:]) if text.startswith("zoo:") else [Spec(text)]
 
 
 # ---- models and their example inputs: (model, inputs, {input: {dimension: symbol}}) --------------------------------------
@@ -249,9 +240,7 @@ def tracing(spec):
     """Runs the model without gradients or data: constants made on the way land on the meta device too."""
     control = ControlValues.of(spec)
     control.replay = iter(control.values)
-    with contextlib.ExitStack() as stack:
-        for context in (torch.no_grad(), torch.device("meta"), control):
-            stack.enter_context(context)
+    with torch.no_grad(), torch.device("meta"), control, contextlib.ExitStack() as stack:
         # Blocks that a model exempts from autocast: the meta device knows none to be exempted from.
         stack.enter_context(mock.patch.object(torch, "autocast", lambda *_, **__: contextlib.nullcontext()))
         # A module that converts itself on the way (`self.to(dtype)`) already is what it converts to.
@@ -262,8 +251,7 @@ def tracing(spec):
                 if name.startswith("transformers.models.") or name == "transformers.masking_utils":
                     stack.enter_context(mock.patch.object(module, ask, lambda: False))
         if spec.export.get("attention") == 2022:
-            functional = torch.nn.functional
-            stack.enter_context(mock.patch.object(functional, "scaled_dot_product_attention", attention_of_2022))
+            stack.enter_context(mock.patch("torch.nn.functional.scaled_dot_product_attention", attention_of_2022))
         yield
 
 
@@ -294,15 +282,12 @@ def export_program(spec, model, inputs, dims):
 @contextlib.contextmanager
 def module_calls(model):
     """Lists every nn.Module call of the forward passes inside as [path, qualified class], in order."""
-    calls, hooks = [], []
-    for path, module in model.named_modules(remove_duplicate=True):
-        entry = [path, f"{type(module).__module__}.{type(module).__qualname__}"]
-        hooks.append(module.register_forward_pre_hook(lambda *_, entry=entry: calls.append(entry)))
-    try:
+    calls = []
+    with contextlib.ExitStack() as hooks:
+        for path, module in model.named_modules(remove_duplicate=True):
+            entry = [path, f"{type(module).__module__}.{type(module).__qualname__}"]
+            hooks.enter_context(module.register_forward_pre_hook(lambda *_, entry=entry: calls.append(entry)))
         yield calls
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def symbol_names(program, dims, spec):
@@ -330,12 +315,6 @@ def rename_symbols(text, names):
     return re.sub(r"\b(" + "|".join(map(re.escape, names)) + r")\b", lambda m: names[m.group(1)], text)
 
 
-def strip_node(node):
-    for key in ("stack_trace", "torch_fn", "source_fn_stack", "from_node"):
-        node.get("metadata", {}).pop(key, None)
-    return node
-
-
 def save(program, names, calls, path):
     """Writes the archive without stack traces and with our symbol names; weights on the meta device have no bytes."""
     buffer = io.BytesIO()
@@ -346,7 +325,8 @@ def save(program, names, calls, path):
             if re.search(r"models/[^/]*\.json$|serialized_exported_program\.json$", item):
                 model = json.loads(rename_symbols(data.decode(), names))
                 for node in model["graph_module"]["graph"]["nodes"]:
-                    strip_node(node)
+                    for key in ("stack_trace", "torch_fn", "source_fn_stack", "from_node"):
+                        node.get("metadata", {}).pop(key, None)
                 data = json.dumps(model, separators=(",", ":"))
             new.writestr(re.sub(r"^[^/]*/", f"{path.stem}/", item), data)
 
@@ -360,9 +340,8 @@ def save_onnx(program, names, path):
         data = getattr(value.const_value, "raw", None)
         if not isinstance(data, torch.Tensor) or data.device.type != "meta":
             continue  # constants of the graph itself: shapes, axes
-        value.const_value = onnx_ir.ExternalTensor(
-            "weights-not-included", 0, value.const_value.nbytes, value.dtype, name=value.name, shape=value.shape
-        )
+        value.const_value = onnx_ir.ExternalTensor("weights-not-included", 0, value.const_value.nbytes, value.dtype,
+                                                   name=value.name, shape=value.shape)
     proto = onnx_ir.serde.serialize_model(model)
     for node in proto.graph.node:
         kept = [entry for entry in node.metadata_props if not entry.key.endswith("stack_trace")]

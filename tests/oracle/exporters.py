@@ -118,7 +118,7 @@ def write(folder, models):
     folder.mkdir(parents=True, exist_ok=True)
     warnings.filterwarnings("ignore")
     for text in models or MODELS:
-        spec = export.Spec.parse(text)
+        spec = export.Spec(text)
         spec.export["symbols"] = []  # tracers fix every size: so do the others here
         jobs = {
             "traced.pt": lambda path: write_torchscript(spec, False, path),

@@ -7,6 +7,7 @@ Each model is exported weightless, read by `ftax inspect --json` and run once on
 Prints one row per model and fails when one of them is more than 0.1 % off.
 """
 
+import copy
 import json
 import pathlib
 import subprocess
@@ -33,7 +34,9 @@ def torch_flops(spec):
     try:
         return run_flops(spec)
     except export.ControlUnknown:  # asked while it runs, not while it is exported (is there padding at all?)
-        return run_flops(export.Spec(spec.name, spec.source, spec.model, {**spec.export, **spec.config, "control": "replay"}))
+        replayed = copy.copy(spec)
+        replayed.export = {**spec.export, "control": "replay"}
+        return run_flops(replayed)
 
 
 def ftax_flops(ftax, spec, folder):
@@ -47,7 +50,7 @@ def ftax_flops(ftax, spec, folder):
 
 def main():
     ftax, *models = sys.argv[1:]
-    specs = [spec for text in models for spec in (export.zoo_specs(text[4:]) if text.startswith("zoo:") else [export.Spec.parse(text)])]
+    specs = [spec for text in models for spec in (export.zoo_specs(text[4:]) if text.startswith("zoo:") else [export.Spec(text)])]
     print("model\tsource\ttorch_gflop\tftax_gflop\tdifference_percent\tunknown_operators")
     worst = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -142,7 +142,7 @@ def count(name, fields, seq, past):
     else:
         ids = torch.zeros(BATCH, seq, dtype=torch.long, device="meta")
         step, arguments = (Encode(model), (ids,)) if name in ENCODERS else (Step(model), (ids, cache_of(model.config, past)))
-    with export.tracing(export.Spec(name, "transformers", name, {})):
+    with export.tracing(export.Spec(f"transformers:{name}")):
         program = torch.export.export(step, arguments, strict=False)
     flops = moved = kernels = 0
     for node in program.graph.nodes:

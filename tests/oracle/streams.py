@@ -95,7 +95,7 @@ def main():
     print("model\tfile\teager_kernels\tfile_kernels\tmatched_percent\tonly_eager\tonly_file\ttorchscript_kernels\ttorchscript_matched_percent")
     misses = 0
     for text in models:
-        spec = export.Spec.parse(text)
+        spec = export.Spec(text)
         model, inputs, _ = export.build(spec)
         eager = names(stream(lambda *values: model(**dict(zip(inputs, values))), inputs.values()))
         for kind in ("pt2.pt2", "traced.pt", "scripted.pt"):
