@@ -15,11 +15,9 @@ TORCHVISION = {"alexnet": "alexnet", "densenet": "densenet161", "googlenet": "go
                "resnet101": "resnet101", "resnext50_32x4d": "resnext50_32x4d", "shufflenet": "shufflenet_v2_x1_0",
                "squeezenet": "squeezenet1_0", "vgg16": "vgg16", "wide_resnet50_2": "wide_resnet50_2"}
 
-
-# Names of the zoo → transformers' class and configuration (its defaults are the base models that the zoo holds).
-TRANSFORMERS = {"bert": ("BertModel", "BertConfig"), "distilbert": ("DistilBertModel", "DistilBertConfig"),
-                "roberta": ("RobertaModel", "RobertaConfig"), "albert": ("AlbertModel", "AlbertConfig"),
-                "squeeze_bert": ("SqueezeBertModel", "SqueezeBertConfig")}
+# Names of the zoo → transformers' class, whose configuration's defaults are the base models that the zoo holds.
+TRANSFORMERS = {"bert": "BertModel", "distilbert": "DistilBertModel", "roberta": "RobertaModel", "albert": "AlbertModel",
+                "squeeze_bert": "SqueezeBertModel"}
 
 # Where transformers' defaults are not the model of the zoo.
 TRANSFORMERS_OPTIONS = {"albert": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
@@ -28,7 +26,6 @@ TRANSFORMERS_OPTIONS = {"albert": {"hidden_size": 768, "num_attention_heads": 12
 
 # Names of the zoo → timm's.
 TIMM = {"vit32": "vit_base_patch32_224", "gernet": "gernet_m", "efficientnet_lite": "efficientnet_lite1"}
-
 
 _kept = {}  # the last module: a sweep over batches builds it once
 
@@ -82,12 +79,12 @@ def _timm_module(timm, name):
 
 def _from_transformers(name, bindings, precision, device):
     import transformers
-    model, config = (getattr(transformers, part) for part in TRANSFORMERS[name])
-    options = TRANSFORMERS_OPTIONS.get(name, {})
+    model = getattr(transformers, TRANSFORMERS[name])
 
     def make():
         # Plain attention and tuples, as the zoo's graphs were traced.
-        return model(config(**options, attn_implementation="eager", return_dict=False, use_cache=False))
+        return model(model.config_class(**TRANSFORMERS_OPTIONS.get(name, {}), attn_implementation="eager", return_dict=False,
+                                        use_cache=False))
     module = _kept_module((name, precision, device), make, (), precision, device)
     batch, seq = bindings["batch"], bindings["seq"]
     tokens = torch.randint(0, 1000, (batch, seq), device=device)
