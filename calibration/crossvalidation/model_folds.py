@@ -58,9 +58,8 @@ def write(path, rows):
 
 
 class Study:
-    def __init__(self, ftax, models, work):
-        self.ftax, self.models, self.work, self.predictions = ftax, models, pathlib.Path(work), []
-        self.work.mkdir(parents=True, exist_ok=True)
+    def __init__(self, ftax, work):
+        self.ftax, self.models, self.work, self.predictions = ftax, work, pathlib.Path(work), []
 
     def predict(self, rows, profile=None, anchor=None):
         """The rows that can be predicted."""
@@ -78,8 +77,9 @@ class Study:
         self.predictions += [dict(r, fold=fold, **same) for r in self.predict(rows, profile, anchor)]
 
 
-def timm(ftax, blind, rows, models, families, work):
-    study = Study(ftax, models, work)
+def timm(study, blind, rows, models, families, work):
+    study.models = models
+    pathlib.Path(work).mkdir(parents=True, exist_ok=True)
     family = {row["model"]: row["family"] for row in read(families, "\t")}
     rows = [r | {"family": family[r["model"]]} for r in read(rows) if r["framework"] == "pytorch-eager" and r["model"] in family]
     study.add("blind", rows, blind)
@@ -89,13 +89,12 @@ def timm(ftax, blind, rows, models, families, work):
     group_of = {name: i % FAMILY_GROUPS for i, name in enumerate(order)}
     for kind, key in (("gpu", lambda row: row["gpu"]), ("family", lambda row: group_of[row["family"]])):
         for group in sorted(set(map(key, rows))):
-            profile = study.work / f"{kind}-{group}.json".replace(" ", "-")
+            profile = pathlib.Path(work) / f"{kind}-{group}.json".replace(" ", "-")
             if not profile.exists():
                 write(study.work / "fitted.csv", [r for r in rows if key(r) != group])
-                subprocess.run([ftax, "fit", "--start", blind, study.work / "fitted.csv", "--models", models, "--iterations",
+                subprocess.run([study.ftax, "fit", "--start", blind, study.work / "fitted.csv", "--models", models, "--iterations",
                                 str(ITERATIONS), "-o", profile], check=True, stderr=subprocess.DEVNULL)
             study.add(kind, [r for r in rows if key(r) == group], profile)
-    return study.predictions
 
 
 class Engines:
@@ -154,53 +153,49 @@ def comparable(rows):
             yield row
 
 
-def tensorrt(ftax, rows, data, models, *rows_of_timm):
+def tensorrt(study, rows, data, models, *rows_of_timm):
+    study.models = models
     measured = [as_run(r) for r in read(rows)
                 if r["run"] != "kernl" or (r["input"], r["batch"]) not in COPIED.get(r["framework"], [])]
     tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT")]
     fitted = [r for r in tables if r["precision"] == "fp16"]
     committed = pathlib.Path(data) / "profiles/devices.json"
-    with tempfile.TemporaryDirectory() as folder:
-        study = Study(ftax, models, folder)
-        engines = Engines(study, committed)
-        committed.write_text(engines.fitted(fitted).read_text())
-        for gpu in sorted({r["gpu"] for r in fitted}):
-            study.add("left out", [r for r in tables if r["gpu"] == gpu], engines.fitted([r for r in fitted if r["gpu"] != gpu]),
-                      framework="tensorrt", model="bert")
-        study.add("seen", tables, committed, framework="tensorrt", model="bert")
-        study.add("not fitted", [r for r in measured if r not in tables], committed)
-        timm_rows = list(comparable(r for path in rows_of_timm for r in read(path)))
-        if timm_rows:
-            study.add("compiled", timm_rows, committed)
-    return study.predictions
+    engines = Engines(study, committed)
+    committed.write_text(engines.fitted(fitted).read_text())
+    for gpu in sorted({r["gpu"] for r in fitted}):
+        study.add("left out", [r for r in tables if r["gpu"] == gpu], engines.fitted([r for r in fitted if r["gpu"] != gpu]),
+                  framework="tensorrt", model="bert")
+    study.add("seen", tables, committed, framework="tensorrt", model="bert")
+    study.add("not fitted", [r for r in measured if r not in tables], committed)
+    timm_rows = list(comparable(r for path in rows_of_timm for r in read(path)))
+    if timm_rows:
+        study.add("compiled", timm_rows, committed)
 
 
-def kernelbench(ftax, rows, archive):
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(archive) as models:
-            models.extractall(folder)
-        study = Study(ftax, pathlib.Path(folder) / "kernelbench", folder)
-        rows = [r for r in read(rows) if r["era"] == "2025"]
-        study.add("blind", rows)
-        anchors = [r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == KERNELBENCH_ANCHOR]
-        for anchor in sorted(anchors, key=lambda r: r["run"]):
-            study.add("machine known", [r for r in rows if r["run"] == anchor["run"] and r != anchor], anchor=anchor)
-    return study.predictions
+def kernelbench(study, rows, archive):
+    with tarfile.open(archive) as models:
+        models.extractall(study.work)
+    study.models = study.work / "kernelbench"
+    rows = [r for r in read(rows) if r["era"] == "2025"]
+    study.add("blind", rows)
+    anchors = [r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == KERNELBENCH_ANCHOR]
+    for anchor in sorted(anchors, key=lambda r: r["run"]):
+        study.add("machine known", [r for r in rows if r["run"] == anchor["run"] and r != anchor], anchor=anchor)
 
 
-def edge(ftax, rows):
-    with tempfile.TemporaryDirectory() as folder:
-        study = Study(ftax, folder, folder)
-        rows = [r for r in read(rows) if r["run"].startswith("arttrt") and r["framework"] == "tensorrt-onnx"]
-        study.add("blind", rows)
-        for run, *known in itertools.product(sorted({r["run"] for r in rows}), ("fp32", "fp16", "int8"), ("1", "32", "128")):
-            own = [r for r in rows if r["run"] == run]
-            anchors = [r for r in own if [r["precision"], r["batch"]] == known and r["model"] in ("resnet18", "resnet50")]
-            for anchor in anchors[:1]:
-                study.add("machine known", [r for r in own if r != anchor], anchor=anchor, known=", batch ".join(known))
-    return study.predictions
+def edge(study, rows):
+    rows = [r for r in read(rows) if r["run"].startswith("arttrt") and r["framework"] == "tensorrt-onnx"]
+    study.add("blind", rows)
+    for run, *known in itertools.product(sorted({r["run"] for r in rows}), ("fp32", "fp16", "int8"), ("1", "32", "128")):
+        own = [r for r in rows if r["run"] == run]
+        anchors = [r for r in own if [r["precision"], r["batch"]] == known and r["model"] in ("resnet18", "resnet50")]
+        for anchor in anchors[:1]:
+            study.add("machine known", [r for r in own if r != anchor], anchor=anchor, known=", batch ".join(known))
 
 
 if __name__ == "__main__":
-    study, *arguments, out = sys.argv[1:]
-    write(out, {"timm": timm, "tensorrt": tensorrt, "kernelbench": kernelbench, "edge": edge}[study](*arguments))
+    name, ftax, *arguments, out = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        study = Study(ftax, folder)
+        {"timm": timm, "tensorrt": tensorrt, "kernelbench": kernelbench, "edge": edge}[name](study, *arguments)
+    write(out, study.predictions)
