@@ -331,21 +331,16 @@ def main():
             path.write_text(text)
         print(texts[page], end="")
         return 0
-    failed = False
-    for path, text in texts.items():
-        # If only some folds of a ledger were computed, only their lines of the CSV are compared.
-        folds = {row[0] for row in csv.reader(table_of.splitlines())}
-        lines = (folder / f"{name}.csv").read_text().splitlines(True)
-        own = lines[:1] + [line for line in lines[1:] if next(csv.reader([line]))[0] in folds]
-        if path == page and own != lines:
-            continue
-        committed = path.read_text() if path == page else "".join(own)
-        for line in differences(committed, text):
-            print(f"{path.name}:\n{line}")
-            failed = True
-    if failed:
-        print("the ledger is stale; calibration/refit.sh writes it again")
-    return 1 if failed else 0
+    # If only some folds of a ledger were computed, only their lines of the CSV are compared.
+    folds = {row[0] for row in csv.reader(table_of.splitlines())}
+    lines = (folder / f"{name}.csv").read_text().splitlines(True)
+    own = lines[:1] + [line for line in lines[1:] if next(csv.reader([line]))[0] in folds]
+    found = [f"{name}.csv:\n{line}" for line in differences("".join(own), table_of)]
+    if own == lines:
+        found = [f"{name}.md:\n{line}" for line in differences(page.read_text(), texts[page])] + found
+    if found:
+        print(*found, "the ledger is stale; calibration/refit.sh writes it again", sep="\n")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
