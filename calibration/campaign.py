@@ -269,26 +269,23 @@ def write_tables(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ftax", default="ftax", help="the program")
-    verbs = parser.add_subparsers(required=True)
+    runs = {"carry": carry, "measure": measure, "predict": write_predictions, "tables": write_tables}
+    verbs = parser.add_subparsers(required=True, dest="verb", metavar="{" + ",".join(runs) + "}")
     verb = verbs.add_parser("carry")
     verb.add_argument("build")
     verb.add_argument("-o", "--output", default="build/campaign")
-    verb.set_defaults(run=carry)
     verb = verbs.add_parser("measure")
     verb.add_argument("-o", "--output", required=True, help="folder with the rows")
     verb.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="cpu: a dry run of a few minutes")
     verb.add_argument("--budget", type=float, default=570, help="seconds that this call may take")
-    verb.set_defaults(run=measure)
     verb = verbs.add_parser("predict")
     verb.add_argument("-o", "--output", required=True)
     verb.add_argument("--device", required=True)
     verb.add_argument("--models", nargs="*")
-    verb.set_defaults(run=write_predictions)
     verb = verbs.add_parser("tables")
     verb.add_argument("folder")
-    verb.set_defaults(run=write_tables)
     arguments = parser.parse_args()
-    return arguments.run(arguments)
+    return runs[arguments.verb](arguments)
 
 
 if __name__ == "__main__":
