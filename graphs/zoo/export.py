@@ -19,6 +19,7 @@ import csv
 import functools
 import importlib.util
 import io
+import itertools
 import json
 import pathlib
 import re
@@ -55,9 +56,9 @@ def parse_value(text):
 
 def zoo_specs(wanted="", table=HERE / "models.tsv"):
     rows = csv.reader(table.open(), delimiter="\t")
-    specs = [Spec(",".join(row[1:]), row[0]) for row in rows if row and not row[0].startswith("#")]
-    found = [spec for spec in specs if wanted in ("", spec.name)]
-    return found or sys.exit(f"the zoo has no model '{wanted}'")
+    specs = [Spec(",".join(row[1:]), row[0]) for row in rows
+             if row and not row[0].startswith("#") and wanted in ("", row[0])]
+    return specs or sys.exit(f"the zoo has no model '{wanted}'")
 
 
 def specs_of(text):
@@ -263,11 +264,9 @@ def export_program(spec, model, inputs, dims):
     symbols = {"batch": Dim("batch", min=1, max=MAX_BATCH), "seq": Dim("seq", min=2, max=positions)}
     wanted = {s for axes in dims.values() for s in axes.values()} & set(spec.export.get("symbols", symbols))
     deferred = {"prefer_deferred_runtime_asserts_over_guards": True}
-    attempts = [(wanted, {}), (wanted, deferred)]
-    if wanted > {"batch"}:
-        attempts += [({"batch"}, {}), ({"batch"}, deferred)]
+    fewer = [wanted, {"batch"}] if wanted > {"batch"} else [wanted]
     failures = []
-    for kept, options in [*attempts, (set(), {})]:
+    for kept, options in [*itertools.product(fewer, ({}, deferred)), (set(), {})]:
         shapes = {k: {axis: symbols[s] for axis, s in axes.items() if s in kept} for k, axes in dims.items()}
         try:
             with tracing(spec), module_calls(model) as calls:
@@ -301,12 +300,8 @@ def symbol_names(program, dims, spec):
                  for size in getattr(v, "shape", ()) if isinstance(size, torch.SymInt) for s in size.node.expr.free_symbols}
         names = {size: f"({spec.export['unbacked']})" for size in sizes if size.startswith("u")}
     by_name = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
-    for name, axes in dims.items():
-        for axis, symbol in axes.items():
-            size = by_name[name].shape[axis]
-            if isinstance(size, torch.SymInt):
-                names[str(size.node.expr)] = symbol
-    return names
+    sizes = [(by_name[name].shape[axis], symbol) for name, axes in dims.items() for axis, symbol in axes.items()]
+    return {**names, **{str(size.node.expr): symbol for size, symbol in sizes if isinstance(size, torch.SymInt)}}
 
 
 def rename_symbols(text, names):
