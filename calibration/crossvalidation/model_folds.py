@@ -125,13 +125,13 @@ class Engines:
         values = {name: start for name, (start, _) in PRIORS.items()}
         best, step = self.loss(values, rows), 0.1
         while step > 0.004:
-            improved = False
+            before = best
             for name, sign in itertools.product(values, (step, -step)):
                 tried = values | {name: values[name] * math.exp(sign)}
                 loss = self.loss(tried, rows)
                 if loss < best - 1e-6:
-                    values, best, improved = tried, loss, True
-            if not improved:
+                    values, best = tried, loss
+            if best == before:
                 step /= 2
         return self.with_values({name: float(f"{value:.4g}") for name, value in values.items()}, len(rows))
 
