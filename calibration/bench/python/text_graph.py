@@ -182,11 +182,6 @@ def _attention(operator, shapes, out):
     return lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v, mask, **options)
 
 
-def _cumulative(operator, shapes, out):
-    call = _known({"cumsum": torch.cumsum, "cumprod": torch.cumprod}, operator)
-    return lambda x: call(x, operator.attributes.get("axis", 0))
-
-
 def _split_along_axis(operator, shapes, out):
     axis, parts = operator.attributes.get("axis", 0), len(operator.outputs)
     if len(out.shape) == len(shapes[0]) - 1:  # unbind drops the axis
@@ -199,7 +194,8 @@ _RULES = {
     "linear": lambda o, s, out: F.linear,
     "matmul": _matmul,
     "attention": _attention,
-    "cumulative": _cumulative,
+    "cumulative": lambda o, s, out: functools.partial(_known({"cumsum": torch.cumsum, "cumprod": torch.cumprod}, o),
+                                                      dim=o.attributes.get("axis", 0)),
     "rms_norm": _norm,
     "batch_norm": lambda o, s, out: lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, False),
     "layer_norm": _norm,
@@ -238,9 +234,8 @@ class Network(torch.nn.Module):
         self.sets = [[self._filled(name) for name in kept]] if weight_sets == 1 or not kept else list(
             zip(*(self._filled(name, weight_sets) for name in kept)))
         self.next_set = 0
-        self.weight_slots = [self.slots[name] for name in kept]
-        self.input_slots = [self.slots[name] for name in self.graph.inputs]
-        self.output_slots = [self.slots[name] for name in self.graph.outputs]
+        self.weight_slots, self.input_slots, self.output_slots = (
+            [self.slots[name] for name in names] for names in (kept, self.graph.inputs, self.graph.outputs))
         self.steps = self._steps()
 
     def inputs(self):
@@ -295,11 +290,10 @@ class Network(torch.nn.Module):
     def settle(self, inputs):
         """Gives every batch norm the mean and variance of what it reads, as training would: without it a residual
         network doubles its activations' variance in each of its blocks."""
-        operators = dict(zip((id(step) for step in self.steps), self.graph.operators))
+        norms = {id(step) for step, operator in zip(self.steps, self.graph.operators) if operator.kind == "batch_norm"}
 
         def before(step, values):
-            operator = operators[id(step)]
-            if operator.kind != "batch_norm":
+            if id(step) not in norms:
                 return
             x, mean, variance = (values[slot] for slot in (step[1][0], step[1][3], step[1][4]))
             axes = [axis for axis in range(x.dim()) if axis != 1]
