@@ -378,13 +378,12 @@ def main():
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for text in arguments.models:
-        for spec in specs_of(text):
-            try:
-                print("\t".join(export_spec(spec, arguments.output, arguments.onnx)[2]), flush=True)
-            except Exception as error:  # one model must not stop the others
-                failed += 1
-                print(f"{spec.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    for spec in itertools.chain.from_iterable(map(specs_of, arguments.models)):
+        try:
+            print("\t".join(export_spec(spec, arguments.output, arguments.onnx)[2]), flush=True)
+        except Exception as error:  # one model must not stop the others
+            failed += 1
+            print(f"{spec.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     return failed != 0
 
 
