@@ -312,8 +312,7 @@ class Network(torch.nn.Module):
             inputs = [None if name is None else self.slots[name] for name in operator.inputs]
             while inputs and inputs[-1] is None:
                 inputs.pop()
-            outputs = [self.slots[name] for name in operator.outputs]
-            steps.append((self._call(operator), inputs, outputs, dead))
+            steps.append((self._call(operator), inputs, [self.slots[name] for name in operator.outputs], dead))
         return steps
 
     def _call(self, operator):
