@@ -139,8 +139,7 @@ class Engines:
 def as_run(row):
     """The row in the precision that was run: kernl's PyTorch ran f32 models under one autocast context around all runs
     (its test/test_torchdynamo_bert.py and experimental/benchmarks/inductor.py)."""
-    is_autocast = row["run"] == "kernl" and row["framework"] in KERNL_PYTORCH
-    return dict(row, precision="amp_cached") if is_autocast else row
+    return dict(row, precision="amp_cached") if row["run"] == "kernl" and row["framework"] in KERNL_PYTORCH else row
 
 
 def comparable(rows):
