@@ -11,7 +11,7 @@ demo:
 	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DFTAX_UNITY=ON \
 	            -DCMAKE_CXX_FLAGS_RELEASE='-O1 -DNDEBUG' --log-level=WARNING
 	@cmake --build $(BUILD)/demo -j $(JOBS) --target ftax_program
-	@cmake/demo.sh $(BUILD)/demo/ftax
+	@examples/demo.sh $(BUILD)/demo/ftax
 
 # WERROR=ON: warnings in the product's C++ fail the build, as in .ci/run; other compilers than Debian's warn of other things.
 # A first build compiles the sources of a layer together, which halves its time; UNITY=OFF compiles each by itself, and later calls as well.
@@ -41,7 +41,7 @@ web:
 
 # The documentation as a site in $(BUILD)/site/site, its links checked.
 site:
-	@cmake/site.sh $(BUILD)/site
+	@docs/site.sh $(BUILD)/site
 
 # The fuzzer and the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer share one build.
 sanitized:
