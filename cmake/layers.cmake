@@ -71,7 +71,7 @@ if(FTAX_BUILD_TORCH)
 endif()
 ftax_sources(graphs_sources
     graphs/
-        load_graph.cpp loading.cpp vary_batch.cpp
+        import_pipeline.cpp load_graph.cpp loading.cpp vary_batch.cpp
     graphs/aten/
         aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp aten_table.cpp

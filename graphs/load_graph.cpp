@@ -144,6 +144,8 @@ Graph read_graph(const std::string& model, const ImportOptions& options, bool ke
     if (model.starts_with(zoo_prefix)) return load_zoo(std::string_view(model).substr(zoo_prefix.size()), options);
     if (std::filesystem::is_regular_file(model, ignored)) return load_file(model, options, keep_batch);
     if (std::filesystem::is_regular_file(config, ignored)) return load_file(config, options, keep_batch);
+    if (std::filesystem::is_regular_file(std::filesystem::path(model) / "model_index.json", ignored))
+        return import_pipeline(model, options);
     return load_zoo(model, options);
 }
 

@@ -43,6 +43,9 @@ enum class FileFormat { empty, zip, pickle, text, json, onnx, hdf5, gguf, weight
 /// card's part as `options` say. Throws Error{model} naming file and field, Error{limit} for too many layers.
 [[nodiscard]] Graph import_config(std::string_view text, const std::string& origin, const std::string& name,
                                   const ImportOptions& options = {});
+/// Builds the graph of a pipeline of Hugging Face's diffusers from its folder: text encoders, the UNet for each of the
+/// loop `steps`, image decoder. Throws Error{model} naming file and field.
+[[nodiscard]] Graph import_pipeline(const std::string& folder, const ImportOptions& options);
 /// Returns the hub name of the model of a config.json (`_name_or_path`); empty if missing.
 [[nodiscard]] std::string hub_name(std::string_view text, const std::string& origin);
 

@@ -13,13 +13,6 @@
 /// The launches of a prediction of `graph` (Predictor::graph).
 namespace ftax::report {
 
-/// Total cost of the launches of one kind or module.
-struct Share {
-    std::string name;
-    int launches = 0, kernels = 0;
-    double host_s = 0, device_s = 0;
-};
-
 /// Columns of a table of these, whose first column has this title.
 [[nodiscard]] Columns<Share> share_columns(std::string_view title, const std::vector<Share>& shares);
 

@@ -12,6 +12,7 @@
 #include "ftax/equations.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/diagnosis_report.hpp"
+#include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
@@ -192,6 +193,11 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
          }},
         {"all_warnings", "", Unit::text,
          [&](const Row& row) { return joined(report.warnings, row.prediction.warnings); }},
+        {"parts", "", Unit::text,
+         [](const Row& row) {
+             return row.parts.empty() ? Value()
+                                      : share_columns("", row.parts).json_rows(row.parts, "name host_s device_s");
+         }},
         {"bars", "host above device", Unit::bars,
          [longest_s](const Row& row) {
              return host_and_device_bars(row.prediction.host_s, row.prediction.device_s, longest_s);
@@ -227,6 +233,9 @@ std::string to_table(const PredictionReport& report, Style style) {
                 "?measured_device_s ?device_error bars",
                 style) +
             "\n";
+    if (const std::vector<Share>& parts = report.rows.back().parts; !parts.empty())
+        text +=
+            share_columns("part (last batch)", parts).print(parts, "name kernels host_s device_s bars", style) + "\n";
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
@@ -266,7 +275,7 @@ std::string to_json(const PredictionReport& report) {
         "batch latency_s low_s high_s host_s device_s closed_form_s widest_component.name=widest_component "
         "widest_component.stddev=widest_component_stddev evidence bound kernels framework_overhead sm_active "
         "warp_occupancy power_w energy_j coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
-        "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s");
+        "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s parts");
     if (report.crossover) json["crossover"] = crossovers_json(*report.crossover);
     if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
     if (!report.measured.empty()) json["measured"] = report.measured;

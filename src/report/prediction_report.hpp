@@ -26,12 +26,20 @@ struct LatencyRange {
     double min_s = 0, max_s = 0;
 };
 
+/// Total cost of the launches of one kind or module.
+struct Share {
+    std::string name;
+    int launches = 0, kernels = 0;
+    double host_s = 0, device_s = 0;
+};
+
 struct PredictionRow {
     std::optional<std::int64_t> batch;  ///< nullopt if the model's batch is fixed
     Prediction prediction;
     std::optional<Measured> measured;
     std::optional<LatencyRange> branches;
     std::optional<MemoryUse> memory{};
+    std::vector<Share> parts{};  ///< the networks of a pipeline
 };
 
 /// What may explain measured latencies.

@@ -13,6 +13,7 @@
 #include "graphs/loading.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/all_reduce.hpp"
+#include "predictors/timeline/launch_costs.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
@@ -20,6 +21,7 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/escape.hpp"
+#include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/cpu.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -101,7 +103,8 @@ std::string zoo_model(const std::string& model) {
 
 bool is_model(const fs::path& path) {
     std::error_code ignored;
-    return fs::is_regular_file(path, ignored) || fs::is_regular_file(path / "config.json", ignored);
+    const auto holds = [&](const char* name) { return fs::is_regular_file(path / name, ignored); };
+    return fs::is_regular_file(path, ignored) || holds("config.json") || holds("model_index.json");
 }
 
 /// Returns the path of NAME or NAME with a suffix in one folder; empty if there is none.
@@ -416,7 +419,19 @@ report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& d
                     predictor.graph().name, predictor.graph().ops.front().source);
     warn_of_memory(row.prediction, *row.memory);
     print_warnings(row.prediction.warnings);
+    row.parts = parts_of(predictor, bindings);
     return row;
+}
+
+std::vector<report::Share> parts_of(Predictor& predictor, const ShapeBindings& dims) {
+    const Graph& graph = predictor.graph();
+    if (graph.format != "diffusers") return {};
+    std::vector<LaunchCosts> costs;
+    static_cast<void>(predictor.predict(dims, costs));
+    return report::sum_by_name({costs.begin() + 1, costs.end()}, [&](std::size_t i) {  // the first is the call itself
+        const std::string_view part = split_at(graph.ops[costs[i + 1].op].module, '.').first;
+        return std::string(part.empty() ? "fused" : part);  // of several modules
+    });
 }
 
 void add_warnings(report::PredictionReport& report) {

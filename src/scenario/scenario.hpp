@@ -136,6 +136,8 @@ struct Scenario {
 /// Predicts one row of a report, including memory, and prints its warnings.
 [[nodiscard]] report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
                                                   std::optional<std::int64_t> batch);
+/// The time of each network of a pipeline; none for another model.
+[[nodiscard]] std::vector<report::Share> parts_of(Predictor& predictor, const ShapeBindings& dims);
 /// Adds the warnings that its rows lack to a report.
 void add_warnings(report::PredictionReport& report);
 [[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);

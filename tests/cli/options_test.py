@@ -57,6 +57,8 @@ ROWS = [
     (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb") + " --precision fp16", "--framework pytorch-eager@1.13", {P + "device_s": ">"}),
     ("predict cases/inputs/dim_quest.onnx --device t4 --shapes x:batchx3x640x640 --batch 2", "--shapes x:batchx3x640x1280",
      {P + "device_s": ">", P + "host_s": "="}),
+    ("predict graphs/diffusers/stable-diffusion-2-1 --device t4 --precision fp16 --steps 2", "--steps 4",
+     {P + "parts.unet.host_s": 2, P + "parts.vae.host_s": "=", P + "latency_s": ">", P + "memory.total_bytes": "="}),
     (BERT, "--suggest-anchors", {P + "latency_s": "="}),
     ("inspect bert --dim seq=128 --batch 2", "--batch 4", {"total.flops": 2, "total.macs": 2}),
     ("inspect cases/inputs/dim_quest.onnx --shapes x:1x3x64x64", "--shapes x:1x3x128x128", {"by_kind.conv.flops": 4}),

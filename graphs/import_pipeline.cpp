@@ -1,0 +1,236 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "ftax/graph_builder.hpp"
+#include "ftax/text_graph.hpp"
+#include "graphs/aten/aten_call.hpp"
+#include "graphs/loading.hpp"
+#include "src/core/control_flow.hpp"
+#include "src/core/data_rows.hpp"
+#include "src/core/embedded.hpp"
+#include "src/core/mapped.hpp"
+#include "src/core/operands.hpp"
+#include "src/io/file.hpp"
+#include "src/io/json_document.hpp"
+
+namespace ftax {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+using Tensors = std::vector<TensorId>;
+using nlohmann::json;
+
+/// A JSON file in a pipeline's folder.
+struct PartFile {
+    explicit PartFile(const std::string& path)
+        : document(parse_json(read_file(path), path, {.malformed = ErrorCode::model})),
+          root(document, path, ErrorCode::model) {
+        if (!document.is_object()) root.fail("is not an object");
+    }
+
+    [[nodiscard]] std::int64_t count(const char* field) const { return root[field].positive_count(); }
+    [[nodiscard]] std::string text(const char* field) const { return std::to_string(count(field)); }
+
+    /// Throws Error{model} naming the field, with its value.
+    void require(bool holds, const std::string& field, std::string_view what) const {
+        if (!holds) root[field].fail(fmt::format("{}, not {}", what, document[field].dump()));
+    }
+    /// The same for fields that are there with other values than these.
+    void require(const char* values) const {
+        const json only = json::parse(values);
+        for (const auto& [field, value] : only.items())
+            require(document.value(field, value) == value, field, "ftax reads " + value.dump());
+    }
+
+    [[nodiscard]] std::vector<JsonField> entries(const char* field, std::size_t blocks) const {
+        std::vector<JsonField> entries = root[field].elements();
+        require(!entries.empty() && entries.size() == blocks, field, fmt::format("must have {} entries", blocks));
+        return entries;
+    }
+    /// A number for each block; the field may hold one for all.
+    [[nodiscard]] Counts counts(const char* field, std::size_t blocks, int fallback) const {
+        const json value = document.value(field, json());
+        if (!value.is_array()) return Counts(blocks, value.is_null() ? fallback : count(field));
+        return mapped(entries(field, blocks),
+                      [](const JsonField& entry) { return std::int64_t{entry.positive_count()}; });
+    }
+
+    json document;
+    JsonField root;
+};
+
+/// Whether a block attends to the text.
+bool crosses(const JsonField& type, const std::string& plain) {
+    const std::string name = type.text();
+    if (name != plain && name != "CrossAttn" + plain) type.fail(fmt::format("must be {0} or CrossAttn{0}", plain));
+    return name != plain;
+}
+
+class Pipeline : public GraphBuilder {
+  public:
+    Pipeline(std::string name, const ImportOptions& options) : GraphBuilder(std::move(name)), options_(options) {
+        for (DataRow texts(embedded_text("graphs/config/diffusers.txt")); !texts.ends();) {
+            Graph block = parse_text_graph(texts.text('~'), "diffusers.txt");
+            blocks.emplace(block.name, std::move(block));
+        }
+    }
+
+    /// Appends a block as the module `path`. A symbol of the block is a dimension of an input or one of `sizes`; a
+    /// module that runs again reads the same weights.
+    TensorId append(const std::string& block, const std::string& path, const Tensors& inputs,
+                    const ShapeBindings& sizes = {}) {
+        const Graph& part = blocks.at(block);
+        Graph& whole = graph();
+        if (whole.ops.size() > options_.max_nodes) check_room(whole, options_.max_nodes, whole.name);
+        std::map<std::string, Expression, std::less<>> replace;
+        for (const auto& [symbol, size] : sizes) replace[symbol] = whole.expressions.constant(size);
+        Tensors ids(part.tensors.size(), no_tensor);
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            ids[part.inputs[i]] = inputs[i];
+            const auto& named = part.tensors[part.inputs[i]].shape;
+            for (std::size_t axis = 0; axis < named.size(); ++axis)
+                replace.emplace(part.expressions.to_string(named[axis]), shape(inputs[i]).at(axis));
+        }
+        const auto placed = [&](const std::string& name) { return path + (name.empty() ? "" : ".") + name; };
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            if (ids[i] != no_tensor) continue;
+            Tensor tensor = part.tensors[i];
+            ids[i] = static_cast<TensorId>(whole.tensors.size());
+            if (tensor.role == TensorRole::weight) {
+                const auto [known, is_new] = weights_.emplace(placed(tensor.name), ids[i]);
+                ids[i] = known->second;
+                if (!is_new) continue;
+            }
+            for (auto* dims : {&tensor.shape, &tensor.strides})
+                for (Expression& e : *dims) e = whole.expressions.import(part.expressions, e, replace);
+            if (tensor.dtype == DType::f32) tensor.dtype = dtype;
+            whole.tensors.push_back(std::move(tensor));
+        }
+        for (const ModuleCall& call : part.module_calls) whole.module_calls.push_back({placed(call.path), call.type});
+        for (Op op : part.ops) {
+            for (Tensors* tensors : {&op.inputs, &op.outputs})
+                for (TensorId& id : *tensors) id = ids.at(id);
+            for (const TensorId id : op.outputs) whole.tensors[id].producer = static_cast<OpId>(whole.ops.size());
+            op.module = placed(op.module);
+            whole.ops.push_back(std::move(op));
+        }
+        return ids[part.outputs.front()];
+    }
+
+    /// UNet2DConditionModel; `summary` of the text for Stable Diffusion XL.
+    TensorId denoise(const PartFile& file, TensorId latents, TensorId text, TensorId summary) {
+        file.require(R"({"act_fn": "silu", "norm_num_groups": 32, "num_attention_heads": null, "class_embed_type": null,
+            "encoder_hid_dim_type": null, "dual_cross_attention": false, "only_cross_attention": false,
+            "mid_block_type": "UNetMidBlock2DCrossAttn", "resnet_time_scale_shift": "default"})");
+        const std::size_t count = file.root["block_out_channels"].elements().size(), last = count - 1;
+        const Counts widths = file.counts("block_out_channels", count, 0);
+        const Counts heads = file.counts("attention_head_dim", count, 8);  // what diffusers calls their width
+        const Counts depths = file.counts("transformer_layers_per_block", count, 1);
+        const Counts layers = file.counts("layers_per_block", count, 2);
+        const auto down = file.entries("down_block_types", count), up = file.entries("up_block_types", count);
+        const std::string linear = file.document.value("use_linear_projection", json()) == true ? "_linear" : "";
+        TensorId time = append("time", "unet", {latents}, {{"width", widths[0]}, {"embedding", 4 * widths[0]}});
+        if (summary != no_tensor)
+            time = append("summary", "unet", {time, summary}, {{"waves", file.count("addition_time_embed_dim")}});
+        TensorId x = append("conv", "unet.conv_in", {latents}, {{"out", widths[0]}});
+        Tensors skipped{x};
+        const auto layer = [&](const std::string& at, std::size_t block, std::int64_t i, bool crosses) {
+            const bool keeps = shape(x)[1] == graph().expressions.constant(widths[block]);
+            x = append(keeps ? "residual" : "residual_shortcut", fmt::format("{}.resnets.{}", at, i), {x, time},
+                       {{"out", widths[block]}});
+            if (!crosses) return;
+            file.require(widths[block] % heads[block] == 0, "attention_head_dim", "must divide the channels");
+            const std::string path = fmt::format("{}.attentions.{}", at, i);
+            TensorId h = append("enter" + linear, path, {x});
+            for (std::int64_t j = 0; j < depths[block]; ++j)
+                h = append("transformer_block", fmt::format("{}.{}", path, j), {h, text}, {{"heads", heads[block]}});
+            x = append("leave" + linear, path, {h, x});
+        };
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::string at = fmt::format("unet.down_blocks.{}", i);
+            for (std::int64_t j = 0; j < layers[i]; ++j) {
+                layer(at, i, j, crosses(down[i], "DownBlock2D"));
+                skipped.push_back(x);
+            }
+            if (i < last) skipped.push_back(x = append("downsample", at, {x}, {{"out", widths[i]}}));
+        }
+        layer("unet.mid_block", last, 0, true);
+        layer("unet.mid_block", last, 1, false);
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::string at = fmt::format("unet.up_blocks.{}", i);
+            for (std::int64_t j = 0; j <= layers[last - i]; ++j) {
+                x = append("join", at, {x, skipped.back()});
+                skipped.pop_back();
+                layer(at, last - i, j, crosses(up[i], "UpBlock2D"));
+            }
+            if (i < last) x = append("upsample", at, {x});
+        }
+        return append("head", "unet", {x}, {{"out", file.count("out_channels")}});
+    }
+
+    std::map<std::string, Graph> blocks;  ///< and text encoders, by name
+    DType dtype = DType::f32;             ///< of what the parts have in f32
+
+  private:
+    const ImportOptions& options_;
+    std::map<std::string, TensorId> weights_;
+};
+
+}  // namespace
+
+// Source: diffusers, pipeline_stable_diffusion.py and pipeline_stable_diffusion_xl.py: the texts of prompt and negative
+// prompt are encoded one after the other; with guidance, the default, each step denoises every image twice.
+Graph import_pipeline(const std::string& folder, const ImportOptions& options) {
+    const std::string root = folder + "/";
+    const PartFile index(root + "model_index.json");
+    Pipeline net(std::filesystem::path(root).parent_path().filename().string(), options);
+    const std::string kind = index.root["_class_name"].text();
+    const std::string scheduler = index.entries("scheduler", 2).back().text();
+    const bool xl = kind == "StableDiffusionXLPipeline";
+    index.require(xl || kind == "StableDiffusionPipeline", "_class_name", "ftax reads StableDiffusion(XL)Pipeline");
+    index.require(scheduler.ends_with("Scheduler") && net.blocks.contains(scheduler), "scheduler",
+                  "ftax knows the steps of other schedulers");
+    index.require(R"({"unet": ["diffusers", "UNet2DConditionModel"], "vae": ["diffusers", "AutoencoderKL"]})");
+    const PartFile unet(root + "unet/config.json"), vae(root + "vae/config.json");
+    Tensors texts, summaries;
+    for (const char* prompt : {"negative_prompt", "prompt"}) {
+        TensorId ids = no_tensor, text = no_tensor;
+        for (const std::string part : {"text_encoder", "text_encoder_2"}) {
+            if (!xl && text != no_tensor) break;
+            const std::string path = root + part + "/config.json";
+            const PartFile file(path);
+            file.require(R"({"model_type": "clip_text_model"})");
+            net.dtype =
+                half_type_of_weights(net.blocks[part] = import_config(file.document.dump(), path, part, options));
+            if (ids == no_tensor) ids = net.input(prompt, {"batch", file.text("max_position_embeddings")}, DType::i64);
+            const TensorId pooled = net.append(part, part, {ids}), hidden = net.graph().ops.back().inputs[0];
+            text = text == no_tensor ? hidden : net.append("join_width", part, {text, hidden});
+            if (text != hidden)
+                summaries.push_back(net.append("project", part, {pooled}, {{"out", file.count("projection_dim")}}));
+        }
+        texts.push_back(text);
+    }
+    const TensorId text = net.append("twice", "scheduler", texts);
+    const TensorId summary = xl ? net.append("twice_summary", "scheduler", summaries) : no_tensor;
+    const std::string side = unet.text("sample_size");
+    TensorId latents = net.input("latents", {"batch", unet.text("in_channels"), side, side}, net.dtype);
+    const std::int64_t steps = passes_of(net.graph(), options, "steps", 50);  // the default of both
+    const std::int64_t passes = scheduler.starts_with("Heun") ? 2 * steps - 1 : steps + scheduler.starts_with("PNDM");
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+        const TensorId noise = net.denoise(unet, net.append("double", "scheduler", {latents}), text, summary);
+        latents = net.append(scheduler, "scheduler", {net.append("guide", "scheduler", {noise}), latents});
+    }
+    if (xl && vae.document.value("force_upcast", json()) != false) net.dtype = DType::f32;
+    static_cast<void>(vae.entries("block_out_channels", 4));  // is there
+    vae.require(R"({"act_fn": "silu", "norm_num_groups": 32, "block_out_channels": [128, 256, 512, 512],
+        "layers_per_block": 2, "out_channels": 3, "use_post_quant_conv": true, "mid_block_add_attention": true})");
+    Graph graph = net.finish({net.append("AutoencoderKL", "vae", {latents})});
+    graph.format = "diffusers";
+    shorten_names(graph);
+    if (index.document.value("safety_checker", json()).is_array())
+        graph.warnings.emplace_back("the safety checker is not counted");
+    return graph;
+}
+
+}  // namespace ftax
