@@ -16,18 +16,6 @@ namespace {
 
 using Batches = std::vector<std::optional<std::int64_t>>;  ///< nullopt: the model fixes it
 
-/// One prediction with its memory as JSON, under the names of `ftax predict --json`.
-std::string to_text(const Prediction& p, const MemoryUse& memory) {
-    report::Json json = report::prediction_columns().json(
-        p,
-        "latency_s low_s high_s host_s device_s closed_form_s widest_component evidence bound kernels sm_active "
-        "warp_occupancy "
-        "power_w coverage.nodes=coverage_nodes coverage.flops=coverage_flops coverage.time=coverage_time warnings");
-    json["memory_bytes"] = memory.total_bytes();
-    json["fits"] = memory.fits();
-    return json.dump();
-}
-
 /// A predictor that threads may share: prediction changes its state.
 class SharedPredictor {
   public:
@@ -39,15 +27,23 @@ class SharedPredictor {
         for (auto& [warning, prints] : held) warnings_.push_back(std::move(warning));
     }
 
+    /// As JSON, under the names of `ftax predict --json`.
     [[nodiscard]] std::string predict(const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
-        return predict_alone(dims);
-    }
-    [[nodiscard]] std::vector<std::string> sweep(const Batches& batches, const ShapeBindings& dims) {
-        const std::lock_guard guard(mutex_);
-        std::vector<std::string> predictions;
-        for (const auto& batch : batches) predictions.push_back(predict_alone(scenario::with_batch(dims, batch)));
-        return predictions;
+        Prediction p = predictor_->predict(dims);
+        const MemoryUse memory = predictor_->memory(dims);
+        scenario::warn_of_memory(p, memory);
+        p.warnings.insert(p.warnings.begin(), warnings_.begin(), warnings_.end());
+        report::Json json = report::prediction_columns().json(
+            p,
+            "latency_s low_s high_s host_s device_s closed_form_s widest_component evidence bound kernels sm_active "
+            "warp_occupancy power_w coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
+            "coverage.time=coverage_time warnings");
+        json["memory_bytes"] = memory.total_bytes();
+        json["fits"] = memory.fits();
+        if (const auto parts = scenario::parts_of(*predictor_, dims); !parts.empty())
+            json["parts"] = report::share_columns("", parts).json_rows(parts, "name host_s device_s");
+        return json.dump();
     }
     /// Table and chart of a sweep.
     [[nodiscard]] std::pair<std::string, std::string> render(const Batches& batches, const ShapeBindings& dims) {
@@ -94,14 +90,6 @@ class SharedPredictor {
     [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   private:
-    std::string predict_alone(const ShapeBindings& bindings) {
-        Prediction p = predictor_->predict(bindings);
-        const MemoryUse memory = predictor_->memory(bindings);
-        scenario::warn_of_memory(p, memory);
-        p.warnings.insert(p.warnings.begin(), warnings_.begin(), warnings_.end());
-        return to_text(p, memory);
-    }
-
     const Graph& graph_;  // which Python keeps alive
     std::unique_ptr<Predictor> predictor_;
     std::mutex mutex_;
@@ -148,7 +136,6 @@ void bind_predictor(nb::module_& module) {
         .def(nb::init<const Graph&, const scenario::RunArguments&>(), "graph"_a, "run"_a, nb::keep_alive<1, 2>(),
              Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
-        .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("render", &SharedPredictor::render, "batches"_a, "dims"_a, Release())
         .def("crossovers", &SharedPredictor::crossovers, "dims"_a, "largest"_a, Release())
         .def("headroom", &SharedPredictor::headroom, "dims"_a, "budget"_a, Release())

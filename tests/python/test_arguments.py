@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import pathlib
 import pickle
 import pydoc
 import signal
@@ -196,7 +197,11 @@ def test_rows_of_all_results_are_read_alike():
         assert row.latency
 
 
-@pytest.mark.parametrize("call", ["ftax.serve('llama-3-70b', device='all', framework='vllm', cards=8, rate=50, prompt=2000, new_tokens=2000, count=20000)"])
+PIPELINE = pathlib.Path(__file__).parent.parent / "graphs" / "diffusers" / "stable-diffusion-v1-5"
+
+
+@pytest.mark.parametrize("call", ["ftax.serve('llama-3-70b', device='all', framework='vllm', cards=8, rate=50, prompt=2000, new_tokens=2000, count=20000)",
+                                  f"ftax.predict({str(PIPELINE)!r}, 't4', batch=range(1, 9999))"])
 def test_an_interrupt_ends_a_call(call):
     program = f"import ftax\nftax.predict('resnet18', 't4')\nprint('begins', flush=True)\n{call}\nprint('ended')"
     with subprocess.Popen([sys.executable, "-W", "ignore", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -1,4 +1,5 @@
 import json
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -215,3 +216,15 @@ def test_the_examples_of_the_docstrings_hold(monkeypatch):
             runner.run(test)
     assert runner.tries >= 25 and runner.failures == 0
     assert "slo: limits to keep" in ftax.compare.__doc__
+
+
+def test_a_folder_of_diffusers_is_a_pipeline():
+    folder = pathlib.Path(__file__).parent.parent / "graphs" / "diffusers" / "stable-diffusion-v1-5"
+    few, many = (ftax.predict(folder, "t4", precision="fp16", steps=steps)[0] for steps in (2, 12))
+    parts = [{part["name"]: part["device_s"] for part in p.parts} for p in (few, many)]
+    assert list(parts[0]) == ["scheduler", "text_encoder", "unet", "vae"]
+    assert parts[1]["unet"] == pytest.approx(parts[0]["unet"] * 13 / 3)  # PNDM: one pass more than steps
+    assert parts[1]["vae"] == pytest.approx(parts[0]["vae"])
+    assert ftax.predict("resnet50", "t4")[0].parts == []
+    with pytest.raises(ftax.UsageError, match="steps"):
+        ftax.predict("resnet50", "t4", steps=2)

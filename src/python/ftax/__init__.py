@@ -17,7 +17,7 @@ import os
 import sys
 import warnings as _warnings
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape as _escape
 from typing import TYPE_CHECKING, Any, Union
 
@@ -84,14 +84,14 @@ def from_torch(model: torch.nn.Module | torch.export.ExportedProgram, example_in
     return _torch.graph_of(model, example_inputs, example_kwargs, dynamic_shapes)
 
 
-def _graph(model: Model, example_inputs: Any = None) -> Graph:
+def _graph(model: Model, example_inputs: Any = None, steps: int | None = None) -> Graph:
     if isinstance(model, Graph):
         return model
     if _is_torch(model):
         return from_torch(model, example_inputs)
     if not isinstance(model, (str, os.PathLike)):
         raise UsageError(f"model must be a file, a name of the zoo, a Graph or a PyTorch model, not {type(model).__name__}")
-    return load_graph(os.fspath(model))
+    return load_graph(os.fspath(model), trips={} if steps is None else {"steps": _whole("steps", steps)})
 
 
 def _one(argument: str, value: Any) -> str:
@@ -133,6 +133,7 @@ class Prediction:
     warnings: list[str]  #: of the model's file, the profiles, the anchors and this run
     memory_bytes: float  #: device memory of the run at its peak
     fits: bool  #: whether the device has that much
+    parts: list[dict[str, Any]] = field(default_factory=list)  #: host_s and device_s of the networks of a pipeline
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -227,7 +228,7 @@ class Predictor:
     `host_load` "dedicated", "shared" or "unknown": both narrow the interval. `device_profile` and `framework_profile` are files with
     fitted parameters; `cudnn` is 8 or 9; `padding` the share of padded tokens; `synchronized`: each run waits for the one
     before; `copies` adds the copies of inputs from, and outputs to, pageable host memory. `example_inputs` are those of a
-    PyTorch model (from_torch).
+    PyTorch model (from_torch); `steps` the denoising steps of a folder of diffusers.
     """
 
     def __init__(self, model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
@@ -235,8 +236,8 @@ class Predictor:
                  host_load: str = "unknown",
                  device_profile: str | os.PathLike[str] = "", framework_profile: str | os.PathLike[str] = "",
                  channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False,
-                 copies: bool = False) -> None:
-        self.graph = self._graph = _graph(model, example_inputs)
+                 copies: bool = False, steps: int | None = None) -> None:
+        self.graph = self._graph = _graph(model, example_inputs, steps)
         self._predictor = _ftax.Predictor(self.graph, nas.run_of(
             device=_one("device", device), framework=_one("framework", framework or assumed_framework),
             framework_given=framework is not None, precision=_one("precision", precision or ""), host=host, cpu=cpu, host_load=host_load, anchor=os.fspath(anchor),
@@ -263,7 +264,8 @@ class Predictor:
             batches = _wholes("batch", 1 if batch is None else batch)
             if "batch" not in self._graph.symbols:
                 raise UsageError(f"the batch of {self._graph.name} is fixed: leave batch out, or load it with vary_batch=True")
-        predictions = (Prediction(**json.loads(text)) for text in self._predictor.sweep(batches, sizes))
+        each = (sizes if batch is None else {**sizes, "batch": batch} for batch in batches)
+        predictions = (Prediction(**json.loads(self._predictor.predict(one))) for one in each)
         return Sweep(predictions, batches, functools.partial(self._predictor.render, batches, sizes), model=self._graph.name,
                      device=self.device, framework=self.framework, host=self.host, precision=self.precision, dims=sizes)
 
