@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ftax/predict.hpp"
@@ -19,6 +20,7 @@ struct Headroom {
     double next_latency_s = 0;  ///< latency one step beyond `to`, and the largest value that takes no more than
     double next_to = 0;         ///< 0.5 % longer; 0 for depth and open searches
     std::string skipped;        ///< why the property cannot grow; empty if it can
+    std::vector<std::pair<double, Prediction>> curve{};  ///< of the width: in eighths, beyond `to` by as much
 };
 
 /// Copies a graph with its hidden dimensions multiplied by numerator / denominator (at least 1).

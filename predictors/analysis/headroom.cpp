@@ -80,10 +80,14 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
     }
 
     const std::int64_t widest = width_steps * largest_width;
-    const Reached width = add("width", width_steps, widest, width_steps, [&](std::int64_t eighths) {
+    const auto predict_wide = [&](std::int64_t eighths) {
         const Graph wide = widened(graph, bindings, eighths, width_steps);
         return Predictor(wide, device, framework, options).predict(bindings);
-    });
+    };
+    const Reached width = add("width", width_steps, widest, width_steps, predict_wide);
+    const std::int64_t step = std::max<std::int64_t>(1, width.value / width_steps / 2);
+    for (std::int64_t wide = width_steps; wide <= std::min(2 * width.value, widest); wide += step)
+        result.back().curve.emplace_back(static_cast<double>(wide) / width_steps, predict_wide(wide));
     if (width.value == widest && width.prediction.device_s == base.device_s)
         result.back().skipped = "no dimension follows from a weight";
 

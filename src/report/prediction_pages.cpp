@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -319,6 +320,18 @@ std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
                                     "property =from =to =growth latency_s bound ?next_latency_s ?=next_to ?=skipped")
                             .page_table("growths")) +
         rests_on_section(report.run, graph);
+    for (const Headroom& growth : report.growths) {
+        if (growth.curve.empty() || !growth.skipped.empty()) continue;
+        PredictionReport curve = report.run;  // of widths in place of batches
+        curve.rows.clear();
+        for (const auto& [width, prediction] : growth.curve)
+            curve.rows.push_back({std::lround(100 * width), prediction, {}, {}});
+        Chart chart = latency_chart(curve);
+        chart.x_label = "width of the layers, % of the model's";
+        chart.marks = {{100 * growth.to, 100, 100 * growth.to, within}};
+        html += section("Latency over width",
+                        to_figure(chart, "Wider layers at the same latency: the flat part is marked."));
+    }
     if (!report.switches.empty())
         html += section(
             fmt::format("Instead of {}", report.run.framework.framework),

@@ -255,3 +255,13 @@ TEST_CASE("a page that cannot be written is a usage error") {
         CHECK(run_ftax(arguments).exit_code == 2);
     }
 }
+
+TEST_CASE("the page of headroom draws latency over width and marks the flat part") {
+    const Page page = page_of({"headroom", "bert", "--device", "t4", "--precision", "fp16", "--dim", "seq=128"});
+    const std::size_t chart = page.html.find("width of the layers, %");
+    REQUIRE(chart != std::string::npos);
+    const std::size_t begin = page.html.rfind("<figure", chart), end = page.html.find("</figure>", chart);
+    const std::string figure = page.html.substr(begin, end - begin);
+    CHECK(figure.find("Within 5 % more latency") != std::string::npos);
+    for (const char* series : {"prediction", "host", "device"}) CHECK(figure.find(series) != std::string::npos);
+}

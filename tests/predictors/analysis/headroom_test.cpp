@@ -140,6 +140,18 @@ TEST_CASE("growth stays within the budget, and one step more does not") {
     CHECK(predictor.predict({{"batch", batch}}).latency_s <= 1.05 * base_s);
     CHECK(predictor.predict({{"batch", batch + 1}}).latency_s > 1.05 * base_s);
     CHECK(growths[2].to < 1.1);  // deeper: every layer costs the host again
+    // The curve of the width goes on beyond the flat part, where the budget ends.
+    const auto& curve = growths[1].curve;
+    CHECK(growths[0].curve.empty());
+    CHECK(curve.front().first == 1);
+    CHECK(curve.front().second.latency_s == base_s);
+    for (const auto& [width, prediction] : curve) {
+        const Graph wide = widened(graph, {{"batch", 8}}, static_cast<std::int64_t>(8 * width), 8);
+        CHECK(prediction.latency_s == Predictor(wide, device, framework).predict({{"batch", 8}}).latency_s);
+        if (width <= growths[1].to) CHECK(prediction.latency_s <= 1.05 * base_s * (1 + 1e-12));
+    }
+    CHECK(curve.back().first > 1.5 * growths[1].to);
+    CHECK(curve.back().second.latency_s > 1.05 * base_s);
     // The latency one step further, and how far that lasts.
     CHECK(growths[0].next_latency_s == predictor.predict({{"batch", batch + 1}}).latency_s);
     const auto next = static_cast<std::int64_t>(growths[0].next_to);
