@@ -162,9 +162,12 @@ endif()
 
 ftax_sources(bench_sources
     calibration/bench/
-        machine.cpp operator_cases.cpp python_device.cpp)
+        host_probe.cpp machine.cpp operator_cases.cpp python_device.cpp)
 ftax_layer(ftax_bench SOURCES ${bench_sources} LINK ftax_core
-           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
+           ALONE ${PROJECT_SOURCE_DIR}/calibration/bench/host_probe.cpp)
+# Its time is compared with that of the reference machine, in whatever build.
+set_source_files_properties(calibration/bench/host_probe.cpp PROPERTIES COMPILE_OPTIONS -O2)
 if(FTAX_BUILD_CUDA)
     add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu)
     set_target_properties(ftax_cuda_probe PROPERTIES CUDA_ARCHITECTURES "75;80;90")

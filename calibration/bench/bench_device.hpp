@@ -103,11 +103,19 @@ struct PythonOptions {
 /// Prints the datasheet that device_profile() reads back (data/devices/README.md).
 [[nodiscard]] std::string datasheet_text(const DeviceSpec& cpu);
 
-/// The machine a measurement ran on, and when: CPU, cores, governor, kernel, load, the program's command line.
-[[nodiscard]] Environment machine_environment(const std::string& command_line);
+/// What a CPU's name does not say of the host: its stepping and clock, the hypervisor above it, how much of it this
+/// process may use, and probe_host(). Source: proc(5); the kernel's documentation of cgroup-v2 and PSI.
+[[nodiscard]] Environment host_environment(double probe_seconds);
 
-/// Writes the environment next to the rows: {"schema_version": 1, "environment": {…}}.
-void write_environment(const std::string& path, const Environment& environment);
+/// The machine a measurement ran on, and when: CPU, cores, governor, kernel, load, the program's command line, host.
+[[nodiscard]] Environment machine_environment(double probe_seconds = 0.2);
+
+/// Times what a framework's dispatcher does, without one: 160 operators of 640 distinct functions in random order,
+/// since cold code takes half of a network's host time. Samples of some milliseconds; CPU and wall time of an operator.
+[[nodiscard]] Environment probe_host(double seconds);
+
+/// Prints the file next to the rows, also a --host-file: {"schema_version": 1, "environment": {…}}.
+[[nodiscard]] std::string environment_text(const Environment& environment);
 
 /// Path of a file that is built or installed with the program: ftax_cuda_probe (FTAX_BUILD_CUDA), ftax_libtorch.so
 /// (FTAX_BUILD_TORCH). Empty if it was not.

@@ -4,11 +4,18 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "calibration/bench/bench_device.hpp"
@@ -38,27 +45,21 @@ double cache_bytes(int level, double fallback) {
     return fallback;
 }
 
-/// What a CPU's name does not say of the host: its stepping and clock, the hypervisor above it, and how much of it this
-/// process may use. Source: proc(5); the kernel's documentation of cgroup-v2 and PSI.
-Environment host_environment() {
-    Environment environment;
-    const auto add = [&](const char* key, std::optional<std::string> value) {
-        environment.emplace_back(key, value && !value->empty() ? *value : "not readable");
-    };
-    for (const auto& [key, of_kernel] : {std::pair("cpu_family", "cpu family"),
-                                         {"cpu_model", "model\t"},
-                                         {"cpu_stepping", "stepping"},
-                                         {"cpu_microcode", "microcode"},
-                                         {"cpu_mhz", "cpu MHz"}})
-        add(key, value_in("/proc/cpuinfo", of_kernel));
-    add("cpu_max_khz", value_in("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", ""));
-    const std::string flags = " " + value_in("/proc/cpuinfo", "flags").value_or("") + " ";
-    const bool virtual_machine = flags.find(" hypervisor ") != std::string::npos;
-    add("hypervisor", !virtual_machine ? "none" : value_in("/sys/hypervisor/type", "").value_or("unnamed"));
-    add("cgroup_quota", value_in("/sys/fs/cgroup/cpu.max", ""));
-    add("cpu_pressure", value_in("/proc/pressure/cpu", "some"));
-    add("cpu_ticks", value_in("/proc/stat", "cpu"));  // user nice system idle iowait irq softirq steal …
-    return environment;
+/// Returns the command line of this process from the kernel.
+std::string command_line() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::replace(text.begin(), text.end(), '\0', ' ');
+    return text;
+}
+
+/// Source: leaf 0x40000000 of CPUID, where hypervisors write their names (KVMKVMKVM, Microsoft Hv, XenVMMXenVMM).
+std::string hypervisor() {
+    std::array<unsigned, 5> leaf{};  // and the end of its text
+#if defined(__x86_64__)
+    __cpuid(0x40000000, leaf[0], leaf[1], leaf[2], leaf[3]);
+#endif
+    return reinterpret_cast<const char*>(&leaf[1]);
 }
 
 }  // namespace
@@ -97,7 +98,35 @@ double load_average() {
     return ::getloadavg(&load, 1) == 1 ? load : 0;
 }
 
-Environment machine_environment(const std::string& command_line) {
+Environment host_environment(double probe_seconds) {
+    Environment environment;
+    const auto add = [&](const char* key, std::optional<std::string> value) {
+        environment.emplace_back(key, value && !value->empty() ? *value : "not readable");
+    };
+    for (const auto& [key, of_kernel] : {std::pair("cpu_family", "cpu family"),
+                                         {"cpu_model", "model\t"},
+                                         {"cpu_stepping", "stepping"},
+                                         {"cpu_microcode", "microcode"},
+                                         {"cpu_mhz", "cpu MHz"}})
+        add(key, value_in("/proc/cpuinfo", of_kernel));
+    add("cpu_max_khz", value_in("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", ""));
+    const std::string flags = " " + value_in("/proc/cpuinfo", "flags").value_or("") + " ";
+    const bool virtual_machine = flags.find(" hypervisor ") != std::string::npos;
+    add("hypervisor", virtual_machine ? hypervisor() : "none");
+    const auto quota = value_in("/sys/fs/cgroup/cpu.max", "");
+    add("cgroup_quota", quota ? quota : value_in("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", ""));
+    add("cpu_pressure", value_in("/proc/pressure/cpu", "some"));
+    const auto ticks = value_in("/proc/stat", "cpu");  // user nice system idle iowait irq softirq steal …
+    add("cpu_ticks", ticks);
+    std::istringstream fields(ticks.value_or(""));
+    double sum = 0, stolen = 0;
+    for (int field = 0; field < 8 && fields >> stolen; ++field) sum += stolen;
+    add("cpu_steal", sum > 0 ? std::optional(fmt::format("{:.1f} %", 100 * stolen / sum)) : std::nullopt);
+    for (auto& entry : probe_host(probe_seconds)) environment.push_back(std::move(entry));
+    return environment;
+}
+
+Environment machine_environment(double probe_seconds) {
     utsname system{};
     ::uname(&system);
     std::array<char, 32> now{};
@@ -110,8 +139,8 @@ Environment machine_environment(const std::string& command_line) {
         {"governor", value_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "").value_or("not readable")},
         {"kernel", fmt::format("{} {}", system.sysname, system.release)},
         {"load_at_start", fmt::format("{:.2f}", load_average())},
-        {"command_line", command_line}};
-    for (auto& entry : host_environment()) environment.push_back(std::move(entry));
+        {"command_line", command_line()}};
+    for (auto& entry : host_environment(probe_seconds)) environment.push_back(std::move(entry));
     return environment;
 }
 
@@ -123,10 +152,10 @@ std::string find_beside_program(const char* file) {
     return {};
 }
 
-void write_environment(const std::string& path, const Environment& environment) {
+std::string environment_text(const Environment& environment) {
     nlohmann::ordered_json json{{"schema_version", 1}, {"environment", nlohmann::ordered_json::object()}};
     for (const auto& [key, value] : environment) json["environment"][key] = value;
-    write_file(path, to_text(json));
+    return to_text(json);
 }
 
 std::string run_cuda_probe(const std::string& program) {

@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "ftax/import.hpp"
@@ -44,14 +43,6 @@ class InterruptGuard {
     static constexpr std::array signals{SIGINT, SIGTERM};
     std::array<struct sigaction, 2> before_{};
 };
-
-/// Returns the command line of this process from the kernel.
-std::string command_line() {
-    std::ifstream file("/proc/self/cmdline", std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    std::replace(text.begin(), text.end(), '\0', ' ');
-    return text;
-}
 
 std::string python_of(const BenchArguments& arguments) {
     if (!arguments.python.empty()) return arguments.python;
@@ -140,7 +131,7 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     std::filesystem::create_directories(arguments_.output, failed);
     if (failed) throw_error(ErrorCode::usage, "cannot create {}: {}", arguments_.output, failed.message());
     print_warnings(device_->warnings());
-    bench::Environment environment = bench::machine_environment(command_line());
+    bench::Environment environment = bench::machine_environment();
     environment.emplace_back("ftax", FTAX_VERSION);
     environment.emplace_back("framework", arguments_.framework);
     environment.emplace_back("precision", arguments_.precision);
@@ -154,7 +145,7 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     }
     version_ = value_of(environment, "framework_version");
     if (arguments_.resume) refuse_other_machine(path("environment.json"), environment);
-    bench::write_environment(path("environment.json"), environment);
+    write_file(path("environment.json"), bench::environment_text(environment));
 }
 
 bool BenchSession::run(const std::string& file, bench::BenchJob job) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "calibration/bench/bench_device.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/machine.hpp"
 
@@ -53,7 +54,10 @@ int run_doctor(const OutputArguments& output) {
         {"state", "", Unit::text, state},
         {"detail", "found", Unit::text, &Finding::detail},
         {"advice", "", Unit::text, [](const Finding& finding) { return Value(finding.advice, Tone::quiet); }}};
-    const report::Grid findings = columns.select(examine_machine());
+    std::vector<Finding> found = examine_machine();
+    for (auto& [what, detail] : bench::host_environment(0.1))
+        found.push_back({std::move(what), FindingState::present, std::move(detail), {}});
+    const report::Grid findings = columns.select(found);
     return write_result(output, {.table = [&](report::Style style) { return doctor_table(findings, style); },
                                  .json = [&] { return doctor_json(findings); }});
 }

@@ -1,10 +1,12 @@
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "ftax/text_graph.hpp"
 #include "src/cli/bench_session.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/scenario/scenario.hpp"
+#include "src/scenario/cpu.hpp"
 
 namespace ftax::cli {
 using namespace scenario;
@@ -16,6 +18,7 @@ struct MeasureArguments {
     std::vector<std::string> models;
     std::string batches = "1";
     std::vector<std::string> dims;
+    OutputArguments output;
 };
 
 /// `sms`: multiprocessors of the GPU; 0 without a GPU.
@@ -57,6 +60,19 @@ int measure_models(const MeasureArguments& arguments) {
     return session.measure_models(arguments.models, batches, dims, modes) ? 0 : interrupted;
 }
 
+int measure_host(const MeasureArguments& arguments) {
+    bench::Environment environment = bench::machine_environment(3);
+    const auto known = find_cpu(bench::cpu_name());
+    environment.emplace_back("cpu_score", known ? fmt::format("{}", known->score) : "unknown: not in data/cpus.csv");
+    environment.emplace_back("ftax", FTAX_VERSION);
+    using Fact = bench::Environment::value_type;
+    const report::Columns<Fact> columns{{"fact", "this host", report::Unit::text, &Fact::first},
+                                        {"value", "", report::Unit::text, &Fact::second}};
+    return write_result(arguments.output,
+                        {.table = [&](auto style) { return columns.select(environment).print(style); },
+                         .json = [&] { return bench::environment_text(environment); }});
+}
+
 }  // namespace
 
 void setup_measure(CLI::App& verb, Action& action) {
@@ -79,6 +95,10 @@ void setup_measure(CLI::App& verb, Action& action) {
     model.add_option("--dim", arguments->dims, "value of a dynamic dimension, e.g. seq=128");
     model.add_flag("--channels-last", arguments->bench.channels_last, "run convolutions on NHWC activations");
     add_bench_options(model, arguments->bench);
+
+    CLI::App& host = add_part(verb, action, arguments, "host",
+                              "what the CPU takes for small operators, in seconds, without a GPU", measure_host);
+    add_option(host, "-o,--output", "FILE", arguments->output.json, "file for --host-file, or - for standard output");
 }
 
 }  // namespace ftax::cli

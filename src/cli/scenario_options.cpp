@@ -59,6 +59,8 @@ void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view s
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
     add_option(verb, "--cpu", "NAME", arguments.cpu,
                "CPU of the host, or local: moves and narrows its costs (data/cpus.csv)");
+    add_option(verb, "--host-file", "FILE", arguments.host_file,
+               "what `ftax measure host` measured on the host: moves and narrows its costs");
     verb.add_option("--host-load", arguments.host_load, "whether other work slows the host")
         ->check(CLI::IsMember({"dedicated", "shared", "unknown"}))
         ->capture_default_str();

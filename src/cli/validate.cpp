@@ -129,6 +129,7 @@ int run_validate(const ValidateArguments& arguments) {
         kineto.run.anchor = arguments.validation.anchor;
         kineto.run.device_profile = arguments.validation.device_profile;
         kineto.run.framework_profile = arguments.validation.framework_profile;
+        kineto.run.host_file = arguments.validation.host_file;
         return compare_with_kineto(kineto, arguments.output);
     }
     const Validation validation = [&] {
@@ -154,7 +155,7 @@ void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
     CLI::App& group = *verb.add_option_group("With --kineto");
     add_import_options(group, arguments.model);
     add_run_options(group, arguments.run);
-    for (const char* taken : {"--anchor", "--models", "--profile", "--framework-profile"})
+    for (const char* taken : {"--anchor", "--models", "--profile", "--framework-profile", "--host-file"})
         group.remove_option(group.get_option(taken));
     group.get_option("--device")->required(false);
     add_batch_option(group, arguments.batch, "");
@@ -175,6 +176,8 @@ void setup_validate(CLI::App& verb, Action& action) {
                "fitted device parameters instead of the built-in ones");
     add_option(verb, "--framework-profile", "FILE", arguments.validation.framework_profile,
                "host costs of a framework instead of the built-in ones: rows of models, traces");
+    add_option(verb, "--host-file", "FILE", arguments.validation.host_file,
+               "what `ftax measure host` measured on the host of rows without a cpu");
     add_option(verb, "--host-profile", "FILE", arguments.validation.host_profile,
                "operator rows: host costs of calls (from `ftax fit --host-output`) instead of the built-in ones");
     add_option(verb, "--models", "DIR", arguments.validation.models, "folder with model files");

@@ -109,6 +109,7 @@ void bind_predictor(nb::module_& module) {
         .def_rw("host", &Run::host)
         .def_rw("cpu", &Run::cpu)
         .def_rw("host_load", &Run::host_load)
+        .def_rw("host_file", &Run::host_file)
         .def_rw("anchor", &Run::anchor)
         .def_rw("device_profile", &Run::device_profile)
         .def_rw("framework_profile", &Run::framework_profile)

@@ -14,6 +14,8 @@
 #include "src/core/throw_error.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
+#include "src/io/file.hpp"
+#include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 
 namespace ftax::scenario {
@@ -31,6 +33,33 @@ Cpu cpu_named(const std::string& name) {
     const auto near = near_names(name, names, 6);
     throw_error(ErrorCode::usage, "'{}' names none of the {} CPUs of data/cpus.csv, or several{}{}",
                 escape_terminal(name), names.size(), near.empty() ? "" : "; near: ", fmt::join(near, ", "));
+}
+
+/// Wall over CPU time from which on other work shares a host; 1.00 where a probe takes precedence over ten processes.
+constexpr double crowded = 1.1;
+/// A probe's time (bench::probe_host) times its CPU's score. Source: one machine, a virtual one on a Granite Rapids at
+/// its turbo of 3.9 GHz, whose score is that of data/cpus.csv: 0.376 us, undisturbed.
+constexpr double probe_us_times_score = 0.376 * 1913;
+
+/// CPU and load of a host, by its name, a probe, or both, whose errors are alike until more machines have both.
+std::pair<std::optional<Cpu>, std::string> known_host(const RunArguments& run) {
+    std::string load = run.host_load;
+    std::optional<Cpu> cpu;
+    if (!run.cpu.empty()) cpu = cpu_named(run.cpu == "local" ? bench::cpu_name() : run.cpu);
+    if (run.host_file.empty()) return {cpu, load};
+    const JsonField file =
+        JsonField::parse(read_file(run.host_file), run.host_file, {}, "schema_version environment")["environment"];
+    const auto time = [&](std::string_view key, double least) {
+        const auto value = parse_number(file[key].text());
+        if (!value || *value < least || *value > 1000)
+            file[key].fail(fmt::format("is no time from {:.2g} to 1000 us", least));
+        return *value;
+    };
+    const double cpu_us = time("probe_cpu_median_us", 0.01), wall_us = time("probe_wall_median_us", 0.9 * cpu_us);
+    if (load == "unknown") load = wall_us > crowded * cpu_us ? "shared" : "dedicated";
+    const double score = probe_us_times_score / cpu_us;
+    if (!cpu) cpu = find_cpu(file["cpu"].text()).value_or(Cpu{"CPU unknown", score});
+    return {Cpu{fmt::format("{}, probed {:.2f} us", cpu->name, cpu_us), std::sqrt(cpu->score * score)}, load};
 }
 
 }  // namespace
@@ -56,28 +85,32 @@ std::optional<Cpu> find_cpu(const std::string& name) {
 void place_host(Scenario& scenario, const RunArguments& run) {
     FrameworkProfile& profile = scenario.framework;
     Parameter* scale = find_parameter(profile.parameters, "host.scale");
-    const bool named = !run.cpu.empty(), loaded = run.host_load != "unknown", dedicated = run.host_load == "dedicated";
-    if (loaded && !dedicated && run.host_load != "shared")
-        throw_error(ErrorCode::usage, "--host-load {} is neither dedicated nor shared nor unknown", run.host_load);
+    const auto [known, load] = known_host(run);
+    const bool loaded = load != "unknown", dedicated = load == "dedicated";
+    if (loaded && !dedicated && load != "shared")
+        throw_error(ErrorCode::usage, "--host-load {} is neither dedicated nor shared nor unknown", load);
     const std::string& own_cpu = scenario.device.device.host_cpu;
     if (scale == nullptr || profile.reference_cpu.empty() || !own_cpu.empty()) {
         if (profile.host == "reference") profile.assumed = own_cpu.empty() ? "a middling machine" : own_cpu;
-        if (named || loaded)
-            profile.warnings.push_back(fmt::format("--cpu and --host-load do nothing for {}", profile.framework));
+        if (known || loaded)
+            profile.warnings.push_back(
+                fmt::format("--cpu, --host-file, --host-load do nothing for {}", profile.framework));
         return;
     }
     const Cpu reference = cpu_named(profile.reference_cpu);
-    Cpu cpu{"CPU unknown", reference.score};
-    if (named) cpu = cpu_named(run.cpu == "local" ? bench::cpu_name() : run.cpu);
+    const Cpu cpu = known.value_or(Cpu{"CPU unknown", reference.score});
     const double ratio = reference.score / cpu.score;
     // Source: 9 machines of framework_tax.csv with a published CPU, one left out; larger: runs under any load.
-    const double spread = dedicated ? (named ? 0.19 : 0.33) : (named ? 0.24 : 0.36);
+    // A probe is believed as a name of unknown load, and narrows no name.
+    const double spread = !known                                             ? (dedicated ? 0.33 : 0.36)
+                          : !run.cpu.empty() && run.host_load == "dedicated" ? 0.19
+                                                                             : 0.24;
     std::vector<HostGroup> groups = profile.groups;
-    if (groups.empty()) groups = {{1, scale->value, named || loaded ? spread : scale->relative_stddev}};
+    if (groups.empty()) groups = {{1, scale->value, known || loaded ? spread : scale->relative_stddev}};
     const auto [fast, slow] = std::ranges::minmax(groups, {}, &HostGroup::scale);
     for (HostGroup& group : groups) {
         if (loaded) group.weight = group.scale == (dedicated ? fast : slow).scale ? 1 : 0;
-        if (named || loaded) group.log_stddev = std::max(group.log_stddev, spread);
+        if (known || loaded) group.log_stddev = std::max(group.log_stddev, spread);
         group.scale *= ratio;
     }
     const HostGroup& most = *std::ranges::max_element(groups, {}, &HostGroup::weight);
@@ -90,9 +123,9 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     }
     scale->value = most.scale;
     scale->relative_stddev = std::min(scale->relative_stddev, std::sqrt(variance));
-    profile.assumed = fmt::format("{}, load {}: {:.2g} × the time of {}{}", cpu.name, run.host_load, most.scale,
-                                  reference.name, others);
-    if (named || loaded || !profile.groups.empty()) profile.groups = std::move(groups);
+    profile.assumed =
+        fmt::format("{}, load {}: {:.2g} × the time of {}{}", cpu.name, load, most.scale, reference.name, others);
+    if (known || loaded || !profile.groups.empty()) profile.groups = std::move(groups);
 }
 
 }  // namespace ftax::scenario

@@ -18,8 +18,9 @@ struct Cpu {
 /// model, as clouds give them, and for those of several.
 [[nodiscard]] std::optional<Cpu> find_cpu(const std::string& name);
 
-/// Moves the host's scale by the run's --cpu and --host-load, narrows it, and states what is assumed of the host. Costs
-/// that hold for one machine, or for a device's own CPU, stay, with a warning. Throws Error{usage} for an unknown CPU.
+/// Moves the host's scale by the run's --cpu, --host-file and --host-load, narrows it, and states what is assumed of
+/// the host. Costs that hold for one machine, or for a device's own CPU, stay, with a warning. Throws Error{usage} for
+/// an unknown CPU, Error{profile} for a host file without its probe.
 void place_host(Scenario& scenario, const RunArguments& run);
 
 }  // namespace ftax::scenario

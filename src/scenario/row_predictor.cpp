@@ -161,6 +161,7 @@ RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const s
     RunArguments own{.device = gpu, .framework = versioned(framework, version), .device_profile = run.device_profile};
     own.cpu = run.cpu;
     own.host_load = run.host_load;
+    own.host_file = run.host_file;
     if (unversioned(run.costs ? run.costs->framework : run.framework) != framework_name(framework)) return own;
     own.host = run.host;
     own.framework_profile = run.framework_profile;
@@ -171,7 +172,7 @@ RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const s
 RunArguments RowPredictor::arguments_of(const Measurement& row) const {
     RunArguments run = run_of_row(run_, row.gpu, row.framework, row.version);
     run.options = options_for(row);
-    if (find_cpu(row.cpu)) run.cpu = row.cpu;
+    if (find_cpu(row.cpu)) run.cpu = row.cpu, run.host_file.clear();  // which is of rows that do not name theirs
     run.precision = name_of(row.precision);
     return run;
 }

@@ -42,6 +42,7 @@ struct RunArguments {
     std::string host;
     std::string cpu;                    ///< name of the host's CPU, or "local"; empty: unknown
     std::string host_load = "unknown";  ///< dedicated, shared or unknown
+    std::string host_file;              ///< what `ftax measure host` wrote
     std::string anchor;                 ///< file of measured rows
     std::string models;                 ///< folder with the model files of these rows
     std::string device_profile;

@@ -230,7 +230,8 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     };
     Validation result{read_csv(arguments.rows), {}, {}};
     std::set<report::UsedProfile> profiles;
-    RunArguments run{.models = arguments.models, .device_profile = arguments.device_profile};
+    RunArguments run{
+        .host_file = arguments.host_file, .models = arguments.models, .device_profile = arguments.device_profile};
     if (const std::string& path = arguments.framework_profile; !path.empty())
         run.costs = parse_framework_profile(read_file(path), escape_terminal(path));
     RowPredictor predictor(run);

@@ -21,6 +21,7 @@ struct ValidationArguments {
     std::string host_profile{};    ///< for operator rows, see call_host_profile
     /// For rows of models: file with the host costs of a framework; empty for the built-in ones.
     std::string framework_profile{};
+    std::string host_file{};       ///< of the host of rows of models without a CPU
     bool suggest_anchors = false;  ///< of rows of models: those that would narrow the intervals most
 };
 

@@ -302,3 +302,21 @@ TEST_CASE("--advise names changes that gain, with the code that makes them") {
     const std::string table = run_program("predict bert --dim seq=128 --device a100-sxm4-80gb --advise").output;
     CHECK(table.find("what next") < table.find("latency ms  90 % interval  host"));
 }
+
+TEST_CASE("a host file and a known row are evidence on one host") {
+    const TemporaryFolder folder;
+    const std::string slow =
+        folder.write("host.json", R"({"schema_version": 1, "environment": {"cpu": "Intel(R) Xeon(R) Processor",
+                         "probe_cpu_median_us": "0.8", "probe_wall_median_us": "0.8"}})");
+    const double blind_ms = 1e3 * latency(predict("mnasnet", {}), 0);
+    const std::string rows = folder.write(  // of a host of half the probe's time
+        "rows.csv",
+        "gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager,fp32,mnasnet,1," + std::to_string(blind_ms));
+    const nlohmann::json probed = predict("mobilenet_v2", {"--host-file", slow});
+    const nlohmann::json known = predict("mobilenet_v2", {"--anchor", rows});
+    const nlohmann::json both = predict("mobilenet_v2", {"--host-file", slow, "--anchor", rows});
+    CHECK(latency(probed, 0) > 1.8 * latency(known, 0));
+    CHECK(latency(both, 0) > 1.1 * latency(known, 0));
+    CHECK(latency(both, 0) < 0.9 * latency(probed, 0));
+    CHECK(width(both, 0) < width(probed, 0));
+}

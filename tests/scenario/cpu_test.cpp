@@ -8,6 +8,8 @@
 #include "predictors/host/host_costs.hpp"
 #include "src/core/parameters.hpp"
 #include "tests/approx.hpp"
+#include "tests/failure.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace ftax;
 using namespace ftax::scenario;
@@ -101,4 +103,75 @@ TEST_CASE("costs of one machine are not moved and say so, and a device with a CP
     CHECK(stddev_of(scenario.framework) == 0.42);
     CHECK(scenario.framework.warnings.size() == 1);
     CHECK(scenario.framework.assumed == "Neoverse V2");
+}
+
+namespace {
+
+std::string host_text(const std::string& cpu, const std::string& cpu_us, const std::string& wall_us) {
+    return R"({"schema_version": 1, "environment": {"cpu": ")" + cpu + R"(", "probe_cpu_median_us": ")" + cpu_us +
+           R"(", "probe_wall_median_us": ")" + wall_us + R"("}})";
+}
+
+}  // namespace
+
+TEST_CASE("a host file moves the host by its probe, and its wall time picks a group of machines") {
+    const test::TemporaryFolder folder;
+    const auto file = [&](const std::string& cpu, const std::string& cpu_us, const std::string& wall_us) {
+        return folder.write("host.json", host_text(cpu, cpu_us, wall_us));
+    };
+    const std::string anonymous = "Intel(R) Xeon(R) Processor";
+    const FrameworkProfile fast = placed({.host_file = file(anonymous, "0.4", "0.41")});
+    const double fast_scale = scale_of(fast);
+    CHECK(fast_scale == approx(1).epsilon(0.15));  // the group at 1, on a CPU of nearly the reference's score
+    CHECK(stddev_of(fast) == approx(0.24));
+    CHECK(fast.assumed.starts_with("CPU unknown, probed 0.40 us, load dedicated: "));
+
+    const FrameworkProfile slow = placed({.host_file = file(anonymous, "0.8", "0.82")});
+    CHECK(scale_of(slow) == approx(2 * fast_scale));
+    CHECK(stddev_of(slow) == approx(0.24));
+
+    const FrameworkProfile crowded = placed({.host_file = file(anonymous, "0.4", "0.9")});
+    CHECK(scale_of(crowded) == approx(2 * fast_scale));  // the slow group
+    CHECK(crowded.assumed.find("load shared") != std::string::npos);
+    const FrameworkProfile stated = placed({.host_load = "dedicated", .host_file = file(anonymous, "0.4", "0.9")});
+    CHECK(scale_of(stated) == approx(fast_scale));
+    CHECK(stddev_of(stated) == approx(0.24));
+
+    // A name and a probe that disagree meet in the middle of their logarithms, and are no narrower than one alone.
+    const std::string probe = file(anonymous, "0.8", "0.8");
+    const double named = scale_of(placed({.cpu = "8480+", .host_load = "dedicated"}));
+    const double both = scale_of(placed({.cpu = "8480+", .host_file = probe}));
+    CHECK(both == approx(std::sqrt(named * scale_of(placed({.host_file = probe})))));
+    CHECK(stddev_of(placed({.cpu = "8480+", .host_file = probe})) == approx(0.24));
+    CHECK(stddev_of(placed({.cpu = "8480+", .host_load = "dedicated", .host_file = probe})) == approx(0.19));
+    CHECK(scale_of(placed({.host_file = file("Intel(R) Xeon(R) Platinum 8480+", "0.8", "0.8")})) == approx(both));
+
+    const FrameworkProfile alone = placed({.host_file = file(anonymous, "0.4", "0.9")}, {});
+    REQUIRE(alone.groups.size() == 1);  // what anchor rows start from
+    CHECK(alone.groups[0].scale == approx(fast_scale));
+    CHECK(alone.groups[0].log_stddev == approx(0.24));
+}
+
+TEST_CASE("a host file without its probe is refused with its name and field") {
+    const test::TemporaryFolder folder;
+    const auto failure = [&](const std::string& text) {
+        const std::string file = folder.write("host.json", text);
+        return test::failure_of([&] { return placed({.host_file = file}); });
+    };
+    for (const auto& [text, field] : {std::pair<std::string, std::string>{"{", ":1:2"},
+                                      {R"({"schema_version": 1})", "environment"},
+                                      {R"({"schema_version": 1, "environment": {"cpu": "x"}})", "probe_cpu_median_us"},
+                                      {host_text("x", "fast", "1"), "environment.probe_cpu_median_us"},
+                                      {host_text("x", "nan", "1"), "environment.probe_cpu_median_us"},
+                                      {host_text("x", "-1", "1"), "environment.probe_cpu_median_us"},
+                                      {host_text("x", "4e-7", "4e-7"), "environment.probe_cpu_median_us"},
+                                      {host_text("x", "1", "0.5"), "environment.probe_wall_median_us"},
+                                      {host_text("", "1", "1"), "environment.cpu"}}) {
+        const test::Failure said = failure(text);
+        CAPTURE(said.message);
+        CHECK(said.code == ErrorCode::profile);
+        CHECK(said.says("host.json"));
+        CHECK(said.says(field));
+    }
+    CHECK_THROWS_AS(placed({.host_file = "/nonexistent/host.json"}), Error);
 }

@@ -225,7 +225,7 @@ class Predictor:
     """Predicts one graph on one device under one framework; threads may share it.
 
     `anchor` is a CSV file of measured rows that calibrate the host, `cpu` the name of its CPU ("local": this machine's) and
-    `host_load` "dedicated", "shared" or "unknown": both narrow the interval. `device_profile` and `framework_profile` are files with
+    `host_load` "dedicated", "shared" or "unknown", `host_file` what `ftax measure host` wrote there: each narrows the interval. `device_profile` and `framework_profile` are files with
     fitted parameters; `cudnn` is 8 or 9; `padding` the share of padded tokens; `synchronized`: each run waits for the one
     before; `copies` adds the copies of inputs from, and outputs to, pageable host memory. `example_inputs` are those of a
     PyTorch model (from_torch); `steps` the denoising steps of a folder of diffusers.
@@ -233,14 +233,14 @@ class Predictor:
 
     def __init__(self, model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
                  example_inputs: Any = None, anchor: str | os.PathLike[str] = "", host: str = "", cpu: str = "",
-                 host_load: str = "unknown",
+                 host_load: str = "unknown", host_file: str | os.PathLike[str] = "",
                  device_profile: str | os.PathLike[str] = "", framework_profile: str | os.PathLike[str] = "",
                  channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False,
                  copies: bool = False, steps: int | None = None) -> None:
         self.graph = self._graph = _graph(model, example_inputs, steps)
         self._predictor = _ftax.Predictor(self.graph, nas.run_of(
             device=_one("device", device), framework=_one("framework", framework or assumed_framework),
-            framework_given=framework is not None, precision=_one("precision", precision or ""), host=host, cpu=cpu, host_load=host_load, anchor=os.fspath(anchor),
+            framework_given=framework is not None, precision=_one("precision", precision or ""), host=host, cpu=cpu, host_load=host_load, host_file=os.fspath(host_file), anchor=os.fspath(anchor),
             device_profile=os.fspath(device_profile), framework_profile=os.fspath(framework_profile),
             channels_last=channels_last, cudnn=cudnn, padding=padding, synchronized=synchronized, copies=copies))
         own = self._predictor

@@ -163,6 +163,9 @@ TEST_CASE("a network on a GPU is timed end to end, on the host and on the device
     CHECK(count == std::map<std::string, int>{{"end_to_end", 6}, {"host_dispatch", 6}, {"device_hot", 6}});
     const auto json = nlohmann::json::parse(test::read_text(folder.file("measured/environment.json")));
     CHECK(json["schema_version"] == 1);
+    for (const char* key : {"cpu_family", "hypervisor", "cgroup_quota", "cpu_steal", "cpu_pressure", "wall_over_cpu"})
+        CHECK_FALSE(json["environment"][key].get<std::string>().empty());
+    CHECK(std::stod(json["environment"]["probe_cpu_median_us"].get<std::string>()) > 0.01);
     CHECK(json["environment"]["device"] == "Tesla T4");
 }
 
@@ -364,3 +367,27 @@ TEST_CASE("BAD_INPUTS 46: LibTorch without a GPU is refused, and what it cannot 
     CHECK(row["problem"].starts_with("Unsupported: amp"));
 }
 #endif
+
+TEST_CASE("ftax measure host writes the file that --host-file reads, and doctor finds the same facts") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("host.json");
+    const ProgramRun run = test::run_ftax({"measure", "host", "-o", file});
+    REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+    const auto facts = nlohmann::json::parse(test::read_text(file))["environment"];
+    const auto number = [&](const char* key) { return std::stod(facts[key].get<std::string>()); };
+    CHECK(number("probe_cpu_p10_us") <= number("probe_cpu_median_us"));
+    CHECK(number("probe_wall_p10_us") <= number("probe_wall_median_us"));
+    CHECK(number("wall_over_cpu") > 0.9);
+    CHECK(number("probe_cpu_median_us") > 0.05);  // 2560 checks and 640 allocations are not optimised away
+    CHECK(number("probe_cpu_median_us") < 20);
+    CHECK(run.output.find("cpu_score") != std::string::npos);
+    const ProgramRun doctor = test::run_ftax({"doctor"});
+    for (const auto& [key, value] : facts.items()) {
+        CAPTURE(key);
+        if (key.starts_with("cpu_") && key != "cpu_score") CHECK(doctor.output.find(key) != std::string::npos);
+    }
+    const ProgramRun predicted =
+        test::run_ftax({"predict", "resnet18", "--device", "h100", "--batch", "1", "--host-file", file});
+    CHECK_MESSAGE(predicted.exit_code == 0, predicted.errors);
+    CHECK(predicted.output.find("probed ") != std::string::npos);
+}
