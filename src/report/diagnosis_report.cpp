@@ -1,8 +1,7 @@
-#include "src/report/diagnosis_report.hpp"
-
 #include <fmt/format.h>
 
 #include "src/report/page.hpp"
+#include "src/report/prediction_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 

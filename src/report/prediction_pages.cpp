@@ -10,7 +10,6 @@
 #include "src/core/embedded.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/charts.hpp"
-#include "src/report/diagnosis_report.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/page.hpp"
 #include "src/report/pages.hpp"

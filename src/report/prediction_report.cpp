@@ -11,7 +11,6 @@
 
 #include "ftax/equations.hpp"
 #include "src/io/escape.hpp"
-#include "src/report/diagnosis_report.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"

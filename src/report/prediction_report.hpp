@@ -12,6 +12,7 @@
 
 namespace ftax::report {
 
+struct Grid;
 template <class Row>
 class Columns;
 
@@ -93,6 +94,12 @@ struct PredictionReport {
 
 [[nodiscard]] std::string print_explained(const Explanation& explained);
 [[nodiscard]] std::string print_anchors(const AnchorPlan& plan);
+
+/// Selections of the columns for a table, a page or JSON; tables and pages omit negligible hypotheses.
+[[nodiscard]] Grid diagnosis_grid(const PredictionReport& report, std::string_view keys, double least_share = 0.01);
+[[nodiscard]] Grid advice_grid(const PredictionReport& report, std::string_view keys);
+/// Both as sections of a page; empty without.
+[[nodiscard]] std::string what_next_sections(const PredictionReport& report);
 
 /// Refer to the report.
 [[nodiscard]] Columns<PredictionRow> prediction_row_columns(const PredictionReport& report);
