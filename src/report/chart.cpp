@@ -11,7 +11,7 @@
 
 #include "src/core/embedded.hpp"
 #include "src/report/page.hpp"
-#include "src/report/units.hpp"
+#include "src/report/table.hpp"
 
 namespace ftax::report {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "ftax/precision.hpp"
 #include "src/report/page.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "src/core/excerpt.hpp"
 #include "src/core/throw_error.hpp"
-#include "src/report/units.hpp"
+#include "src/report/table.hpp"
 
 namespace ftax::report {
 namespace {

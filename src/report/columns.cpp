@@ -10,7 +10,6 @@
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 #include "src/report/page.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {

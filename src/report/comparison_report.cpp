@@ -8,7 +8,6 @@
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 

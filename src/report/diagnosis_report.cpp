@@ -3,7 +3,6 @@
 #include "src/report/page.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 

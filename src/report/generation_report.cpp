@@ -7,7 +7,6 @@
 
 #include "src/io/escape.hpp"
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {

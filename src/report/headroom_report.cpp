@@ -7,7 +7,6 @@
 
 #include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {

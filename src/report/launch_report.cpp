@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 

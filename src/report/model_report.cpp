@@ -11,7 +11,7 @@
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
 #include "src/io/escape.hpp"
-#include "src/report/units.hpp"
+#include "src/report/table.hpp"
 
 namespace ftax::report {
 namespace {

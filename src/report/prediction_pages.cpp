@@ -14,7 +14,6 @@
 #include "src/report/page.hpp"
 #include "src/report/pages.hpp"
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 
 /// The pages of predictions: predict, crossover, compare and generate.
 namespace ftax::report {

@@ -7,7 +7,6 @@
 
 #include "ftax/equations.hpp"
 #include "src/io/number.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 

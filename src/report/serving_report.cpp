@@ -10,7 +10,6 @@
 #include "src/report/charts.hpp"
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {

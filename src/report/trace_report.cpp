@@ -5,7 +5,6 @@
 
 #include "src/report/columns.hpp"
 #include "src/report/trace_comparison.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {

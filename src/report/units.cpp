@@ -1,11 +1,11 @@
-#include "src/report/units.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
+
+#include "src/report/table.hpp"
 
 namespace ftax::report {
 namespace {

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <utility>
 
-#include "src/report/units.hpp"
+#include "src/report/table.hpp"
 
 namespace ftax::scenario {
 namespace {

@@ -24,7 +24,6 @@
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/quantities.hpp"
-#include "src/report/units.hpp"
 #include "src/scenario/generation.hpp"
 
 namespace ftax::scenario {

@@ -1,6 +1,6 @@
-#include "src/report/units.hpp"
-
 #include <doctest/doctest.h>
+
+#include "src/report/table.hpp"
 
 using namespace ftax::report;
 
