@@ -24,6 +24,7 @@ struct DeviceCounts {
     double arithmetic_power_w = 0;      ///< power limit less idle power, see power.hpp
     double energy_per_flop_j = 0;       ///< energy of `path` at boost clock, see power.hpp; 0: no throttling
     double fp32_energy_per_flop_j = 0;  ///< the same for CUDA cores
+    double tensor_rate_left = 1;        ///< of the chip's tensor cores, where the board runs them at a lower rate
 };
 
 /// Device inputs of the kernel models for one math path.

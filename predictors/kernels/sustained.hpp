@@ -66,6 +66,16 @@ struct SustainedParameters {
     return per_cycle <= 1.01 * fed_ops_per_cycle ? 1.2 : 1;
 }
 
+/// Returns the share of the chip's f16 tensor-core rate that a cut-down board has: L20, L40 and H20. GeForce cards
+/// accumulate in f32 at half rate; what that is worth is in their fits.
+/// Source: operations of an SM per clock, Ada and Hopper whitepapers of NVIDIA, dense.
+[[nodiscard]] inline double tensor_rate_left(const DeviceSpec& device) {
+    const Architecture architecture = device.chip().architecture;
+    const double whole = architecture == Architecture::ada ? 1024 : architecture == Architecture::hopper ? 4096 : 0;
+    const double rate = device.peak(MathPath::fp16_tensor).value_or(0) / (device.sms * device.boost_clock_hz);
+    return is_consumer(device) || rate > 0.75 * whole ? 1 : rate / whole;
+}
+
 /// Initial values depend on the device.
 inline void visit_parameters(SustainedParameters& p, const DeviceSpec& datasheet, const ParameterVisitor& visit) {
     using enum ParameterScope;
@@ -101,6 +111,7 @@ inline DeviceRates device_rates(const DeviceSpec& device, MathPath path, const S
     rates.arithmetic_power_w = arithmetic_power_w(device);
     rates.energy_per_flop_j = energy_per_flop_j(device, path);
     rates.fp32_energy_per_flop_j = core_energy_per_flop_j(device);
+    rates.tensor_rate_left = tensor_rate_left(device);
     rates.flops_per_s =
         (cuda_cores ? p.clock_fp32 : p.clock_tensor) * narrow_share(device, path) * device.peak(path).value_or(fp32);
     // GeForce cards accumulate fp16 at the full rate, without a bonus beyond the clock.

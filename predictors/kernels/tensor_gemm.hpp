@@ -76,6 +76,21 @@ inline double widening(const PrecisionSpec& operands, const DeviceCounts& device
     return 1 + products_per_cycle_and_sm / (integer_lanes * most_rows);
 }
 
+/// Returns the share of its rate that a main loop reaches on tensor cores that a board slows down: the cycles beyond
+/// those of the products stay the same. Source: products of 4096 to 10240 rows, columns and steps in bf16, an L20 at
+/// 108 to 114 of 119 TFLOP/s, an H20 at 133 to 142 of 148 (github.com/zzc0721/torch-performance-test-data, issues 107
+/// and 77).
+inline double share_left(double share, const DeviceCounts& device) {
+    return 1 / (1 + device.tensor_rate_left * (1 / share - 1));
+}
+
+/// Returns how much more energy an operation takes there, where most goes with the cycles. Source: the same L20 falls
+/// to 107 TFLOP/s with the largest products, which are taken to be at its limit of 275 W.
+inline double energy_left(const DeviceCounts& device) {
+    constexpr double of_cycles = 0.77;
+    return 1 - of_cycles + of_cycles / device.tensor_rate_left;
+}
+
 /// Returns the waves of blocks; `sharpness` is the share of blocks that start in whole waves.
 inline double waves(double blocks_per_sm, double sharpness) {
     return blocks_per_sm <= 1 ? 1.0 : (1.0 - sharpness) * blocks_per_sm + sharpness * round_up(blocks_per_sm);
@@ -136,6 +151,7 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     // Kernels for such rows have the instructions of older generations.
     double share = aligned ? p.efficiency : p.efficiency * p.misaligned * device.chip->flash2.mma_share;
     if (s.older_library) share *= p.older_library;
+    share = share_left(share, device);
     if (quantized) share /= promotion(operands, device);
     if (quantized && s.row_bytes_per_cycle == 0) share /= widening(operands, device);
     // llama.cpp converts the sums of 32 values, 64 a cycle, and multiplies them by two scales. Source:
@@ -145,8 +161,8 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     const double sums_per_cycle = device.peak_flops_per_s / (2 * 32 * device.boost_clock_hz * device.sms);
     if (blocks_of_32) share /= 1 + sums_per_cycle * (1 / 64.0 + 2 / f32_lanes_per_sm);
     r.sm_boost_flops_per_s = peak * share / device.sms;
-    const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *
-                          (quantized ? operands.energy_ratio : 1);
+    const double flop_j = device.chip->tensor_energy_per_flop_j * energy_left(device) *
+                          (device.path == MathPath::tf32 ? 2 : 1) * (quantized ? operands.energy_ratio : 1);
     const double powered = device.power_limit_w / (flop_j * p.energy_scale * device.sms);
     r.sm_flops_per_s = powered < r.sm_boost_flops_per_s ? powered : r.sm_boost_flops_per_s;
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(l2_bytes_per_clock_and_sm * device.sms);

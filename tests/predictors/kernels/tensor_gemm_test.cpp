@@ -47,6 +47,25 @@ TEST_CASE("a kernel of its own for few rows takes what its loads in flight bring
     CHECK(before == unfitted("a100-sxm4-80gb").plan(layer(4096, 4096, 14336), MathPath::fp16_tensor).seconds);
 }
 
+TEST_CASE("tensor cores that a board slows down hide the rest of the main loop, and take more energy") {
+    // Source: github.com/zzc0721/torch-performance-test-data, issues 107 and 77, bf16.
+    const auto tflops = [](std::string_view device, std::int64_t size) {
+        const KernelPlan plan = fitted(device).plan(layer(size, size, size), MathPath::bf16_tensor);
+        const double work = 2 * std::pow(static_cast<double>(size), 3) * 1e-12;
+        return std::pair(work / plan.seconds, work / std::max(plan.seconds, plan.power_limited_s));
+    };
+    CHECK(tflops("l20", 4096).first == approx(111.8).epsilon(0.03));
+    CHECK(tflops("l20", 8192).first == approx(114.1).epsilon(0.03));
+    CHECK(tflops("l20", 10240).second == approx(108).epsilon(0.03));
+    CHECK(tflops("h20", 4096).first == approx(133.4).epsilon(0.06));
+    CHECK(tflops("h20", 8192).first == approx(138.6).epsilon(0.04));
+    CHECK(tflops("h20", 10240).second == approx(142.3).epsilon(0.03));
+    // An L40 has more SMs at the same rate: more than its 300 W can feed.
+    const auto [boost, limited] = tflops("l40", 8192);
+    CHECK(boost > 160);
+    CHECK(limited < 125);
+}
+
 TEST_CASE("a matrix-vector kernel takes in inverse proportion to its bytes per cycle, whatever their number") {
     GemmShape few = layer(1, 4096, 14336);
     const KernelModels models = unfitted("a100-sxm4-80gb");
