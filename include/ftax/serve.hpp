@@ -16,6 +16,7 @@ namespace ftax {
 struct ServingRequest {
     double arrival_s = 0;
     std::int64_t prompt = 1, output = 1;  ///< tokens
+    std::int64_t prefix = 0;              ///< tokens of the prompt that the cache holds already, once for all requests
 };
 
 constexpr std::int64_t most_tokens = 1'000'000'000;  ///< of a prompt or an output
@@ -82,7 +83,7 @@ struct ServerPool {
 /// When a request was served, in seconds since the start.
 struct RequestTimes {
     double arrival_s = 0, scheduled_s = 0, first_token_s = 0, last_token_s = 0;
-    std::int64_t prompt = 1, output = 1;
+    std::int64_t prompt = 1, output = 1, prefix = 0;
 
     [[nodiscard]] double ttft_s() const { return first_token_s - arrival_s; }
     [[nodiscard]] double latency_s() const { return last_token_s - arrival_s; }

@@ -77,8 +77,10 @@ class Arrivals {
             if (request.arrival_s < last_s) fail("arrives before the one above it; sort the requests by arrival_s");
             if (std::min(request.prompt, request.output) < 1 || std::max(request.prompt, request.output) > most_tokens)
                 fail(fmt::format("prompt and output are numbers of tokens from 1 to {}", most_tokens));
+            if (request.prefix < 0 || request.prefix > request.prompt) fail("prefix is not a part of the prompt");
             last_s = request.arrival_s;
-            times_.push_back({is_closed_ ? 0 : request.arrival_s, 0, 0, 0, request.prompt, request.output});
+            times_.push_back(
+                {is_closed_ ? 0 : request.arrival_s, 0, 0, 0, request.prompt, request.output, request.prefix});
         }
         open_ = is_closed_ ? std::min<std::size_t>(requests.size(), static_cast<std::size_t>(concurrency))
                            : requests.size();
@@ -306,13 +308,14 @@ class Scheduler {
     Scheduler(std::span<const ServingRequest> requests, const SchedulerOptions& options, bool reads_only,
               Arrivals& arrivals, Record& record)
         : options_(options), reads_only_(reads_only), arrivals_(arrivals), record_(record) {
-        const std::int64_t longest_prompt = std::ranges::max(requests, {}, &ServingRequest::prompt).prompt;
-        total_pages_ = (options.cache_tokens - shared(longest_prompt)) / options.block_tokens;
+        std::int64_t prefix = 0;
+        for (const ServingRequest& request : requests) prefix = std::max(prefix, shared(request));
+        total_pages_ = (options.cache_tokens - prefix) / options.block_tokens;
         free_ = FreePages(total_pages_);
         full_.resize(static_cast<std::size_t>(options.block_tokens));
         for (const ServingRequest& request : requests) {
             const std::int64_t tokens = longest(request.prompt, request.output);
-            if (pages_of(tokens - shared(request.prompt)) <= total_pages_) continue;
+            if (pages_of(tokens - shared(request)) <= total_pages_) continue;
             throw Error(ErrorCode::usage,
                         fmt::format("a request of {} tokens does not fit: keys and values have room for {} tokens",
                                     tokens, total_pages_ * options.block_tokens));
@@ -323,7 +326,7 @@ class Scheduler {
     void enqueue(std::size_t request, bool is_read) {
         const RequestTimes& times = arrivals_[request];
         Sequence sequence{.request = request,
-                          .computed = shared(times.prompt),
+                          .computed = shared(times),
                           .known = times.prompt,
                           .output = reads_only_ ? 1 : times.output};
         if (is_read) {
@@ -489,9 +492,11 @@ class Scheduler {
     }
 
   private:
-    [[nodiscard]] std::int64_t shared(std::int64_t prompt) const {
-        return std::min<std::int64_t>(prompt - 1,
-                                      static_cast<std::int64_t>(options_.shared_prefix * static_cast<double>(prompt)));
+    /// Tokens of a request that the cache holds before it comes.
+    template <class Request>
+    [[nodiscard]] std::int64_t shared(const Request& request) const {
+        const auto share = static_cast<std::int64_t>(options_.shared_prefix * static_cast<double>(request.prompt));
+        return std::min(request.prompt - 1, std::max(share, request.prefix));
     }
     [[nodiscard]] std::int64_t pages_of(std::int64_t tokens) const {
         return (tokens + options_.block_tokens - 1) / options_.block_tokens;
@@ -517,7 +522,7 @@ class Scheduler {
     /// Gives a sequence pages for so many more tokens, those that still hold its own first.
     bool allocate(Sequence& sequence, std::int64_t tokens, std::int64_t held = 0) {
         if (sequence.computed + tokens <= sequence.room) return true;
-        const std::int64_t prefix = shared(arrivals_[sequence.request].prompt);
+        const std::int64_t prefix = shared(arrivals_[sequence.request]);
         const std::int64_t missing = pages_of(sequence.computed + tokens - prefix) - sequence.pages - held;
         if (missing > free_.count() - held) return false;
         if (held > 0) free_.take_back(sequence.request);
@@ -550,7 +555,7 @@ class Scheduler {
         sequence.generated += steps;
         sequence.last_token_s = last_token_s_;
         cached_ -= sequence.computed;
-        if (options_.evicts) sequence.pages = pages_of(sequence.computed - shared(arrivals_[sequence.request].prompt));
+        if (options_.evicts) sequence.pages = pages_of(sequence.computed - shared(arrivals_[sequence.request]));
     }
     /// How many sequences fill their pages at the same steps as this one.
     std::int64_t& full_at(const Sequence& sequence) {
@@ -573,7 +578,7 @@ class Scheduler {
         running_.pop_back();
         free_.give(sequence.pages, options_.caches_prefixes ? sequence.request : FreePages::no_request);
         sequence.pages = sequence.room = sequence.taken = 0;
-        sequence.computed = shared(arrivals_[sequence.request].prompt);
+        sequence.computed = shared(arrivals_[sequence.request]);
         waiting_.push_front(sequence);
         record_.evict();
     }

@@ -34,7 +34,8 @@ void setup_serve(CLI::App& verb, Action& action) {
     option("--rate", a.rate, "requests per second (Poisson arrivals)",
            within(0, 1e9, "a number of requests per second from 0 to 1e9"), "R");
     option("--concurrency", engine.concurrency, "outstanding requests (closed loop)", some);
-    add_option(verb, "--requests", "FILE.csv", a.requests, "requests with arrival_s, prompt and output");
+    add_option(verb, "--requests", "FILE.csv", a.requests,
+               "requests with arrival_s, prompt, output and, if cached, prefix");
     add_option(
         verb, "--verify", "RUN.json", a.verify,
         "compare with a benchmark's result (vLLM's, SGLang's, InferenceX's, AIPerf's), sending requests as it did");

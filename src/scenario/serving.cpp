@@ -644,6 +644,7 @@ std::vector<ServingRequest> read_requests(const std::string& path) {
     const CsvTable table = read_csv(path);
     table.require({"arrival_s", "prompt", "output"});
     if (table.rows() == 0) throw_error(ErrorCode::profile, "{}: there are no requests", path);
+    const bool has_prefix = table.column("prefix").has_value();
     std::vector<ServingRequest> requests;
     for (std::size_t row = 0; row < table.rows(); ++row) {
         const auto fail = [&](std::string_view column, std::string_view what) {
@@ -655,14 +656,17 @@ std::vector<ServingRequest> read_requests(const std::string& path) {
             fail("arrival_s", fmt::format("is not a time from 0 to {:g} s", latest_arrival_s));
         if (!requests.empty() && *arrival_s < requests.back().arrival_s)
             fail("arrival_s", "is before the one above; sort the rows");
-        const auto tokens = [&](std::string_view column) {
+        const auto tokens = [&](std::string_view column, std::int64_t least = 1, std::int64_t most = most_tokens) {
             const auto count = parse_integer(table.cell(row, column));
-            if (!count || *count < 1 || *count > most_tokens)
-                fail(column, fmt::format("is not a number of tokens from 1 to {}", most_tokens));
-            return count.value_or(1);
+            if (!count || *count < least || *count > most)
+                fail(column, fmt::format("is not a number of tokens from {} to {}", least, most));
+            return count.value_or(least);
         };
-        requests.push_back(
-            {.arrival_s = arrival_s.value_or(0), .prompt = tokens("prompt"), .output = tokens("output")});
+        const std::int64_t prompt = tokens("prompt");
+        requests.push_back({.arrival_s = arrival_s.value_or(0),
+                            .prompt = prompt,
+                            .output = tokens("output"),
+                            .prefix = has_prefix ? tokens("prefix", 0, prompt) : 0});
     }
     return requests;
 }

@@ -477,6 +477,9 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     refused(file("arrival_s,prompt,output\nnan,10,10\n"), ":2: arrival_s", 6, {});
     refused(file("arrival_s,prompt,output\n1e300,10,10\n"), ":2: arrival_s", 6, {});
     refused(file("arrival_s,prompt,output\n0,0,10\n"), ":2: prompt", 6, {});
+    refused(file("arrival_s,prompt,output,prefix\n0,10,10,11\n"), ":2: prefix is not a number of tokens from 0 to 10",
+            6, {});
+    refused(file("arrival_s,prompt,output,prefix\n0,10,10,\n"), ":2: prefix", 6, {});
     refused(file("arrival_s,prompt,output\n0,10,9223372036854775807\n"), ":2: output", 6, {});
     const ProgramRun small =
         run_ftax({"serve", "llama-3.1-8b", "--device", "rtx-4070-ti", "--framework", "vllm@0.11", "--precision", "fp8",

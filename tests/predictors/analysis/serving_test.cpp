@@ -211,6 +211,20 @@ TEST_CASE("a shared prefix is neither computed nor stored again") {
     CHECK(warm.peak_cache_share < cold.peak_cache_share);
 }
 
+TEST_CASE("a request may have a prefix of its own, no shorter than the share that all have") {
+    auto requests = draw_requests(200, 50, 1000, 20, 0, 1);
+    const Serving shared = serve(requests, {.cache_tokens = 20'000, .shared_prefix = 0.75}, engine);
+    for (ServingRequest& request : requests) request.prefix = 750;
+    CHECK(serve(requests, {.cache_tokens = 20'000}, engine).ttft_s.mean == shared.ttft_s.mean);
+    CHECK(serve(requests, {.cache_tokens = 20'000, .shared_prefix = 0.5}, engine).ttft_s.mean == shared.ttft_s.mean);
+    requests[7].prefix = 0;
+    const Serving one_cold = serve(requests, {.cache_tokens = 20'000}, engine);
+    CHECK(one_cold.requests[7].ttft_s() > shared.requests[7].ttft_s());
+    requests[7].prefix = 1001;
+    CHECK_THROWS_WITH_AS(serve(requests, {.cache_tokens = 20'000}, engine), doctest::Contains("request 8: prefix"),
+                         Error);
+}
+
 TEST_CASE("a batch waits for more requests as long as its delay allows") {
     const auto run = [](std::int64_t batch) {
         return StepCost{0, 0.01 + 1e-3 * static_cast<double>(batch), 0.01 + 1e-3 * static_cast<double>(batch)};
