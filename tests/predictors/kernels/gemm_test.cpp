@@ -190,7 +190,7 @@ TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the sam
     CHECK(power_ratio(rates_of("a100-sxm4-40gb"), p.energy_scale) < 1);
     const double t4 = power_ratio(rates_of("t4"), p.energy_scale);
     const double left_w = 70 - (20 + 0.08 * 70);  // power limit less idle power
-    CHECK(t4 == approx(12e-12 * 8.1408e12 / left_w));
+    CHECK(t4 == approx(1.07e-11 * 8.1408e12 / left_w));
     CHECK(within_power({1.0, t4}) == t4);
     CHECK(within_power({1.0, 0.6}) == 1.0);  // traffic alone does not slow the clock
     // A kernel a tenth as long as power control takes feels an eleventh of the limit, one as long half of it.
