@@ -382,7 +382,8 @@ TEST_CASE("ftax measure host writes the file that --host-file reads, and doctor 
     CHECK(number("probe_cpu_median_us") < 20);
     CHECK(run.output.find("cpu_score") != std::string::npos);
     const ProgramRun doctor = test::run_ftax({"doctor"});
-    for (const auto& [key, value] : facts.items()) {
+    for (const auto& fact : facts.items()) {
+        const std::string& key = fact.key();
         CAPTURE(key);
         if (key.starts_with("cpu_") && key != "cpu_score") CHECK(doctor.output.find(key) != std::string::npos);
     }
