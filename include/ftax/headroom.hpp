@@ -20,7 +20,7 @@ struct Headroom {
     double next_latency_s = 0;  ///< latency one step beyond `to`, and the largest value that takes no more than
     double next_to = 0;         ///< 0.5 % longer; 0 for depth and open searches
     std::string skipped;        ///< why the property cannot grow; empty if it can
-    std::vector<std::pair<double, Prediction>> curve{};  ///< of the width: in eighths, beyond `to` by as much
+    std::vector<std::pair<double, Prediction>> curve{};  ///< see draw_width()
 };
 
 /// Copies a graph with its hidden dimensions multiplied by numerator / denominator (at least 1).
@@ -35,8 +35,12 @@ struct Headroom {
 /// Finds how far each dimension set by `bindings`, the width and the depth can grow while the latency stays within (1 +
 /// budget) times that of `bindings`. Depth repeats the model's launches on host and device, without the fixed cost of a
 /// forward call. Source: Fernandez et al., arXiv 2302.06117, table 1.
-[[nodiscard]] std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& device,
-                                                  const FrameworkProfile& framework, const PredictOptions& options,
+/// `predictor` is that of the graph.
+[[nodiscard]] std::vector<Headroom> find_headroom(const Graph& graph, const Predictor& predictor,
                                                   const ShapeBindings& bindings, double budget);
+
+/// Gives the growth of the width that find_headroom() found its curve: predictions in steps of eighths, beyond `to` by
+/// as much.
+void draw_width(const Graph& graph, const Predictor& predictor, const ShapeBindings& bindings, Headroom& width);
 
 }  // namespace ftax

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t largest_growth = 4096;  ///< a dimension relative to its value
 constexpr std::int64_t width_steps = 8;        ///< width grows in eighths: channel counts are multiples of 8
-constexpr std::int64_t largest_width = 32;
+constexpr std::int64_t widest = width_steps * 32;
 
 struct Reached {
     std::int64_t value = 0;
@@ -40,11 +40,17 @@ Reached largest_within(std::int64_t from, std::int64_t most, double limit_s, con
     return best;
 }
 
+Prediction predict_widened(const Graph& graph, const Predictor& of_graph, const ShapeBindings& bindings,
+                           std::int64_t eighths) {
+    const Graph wide = widened(graph, bindings, eighths, width_steps);
+    return Predictor(wide, of_graph.device(), of_graph.framework(), of_graph.options()).predict(bindings);
+}
+
 }  // namespace
 
-std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& device, const FrameworkProfile& framework,
-                                    const PredictOptions& options, const ShapeBindings& bindings, double budget) {
-    Predictor predictor(graph, device, framework, options);
+std::vector<Headroom> find_headroom(const Graph& graph, const Predictor& of_graph, const ShapeBindings& bindings,
+                                    double budget) {
+    Predictor predictor(graph, of_graph.device(), of_graph.framework(), of_graph.options());
     std::vector<LaunchCosts> launches;
     const Prediction base = predictor.predict(bindings, launches);
     const double fixed_s = launches.front().host_s;
@@ -79,15 +85,9 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
         });
     }
 
-    const std::int64_t widest = width_steps * largest_width;
-    const auto predict_wide = [&](std::int64_t eighths) {
-        const Graph wide = widened(graph, bindings, eighths, width_steps);
-        return Predictor(wide, device, framework, options).predict(bindings);
-    };
-    const Reached width = add("width", width_steps, widest, width_steps, predict_wide);
-    const std::int64_t step = std::max<std::int64_t>(1, width.value / width_steps / 2);
-    for (std::int64_t wide = width_steps; wide <= std::min(2 * width.value, widest); wide += step)
-        result.back().curve.emplace_back(static_cast<double>(wide) / width_steps, predict_wide(wide));
+    const Reached width = add("width", width_steps, widest, width_steps, [&](std::int64_t eighths) {
+        return predict_widened(graph, predictor, bindings, eighths);
+    });
     if (width.value == widest && width.prediction.device_s == base.device_s)
         result.back().skipped = "no dimension follows from a weight";
 
@@ -100,6 +100,15 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
     }
     result.push_back(depth);
     return result;
+}
+
+void draw_width(const Graph& graph, const Predictor& predictor, const ShapeBindings& bindings, Headroom& width) {
+    const auto flat = static_cast<std::int64_t>(width.to * width_steps);
+    const std::int64_t step = std::max<std::int64_t>(1, flat / width_steps / 2);
+    width.curve.clear();
+    for (std::int64_t wide = width_steps; wide <= std::min(2 * flat, widest); wide += step)
+        width.curve.emplace_back(static_cast<double>(wide) / width_steps,
+                                 predict_widened(graph, predictor, bindings, wide));
 }
 
 }  // namespace ftax

@@ -23,10 +23,14 @@ int run_headroom(const HeadroomArguments& arguments) {
         .run = report_on(predictor, arguments.model), .budget = arguments.budget, .growths = {}, .switches = {}};
     report.run.rows.push_back(predicted_row(predictor, bindings, batch));
     add_warnings(report.run);
-    report.growths = find_headroom(graph, predictor.device(), predictor.framework(), predictor.options(), bindings,
-                                   arguments.budget);
+    report.growths = find_headroom(graph, predictor, bindings, arguments.budget);
     report.switches = other_frameworks(graph, predictor, arguments.model, arguments.run, batch);
-    return write_result(arguments.output, forms_of(report, [&] { return headroom_page(report, predictor.graph()); }));
+    return write_result(arguments.output, forms_of(report, [&] {
+                            for (Headroom& growth : report.growths)
+                                if (growth.property == "width" && growth.skipped.empty())
+                                    draw_width(graph, predictor, bindings, growth);
+                            return headroom_page(report, predictor.graph());
+                        }));
 }
 
 }  // namespace

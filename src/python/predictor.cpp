@@ -30,19 +30,20 @@ class SharedPredictor {
     /// As JSON, under the names of `ftax predict --json`.
     [[nodiscard]] std::string predict(const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
-        Prediction p = predictor_->predict(dims);
-        const MemoryUse memory = predictor_->memory(dims);
-        scenario::warn_of_memory(p, memory);
-        p.warnings.insert(p.warnings.begin(), warnings_.begin(), warnings_.end());
+        scenario::HeldWarnings in_row;
+        const scenario::GivenGraph holding(nullptr, &in_row);
+        report::PredictionRow row = scenario::predicted_row(*predictor_, dims, std::nullopt);
+        std::vector<std::string>& warnings = row.prediction.warnings;
+        warnings.insert(warnings.begin(), warnings_.begin(), warnings_.end());
         report::Json json = report::prediction_columns().json(
-            p,
+            row.prediction,
             "latency_s low_s high_s host_s device_s closed_form_s widest_component evidence bound kernels sm_active "
             "warp_occupancy power_w coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
             "coverage.time=coverage_time warnings");
-        json["memory_bytes"] = memory.total_bytes();
-        json["fits"] = memory.fits();
-        if (const auto parts = scenario::parts_of(*predictor_, dims); !parts.empty())
-            json["parts"] = report::share_columns("", parts).json_rows(parts, "name host_s device_s");
+        json["memory_bytes"] = row.memory->total_bytes();
+        json["fits"] = row.memory->fits();
+        if (!row.parts.empty())
+            json["parts"] = report::share_columns("", row.parts).json_rows(row.parts, "name host_s device_s");
         return json.dump();
     }
     /// Table and chart of a sweep.
@@ -66,8 +67,7 @@ class SharedPredictor {
         const std::string problem = read_quantity(format_number(budget), scenario::budget_quantity(), budget);
         if (!problem.empty()) throw Error(ErrorCode::usage, problem);
         return report::growth_columns()
-            .json_rows(find_headroom(graph_, predictor_->device(), predictor_->framework(), predictor_->options(), dims,
-                                     budget),
+            .json_rows(find_headroom(graph_, *predictor_, dims, budget),
                        "name=property start=from end=to latency_s bound is_open=open skipped")
             .dump();
     }

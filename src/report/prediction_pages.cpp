@@ -319,7 +319,7 @@ std::string headroom_page(const HeadroomReport& report, const Graph& graph) {
                             .page_table("growths")) +
         rests_on_section(report.run, graph);
     for (const Headroom& growth : report.growths) {
-        if (growth.curve.empty() || !growth.skipped.empty()) continue;
+        if (growth.curve.empty()) continue;
         PredictionReport curve = report.run;  // of widths in place of batches
         curve.rows.clear();
         for (const auto& [width, prediction] : growth.curve)

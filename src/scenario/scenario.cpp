@@ -410,28 +410,31 @@ report::PredictionReport report_on(const Predictor& predictor, const ModelArgume
             .crossover = {}};
 }
 
-report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
-                                    std::optional<std::int64_t> batch) {
-    const ShapeBindings bindings = with_batch(dims, batch);
-    report::PredictionRow row{batch, predictor.predict(bindings), {}, {}, predictor.memory(bindings)};
-    if (row.prediction.coverage.nodes == 0)
-        throw_error(ErrorCode::model, "{}: no operator is modelled, the first is {}: there is nothing to predict from",
-                    predictor.graph().name, predictor.graph().ops.front().source);
-    warn_of_memory(row.prediction, *row.memory);
-    print_warnings(row.prediction.warnings);
-    row.parts = parts_of(predictor, bindings);
-    return row;
-}
+namespace {
 
-std::vector<report::Share> parts_of(Predictor& predictor, const ShapeBindings& dims) {
-    const Graph& graph = predictor.graph();
+/// The time of each network of a pipeline, whose launches cost so much; none for another model.
+std::vector<report::Share> parts_of(const Graph& graph, const std::vector<LaunchCosts>& costs) {
     if (graph.format != "diffusers") return {};
-    std::vector<LaunchCosts> costs;
-    static_cast<void>(predictor.predict(dims, costs));
     return report::sum_by_name({costs.begin() + 1, costs.end()}, [&](std::size_t i) {  // the first is the call itself
         const std::string_view part = split_at(graph.ops[costs[i + 1].op].module, '.').first;
         return std::string(part.empty() ? "fused" : part);  // of several modules
     });
+}
+
+}  // namespace
+
+report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
+                                    std::optional<std::int64_t> batch) {
+    const ShapeBindings bindings = with_batch(dims, batch);
+    std::vector<LaunchCosts> costs;
+    report::PredictionRow row{batch, predictor.predict(bindings, costs), {}, {}, predictor.memory(bindings)};
+    if (row.prediction.coverage.nodes == 0)
+        throw_error(ErrorCode::model, "{}: no operator is modelled, the first is {}: there is nothing to predict from",
+                    predictor.graph().name, predictor.graph().ops.front().source);
+    if (!row.memory->fits()) row.prediction.warnings.push_back(report::describe(*row.memory));
+    print_warnings(row.prediction.warnings);
+    row.parts = parts_of(predictor.graph(), costs);
+    return row;
 }
 
 void add_warnings(report::PredictionReport& report) {
@@ -487,10 +490,6 @@ void forget_warnings() {
     const std::lock_guard guard(printing);
     printed.clear();
     waiting.clear();
-}
-
-void warn_of_memory(Prediction& prediction, const MemoryUse& memory) {
-    if (!memory.fits()) prediction.warnings.push_back(report::describe(memory));
 }
 
 std::string locate_model(const std::string& folder, const std::string& model) {

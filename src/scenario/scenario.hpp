@@ -137,8 +137,6 @@ struct Scenario {
 /// Predicts one row of a report, including memory, and prints its warnings.
 [[nodiscard]] report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
                                                   std::optional<std::int64_t> batch);
-/// The time of each network of a pipeline; none for another model.
-[[nodiscard]] std::vector<report::Share> parts_of(Predictor& predictor, const ShapeBindings& dims);
 /// Adds the warnings that its rows lack to a report.
 void add_warnings(report::PredictionReport& report);
 [[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
@@ -164,14 +162,10 @@ void release(const HeldWarnings& held);
 /// Starts a new result: clears the record of printed warnings.
 void forget_warnings();
 
-/// Adds a warning if a run does not fit into the memory of its device.
-void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
-
 /// Resolves the model name of a measurement row to an argument of load_graph(), in this order:
 ///  1. a path of a file, or of a folder with config.json; "zoo:NAME" as it stands;
 ///  2. below `folder`: NAME as a file or folder with config.json, NAME.pt2, .onnx, .pt, .pth, .txt, .json; for a name
-///  on
-///     Hugging Face also without its owner, for one without owner also in any folder of an owner;
+///     on Hugging Face also without its owner, for one without owner also in any folder of an owner;
 ///  3. a zoo model, also by the names that public measurements give it.
 [[nodiscard]] std::string locate_model(const std::string& folder, const std::string& model);
 

@@ -79,9 +79,9 @@ TEST_CASE("paper, table 3: frameworks rank as measured for BERT at batch 1") {
 TEST_CASE("paper, table 1: headroom finds the wider and the longer BERT") {
     const Graph bert = load_graph("bert");
     std::map<std::string, double> growth;
-    for (const Headroom& headroom :
-         find_headroom(bert, device_profile("quadro-rtx-8000"), framework_profile("pytorch-eager"),
-                       {.precision = Precision::fp16}, {{"batch", 1}, {"seq", 128}}, 0.1)) {
+    const Predictor predictor(bert, device_profile("quadro-rtx-8000"), framework_profile("pytorch-eager"),
+                              {.precision = Precision::fp16});
+    for (const Headroom& headroom : find_headroom(bert, predictor, {{"batch", 1}, {"seq", 128}}, 0.1)) {
         growth[headroom.property] = headroom.to / headroom.from;
         MESSAGE(headroom.property, " x ", growth[headroom.property]);
     }

@@ -111,7 +111,7 @@ TEST_CASE("depth grows the layers, not what a pass costs once: a network that mu
                 return Predictor(graph, device, profile).predict({{"batch", 8}}).latency_s;
             };
             const Graph graph = mlp(layers);
-            const auto growths = find_headroom(graph, device, profile, {}, {{"batch", 8}}, budget);
+            const auto growths = find_headroom(graph, Predictor(graph, device, profile), {{"batch", 8}}, budget);
             const double deepest = layers * growths.back().to;
             const double limit_s = (1 + budget) * latency(layers);
             CHECK(latency(static_cast<int>(deepest)) < 1.03 * limit_s);
@@ -129,7 +129,7 @@ TEST_CASE("growth stays within the budget, and one step more does not") {
     const FrameworkProfile framework = framework_profile("pytorch-eager");
     Predictor predictor(graph, device, framework);
     const double base_s = predictor.predict({{"batch", 8}}).latency_s;
-    const auto growths = find_headroom(graph, device, framework, {}, {{"batch", 8}}, 0.05);
+    auto growths = find_headroom(graph, predictor, {{"batch", 8}}, 0.05);
     REQUIRE(growths.size() == 3);
     for (const Headroom& growth : growths) {
         CAPTURE(growth.property);
@@ -141,6 +141,8 @@ TEST_CASE("growth stays within the budget, and one step more does not") {
     CHECK(predictor.predict({{"batch", batch + 1}}).latency_s > 1.05 * base_s);
     CHECK(growths[2].to < 1.1);  // deeper: every layer costs the host again
     // The curve of the width goes on beyond the flat part, where the budget ends.
+    CHECK(growths[1].curve.empty());
+    draw_width(graph, predictor, {{"batch", 8}}, growths[1]);
     const auto& curve = growths[1].curve;
     CHECK(growths[0].curve.empty());
     CHECK(curve.front().first == 1);
