@@ -46,7 +46,7 @@ Prediction Predictor::predict(const ShapeBindings& bindings) {
     return state_->predict(bindings);
 }
 Prediction Predictor::predict(const ShapeBindings& bindings, std::vector<LaunchCosts>& launches) {
-    Prediction prediction = state_->predict(bindings);
+    Prediction prediction = predict(bindings);
     launches = state_->times.costs;
     return prediction;
 }

@@ -68,10 +68,8 @@ struct SustainedParameters {
 
 /// Returns the share of the chip's f16 tensor-core rate that a cut-down board has: L20, L40 and H20. GeForce cards
 /// accumulate in f32 at half rate; what that is worth is in their fits.
-/// Source: operations of an SM per clock, Ada and Hopper whitepapers of NVIDIA, dense.
 [[nodiscard]] inline double tensor_rate_left(const DeviceSpec& device) {
-    const Architecture architecture = device.chip().architecture;
-    const double whole = architecture == Architecture::ada ? 1024 : architecture == Architecture::hopper ? 4096 : 0;
+    const double whole = device.chip().tensor_ops_per_cycle;
     const double rate = device.peak(MathPath::fp16_tensor).value_or(0) / (device.sms * device.boost_clock_hz);
     return is_consumer(device) || rate > 0.75 * whole ? 1 : rate / whole;
 }

@@ -84,11 +84,11 @@ inline double share_left(double share, const DeviceCounts& device) {
     return 1 / (1 + device.tensor_rate_left * (1 / share - 1));
 }
 
-/// Returns how much more energy an operation takes there, where most goes with the cycles. Source: the same L20 falls
-/// to 107 TFLOP/s with the largest products, which are taken to be at its limit of 275 W.
-inline double energy_left(const DeviceCounts& device) {
+/// Returns the energy of an f16 operation of a product. Most goes with the cycles, of which a slowed board has more.
+/// Source: the same L20 falls to 107 TFLOP/s with the largest products, which are taken to be at its limit of 275 W.
+inline double energy_per_flop_j(const DeviceRates& device) {
     constexpr double of_cycles = 0.77;
-    return 1 - of_cycles + of_cycles / device.tensor_rate_left;
+    return device.chip->tensor_energy_per_flop_j * (1 - of_cycles + of_cycles / device.tensor_rate_left);
 }
 
 /// Returns the waves of blocks; `sharpness` is the share of blocks that start in whole waves.
@@ -161,8 +161,8 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     const double sums_per_cycle = device.peak_flops_per_s / (2 * 32 * device.boost_clock_hz * device.sms);
     if (blocks_of_32) share /= 1 + sums_per_cycle * (1 / 64.0 + 2 / f32_lanes_per_sm);
     r.sm_boost_flops_per_s = peak * share / device.sms;
-    const double flop_j = device.chip->tensor_energy_per_flop_j * energy_left(device) *
-                          (device.path == MathPath::tf32 ? 2 : 1) * (quantized ? operands.energy_ratio : 1);
+    const double flop_j =
+        energy_per_flop_j(device) * (device.path == MathPath::tf32 ? 2 : 1) * (quantized ? operands.energy_ratio : 1);
     const double powered = device.power_limit_w / (flop_j * p.energy_scale * device.sms);
     r.sm_flops_per_s = powered < r.sm_boost_flops_per_s ? powered : r.sm_boost_flops_per_s;
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(l2_bytes_per_clock_and_sm * device.sms);

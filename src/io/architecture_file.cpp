@@ -126,7 +126,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
         "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
         "integer_shares_lanes integer_product_ratio stream_gap_s graph_gap_s cta_skew pointwise_through_blas gemv_rows "
         "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
-        "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j operand_sharing "
+        "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j tensor_ops_per_cycle operand_sharing "
         "scales_on_tensor_cores gemm attention flash2 conv");
     const Quantities quantity(root);
     ArchitectureSpec spec;
@@ -152,6 +152,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.tensor_energy_ratio = quantity(root["tensor_energy_ratio"]);
 
     if (const auto energy = root.find("tensor_energy_per_flop_j")) spec.tensor_energy_per_flop_j = quantity(*energy);
+    if (const auto rate = root.find("tensor_ops_per_cycle")) spec.tensor_ops_per_cycle = quantity(*rate);
     spec.operand_sharing = quantity(root["operand_sharing"]);
     spec.scales_on_tensor_cores = quantity.flag(root["scales_on_tensor_cores"]);
 
