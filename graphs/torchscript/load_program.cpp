@@ -23,12 +23,11 @@ void* open_module() {
     throw_error(ErrorCode::model, "LibTorch does not load: {}", dlerror());
 }
 
-template <class Function>
-Function* function_of_module(const char* name) {
+void* function_of_module(const char* name) {
     static void* const module = open_module();
     void* const function = dlsym(module, name);
     if (!function) throw_error(ErrorCode::model, "the module of LibTorch is of another version: {}", dlerror());
-    return reinterpret_cast<Function*>(function);
+    return function;
 }
 
 /// What the child hands over: the graph as text and what that leaves out, or the error.
@@ -51,18 +50,18 @@ std::string interpreted(const std::string& path, const ImportOptions& options) {
 
 Program load_program(const std::string& path) {
     Program program;
-    function_of_module<decltype(ftax_load_torchscript)>("ftax_load_torchscript")(path, program);
+    reinterpret_cast<decltype(&ftax_load_torchscript)>(function_of_module("ftax_load_torchscript"))(path, program);
     return program;
 }
 
 void confine() {
-    function_of_module<decltype(ftax_confine)>("ftax_confine")();
+    reinterpret_cast<decltype(&ftax_confine)>(function_of_module("ftax_confine"))();
 }
 
 Graph interpret_file(const std::string& path, const ImportOptions& options) {
     constexpr std::uint64_t free_bytes = 512 << 20, bytes_per_node = 2 << 10;
     constexpr std::uint64_t free_seconds = 8, bytes_per_second = 4 << 20, nodes_per_second = 50'000;
-    static_cast<void>(function_of_module<decltype(ftax_load_torchscript)>("ftax_load_torchscript"));
+    static_cast<void>(function_of_module("ftax_load_torchscript"));  // opens the module once for all children
     const std::uint64_t file_bytes = std::filesystem::file_size(path);
     const std::uint64_t seconds = free_seconds + file_bytes / bytes_per_second + options.max_nodes / nodes_per_second;
     const std::uint64_t bytes = free_bytes + 4 * file_bytes + bytes_per_node * options.max_nodes;

@@ -172,7 +172,10 @@ RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const s
 RunArguments RowPredictor::arguments_of(const Measurement& row) const {
     RunArguments run = run_of_row(run_, row.gpu, row.framework, row.version);
     run.options = options_for(row);
-    if (find_cpu(row.cpu)) run.cpu = row.cpu, run.host_file.clear();  // which is of rows that do not name theirs
+    if (find_cpu(row.cpu)) {
+        run.cpu = row.cpu;
+        run.host_file.clear();  // which is of rows that do not name theirs
+    }
     run.precision = name_of(row.precision);
     return run;
 }
