@@ -1,5 +1,5 @@
 # Puts data files into the program, so that it predicts without any file beside it: the assembler's .incbin copies each
-# file, and a generated table names them. See src/core/embedded.hpp for reading them.
+# file, and a generated table names them. See graphs/base/embedded.hpp for reading them.
 
 file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
      ${PROJECT_SOURCE_DIR}/data/architectures/*.json ${PROJECT_SOURCE_DIR}/data/devices/*.json
@@ -28,7 +28,7 @@ endforeach()
 set(embedded_dir ${PROJECT_BINARY_DIR}/embedded)
 file(CONFIGURE OUTPUT ${embedded_dir}/files.S CONTENT "@assembly@" @ONLY)
 file(CONFIGURE OUTPUT ${embedded_dir}/table.cpp @ONLY CONTENT [[
-#include "src/core/embedded.hpp"
+#include "graphs/base/embedded.hpp"
 
 @declarations@
 namespace ftax {

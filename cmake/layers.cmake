@@ -1,5 +1,5 @@
-# The layers of the program, a static library each: src/{cli,python} → src/scenario → src/report, {graphs, predictors, calibration/bench,
-# calibration/fit} → src/io → src/core. tests/arrows.txt has the arrows between all folders; tests/arrows_test.cpp holds the sources to it.
+# The layers of the program, a static library each. Folders depend on one another in one direction: src → calibration → predictors →
+# graphs → include. tests/arrows.txt has the arrows between all folders; tests/arrows_test.cpp holds the sources to it.
 
 # Lists sources: a word that ends in / is the folder of the files behind it. check_sources.cmake asks for all of them.
 function(ftax_sources result)
@@ -37,23 +37,29 @@ endfunction()
 include(cmake/embed.cmake)
 
 ftax_sources(core_sources
-    src/core/
-        control_flow.cpp einsum.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
-        operands.cpp parameters.cpp precision.cpp size_checks.cpp strides.cpp symbol_names.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
-    src/core/canonical/
+    graphs/base/
+        near_names.cpp precision.cpp types.cpp
+    graphs/ir/
+        control_flow.cpp einsum.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp operands.cpp
+        size_checks.cpp strides.cpp symbol_names.cpp text_graph.cpp work.cpp work_polynomial.cpp
+    graphs/ir/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
-    src/core/rewriting/
-        graph_edits.cpp rewriter.cpp)
+    graphs/ir/rewriting/
+        graph_edits.cpp rewriter.cpp
+    predictors/profiles/
+        parameters.cpp)
 ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK ftax_embedded fmt::fmt)
 ftax_sources(io_sources
-    src/io/
-        architecture_file.cpp child_process.cpp csv.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
-        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp
-        stack_file.cpp)
+    graphs/files/
+        child_process.cpp csv.cpp escape.cpp file.cpp json_document.cpp machine.cpp number.cpp
+    predictors/profiles/
+        architecture_file.cpp device_file.cpp profile_file.cpp stack_file.cpp
+    calibration/rows/
+        kineto_trace.cpp measurement_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
-           ALONE ${PROJECT_SOURCE_DIR}/src/io/machine.cpp)
+           ALONE ${PROJECT_SOURCE_DIR}/graphs/files/machine.cpp)
 ftax_sources(profiles_sources
-    src/io/embedded/
+    predictors/profiles/embedded/
         devices.cpp profiles.cpp)
 ftax_layer(ftax_profiles SOURCES ${profiles_sources} LINK ftax_core PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 

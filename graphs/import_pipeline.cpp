@@ -5,14 +5,14 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/text_graph.hpp"
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/json_document.hpp"
+#include "graphs/ir/control_flow.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
-#include "src/core/control_flow.hpp"
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/operands.hpp"
-#include "src/io/file.hpp"
-#include "src/io/json_document.hpp"
 
 namespace ftax {
 namespace {

@@ -9,15 +9,15 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/file.hpp"
 
 namespace ftax {
 namespace {

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "src/core/symbol_names.hpp"
-#include "src/core/symbol_range.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/file.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/ir/symbol_names.hpp"
+#include "graphs/ir/symbol_range.hpp"
 
 namespace ftax {
 namespace {

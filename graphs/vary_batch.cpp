@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "graphs/base/checked_math.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/loading.hpp"
-#include "src/core/checked_math.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ftax/precision.hpp"
-#include "src/core/operands.hpp"
+#include "graphs/ir/operands.hpp"
 
 namespace ftax {
 namespace {

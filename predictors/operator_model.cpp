@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ftax/precision.hpp"
+#include "graphs/base/statistics.hpp"
 #include "predictors/lowering/math_path.hpp"
-#include "src/core/statistics.hpp"
 
 namespace ftax {
 namespace {

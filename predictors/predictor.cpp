@@ -1,7 +1,7 @@
 #include "ftax/predict.hpp"
+#include "graphs/base/interruption.hpp"
 #include "predictors/memory.hpp"
 #include "predictors/steps/steps.hpp"
-#include "src/core/interruption.hpp"
 
 namespace ftax {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/escape.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "src/io/file.hpp"
+#include "graphs/files/file.hpp"
 
 namespace ftax::test {
 

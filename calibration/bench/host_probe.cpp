@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "calibration/bench/bench_device.hpp"
-#include "src/core/statistics.hpp"
+#include "graphs/base/statistics.hpp"
 
 namespace ftax::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/io/machine.hpp"
+#include "graphs/files/machine.hpp"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
@@ -19,10 +19,10 @@
 #include <thread>
 
 #include "calibration/bench/bench_device.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/file.hpp"
-#include "src/io/json_document.hpp"
-#include "src/io/number.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/json_document.hpp"
+#include "graphs/files/number.hpp"
 
 namespace ftax::bench {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "ftax/text_graph.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax::bench {
 namespace {

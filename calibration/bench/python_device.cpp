@@ -14,10 +14,10 @@
 
 #include "calibration/bench/bench_device.hpp"
 #include "ftax/text_graph.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/file.hpp"
-#include "src/io/machine.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/machine.hpp"
 
 extern char** environ;
 

@@ -13,10 +13,10 @@
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "ftax/factors.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/file.hpp"
 #include "predictors/kernels/kernel_models.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/file.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "src/scenario/model_rows.hpp"
 
 namespace ftax::folds {

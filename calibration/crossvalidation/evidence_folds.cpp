@@ -10,14 +10,14 @@
 
 #include "calibration/crossvalidation/folds.hpp"
 #include "ftax/equations.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/file.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "predictors/steps/evidence.hpp"
 #include "predictors/steps/steps.hpp"
 #include "predictors/timeline/launch_costs.hpp"
-#include "src/core/near_names.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/file.hpp"
-#include "src/io/profile_file.hpp"
 #include "src/scenario/row_predictor.hpp"
 
 namespace ftax::folds {

@@ -10,7 +10,7 @@
 
 #include "calibration/fit/framework_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
-#include "src/io/measurement_file.hpp"
+#include "calibration/rows/measurement_file.hpp"
 
 /// Scores on rows that a fit has not seen. Each command computes one kind of rows or figures from the files that its
 /// arguments name, and returns them as ledger.py reads them; where one of the arguments is a folder of data, the

@@ -13,10 +13,10 @@
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
 #include "ftax/predict.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/statistics.hpp"
+#include "graphs/files/csv.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/statistics.hpp"
-#include "src/io/csv.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"
 

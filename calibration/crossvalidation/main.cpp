@@ -9,10 +9,10 @@
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/nas/nas_study.hpp"
 #include "ftax/error.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/file.hpp"
-#include "src/io/number.hpp"
-#include "src/io/profile_file.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/number.hpp"
+#include "predictors/profiles/profile_file.hpp"
 
 namespace ftax::folds {
 namespace {

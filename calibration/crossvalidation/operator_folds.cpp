@@ -8,9 +8,9 @@
 
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/fit/operator_fit.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/files/csv.hpp"
 #include "predictors/operator_model.hpp"
-#include "src/core/near_names.hpp"
-#include "src/io/csv.hpp"
 
 namespace ftax::folds {
 namespace {

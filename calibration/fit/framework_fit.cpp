@@ -7,10 +7,10 @@
 #include <tuple>
 
 #include "ftax/equations.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/statistics.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/statistics.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -7,10 +7,10 @@
 #include <iterator>
 
 #include "calibration/fit/operator_fit.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/cpu.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -14,7 +14,7 @@
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 
 /// One GPU and one framework, fitted to rows that were measured on that machine. Ratios of the generation stay.
 namespace ftax::fit {

@@ -8,7 +8,7 @@
 #include "calibration/fit/scoped_fit.hpp"
 #include "ftax/device.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 
 namespace ftax::fit {
 

@@ -11,7 +11,7 @@
 #include "calibration/fit/log_fit.hpp"
 #include "calibration/fit/operator_rows.hpp"
 #include "calibration/fit/scoped_fit.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 
 /// Fits everything that operator files say about devices. Each fit takes the rows of its class from all that it is
 /// given. Ratios are shared by all generations or belong to one; clocks and bandwidths of kernels that were timed alone

@@ -7,9 +7,9 @@
 
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
+#include "graphs/files/number.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/operator_model.hpp"
-#include "src/io/number.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/rows/measurement_file.hpp"
 #include "ftax/device.hpp"
 #include "ftax/measurement.hpp"
 #include "predictors/kernels/conv.hpp"
 #include "predictors/kernels/gemm_heuristic.hpp"
 #include "predictors/kernels/shapes.hpp"
-#include "src/io/measurement_file.hpp"
 
 namespace ftax::fit {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/statistics.hpp"
 #include "predictors/kernels/sustained.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/statistics.hpp"
 
 namespace ftax::fit {
 namespace {

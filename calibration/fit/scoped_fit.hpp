@@ -12,7 +12,7 @@
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
 #include "predictors/kernels/device_rates.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 
 /// Fits the parameters of a class of kernels to rows of several devices and scores them on rows that were left out.
 namespace ftax::fit {

@@ -15,8 +15,8 @@
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/number.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/number.hpp"
 
 namespace ftax::nas_study {
 namespace {

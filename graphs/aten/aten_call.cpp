@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "graphs/aten/aten_table.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/operands.hpp"
 
 namespace ftax {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "graphs/aten/aten_table.hpp"
-#include "src/core/einsum.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/shape_rules.hpp"
+#include "graphs/ir/einsum.hpp"
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/shape_rules.hpp"
 
 namespace ftax {
 namespace {

@@ -1,6 +1,6 @@
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/aten/aten_table.hpp"
-#include "src/core/operands.hpp"
+#include "graphs/ir/operands.hpp"
 
 namespace ftax {
 namespace aten_shapes {

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "graphs/aten/aten_table.hpp"
-#include "src/core/einsum.hpp"
+#include "graphs/ir/einsum.hpp"
 
 namespace ftax::aten_shapes {
 namespace {

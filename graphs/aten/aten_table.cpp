@@ -1,9 +1,9 @@
 #include "graphs/aten/aten_table.hpp"
 
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/named.hpp"
-#include "src/core/operator_rows.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/named.hpp"
+#include "graphs/ir/operator_rows.hpp"
 
 namespace ftax {
 namespace {

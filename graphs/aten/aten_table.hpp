@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graphs/aten/aten_call.hpp"
-#include "src/core/shape_rules.hpp"
+#include "graphs/ir/shape_rules.hpp"
 
 /// Shape rules that data/aten_operators.tsv names.
 namespace ftax::aten_shapes {

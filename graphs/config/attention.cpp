@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "graphs/config/transformer.hpp"
-#include "src/core/operands.hpp"
+#include "graphs/ir/operands.hpp"
 
 namespace ftax::config {
 

@@ -4,11 +4,11 @@
 #include <type_traits>
 #include <variant>
 
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/named.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/config/read_config.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/named.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::config {
 namespace {

@@ -8,10 +8,10 @@
 #include <set>
 #include <vector>
 
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax {
 namespace {

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/json_document.hpp"
+#include "graphs/files/json_document.hpp"
 
 namespace ftax {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "graphs/config/transformer.hpp"
-#include "src/core/shape_rules.hpp"
+#include "graphs/ir/shape_rules.hpp"
 
 namespace ftax::config {
 

@@ -4,7 +4,7 @@
 
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
-#include "src/core/operands.hpp"
+#include "graphs/ir/operands.hpp"
 
 namespace ftax::config {
 namespace {

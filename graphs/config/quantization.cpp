@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "graphs/base/excerpt.hpp"
 #include "graphs/config/read_config.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/operands.hpp"
+#include "graphs/ir/operands.hpp"
 
 namespace ftax::config {
 namespace {

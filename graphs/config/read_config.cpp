@@ -9,7 +9,7 @@
 #include <cmath>
 #include <set>
 
-#include "src/core/excerpt.hpp"
+#include "graphs/base/excerpt.hpp"
 
 namespace ftax::config {
 namespace {

@@ -11,7 +11,7 @@
 #include "ftax/graph.hpp"
 #include "ftax/types.hpp"
 #include "graphs/config/transformer_config.hpp"
-#include "src/io/json_document.hpp"
+#include "graphs/files/json_document.hpp"
 
 namespace ftax::config {
 

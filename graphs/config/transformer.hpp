@@ -8,7 +8,7 @@
 
 #include "ftax/graph_builder.hpp"
 #include "graphs/config/transformer_config.hpp"
-#include "src/io/json_document.hpp"
+#include "graphs/files/json_document.hpp"
 
 namespace ftax::config {
 

@@ -1,12 +1,12 @@
-#include "src/core/control_flow.hpp"
+#include "graphs/ir/control_flow.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/onnx/importer.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/base/descriptor.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/onnx/records.hpp"
-#include "src/core/descriptor.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

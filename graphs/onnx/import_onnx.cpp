@@ -1,9 +1,9 @@
 #include <filesystem>
 
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/canonical/canonical.hpp"
+#include "graphs/ir/strides.hpp"
 #include "graphs/onnx/importer.hpp"
-#include "src/core/canonical/canonical.hpp"
-#include "src/core/strides.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax {
 

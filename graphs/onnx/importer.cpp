@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/records.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "ftax/graph.hpp"
 #include "ftax/import.hpp"
+#include "graphs/ir/control_flow.hpp"
 #include "graphs/onnx/records.hpp"
 #include "graphs/onnx/scalar.hpp"
-#include "src/core/control_flow.hpp"
 
 namespace ftax::onnx_import {
 

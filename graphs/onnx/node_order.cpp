@@ -6,9 +6,9 @@
 #include <numeric>
 #include <span>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/onnx/importer.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -1,8 +1,8 @@
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/named.hpp"
+#include "graphs/ir/operator_rows.hpp"
 #include "graphs/onnx/rules.hpp"
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/named.hpp"
-#include "src/core/operator_rows.hpp"
 
 namespace ftax::onnx_import {
 namespace {

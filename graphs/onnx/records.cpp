@@ -3,8 +3,8 @@
 #include <array>
 #include <charconv>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

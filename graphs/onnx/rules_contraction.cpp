@@ -2,9 +2,9 @@
 #include <array>
 #include <map>
 
+#include "graphs/ir/einsum.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/onnx/rules.hpp"
-#include "src/core/einsum.hpp"
-#include "src/core/operands.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "graphs/ir/shape_rules.hpp"
 #include "graphs/onnx/records.hpp"
-#include "src/core/shape_rules.hpp"
 
 namespace ftax::onnx_import {
 

@@ -4,11 +4,11 @@
 #include <cctype>
 #include <span>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/symbol_names.hpp"
 #include "graphs/onnx/importer.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/symbol_names.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/onnx/records.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

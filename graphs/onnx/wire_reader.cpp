@@ -3,8 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "graphs/base/throw_error.hpp"
 #include "graphs/onnx/records.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::onnx_import {
 namespace {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 
 #ifdef FTAX_LIBZIP
 #include <dlfcn.h>

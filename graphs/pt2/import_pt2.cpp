@@ -8,14 +8,14 @@
 #include <unordered_set>
 
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/json_document.hpp"
+#include "graphs/ir/control_flow.hpp"
+#include "graphs/ir/shape_rules.hpp"
+#include "graphs/ir/strides.hpp"
+#include "graphs/ir/symbol_names.hpp"
 #include "graphs/pt2/archive.hpp"
-#include "src/core/control_flow.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/shape_rules.hpp"
-#include "src/core/strides.hpp"
-#include "src/core/symbol_names.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/json_document.hpp"
 
 namespace ftax {
 namespace {

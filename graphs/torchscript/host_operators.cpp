@@ -4,9 +4,9 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/ir/shape_rules.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/shape_rules.hpp"
 
 namespace ftax::script {
 namespace {

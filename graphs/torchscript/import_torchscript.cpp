@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/strides.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/strides.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {

@@ -10,12 +10,12 @@
 #include <unordered_set>
 
 #include "graphs/aten/aten_call.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/control_flow.hpp"
+#include "graphs/ir/shape_rules.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "src/core/control_flow.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/shape_rules.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::script {
 namespace {

@@ -1,5 +1,5 @@
+#include "graphs/base/throw_error.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "src/core/throw_error.hpp"
 
 #ifdef FTAX_TORCHSCRIPT_MODULE
 
@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/text_graph.hpp"
-#include "src/io/child_process.hpp"
+#include "graphs/files/child_process.hpp"
 
 namespace ftax::script {
 namespace {

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "ftax/generate.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/symbol_range.hpp"
 #include "predictors/analysis/crossings.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/timeline/launch_costs.hpp"
-#include "src/core/symbol_range.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {

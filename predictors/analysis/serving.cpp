@@ -11,7 +11,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/serve.hpp"
-#include "src/core/interruption.hpp"
+#include "graphs/base/interruption.hpp"
 
 namespace ftax {
 namespace {

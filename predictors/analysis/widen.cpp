@@ -2,8 +2,8 @@
 #include <set>
 
 #include "ftax/headroom.hpp"
-#include "src/core/checked_math.hpp"
-#include "src/core/operands.hpp"
+#include "graphs/base/checked_math.hpp"
+#include "graphs/ir/operands.hpp"
 
 namespace ftax {
 namespace {

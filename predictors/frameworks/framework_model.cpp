@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/strides.hpp"
 #include "predictors/frameworks/frameworks.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/strides.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax {
 

@@ -9,8 +9,8 @@
 #include "ftax/predict.hpp"
 #include "ftax/types.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/profiles/parameters.hpp"
 #include "predictors/timeline/launch_costs.hpp"
-#include "src/core/parameters.hpp"
 
 namespace ftax {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Host side of single operators as timed in measurement files: one call of an eager framework between two CUDA events
 /// on an idle GPU. Host profiles hold its parameters (data/profiles/hosts).

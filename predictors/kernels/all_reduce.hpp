@@ -8,7 +8,7 @@
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/shapes.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 namespace ftax::kernels {
 

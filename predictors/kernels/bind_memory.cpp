@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "graphs/base/checked_math.hpp"
+#include "graphs/ir/operands.hpp"
 #include "predictors/kernels/bound_kernel.hpp"
-#include "src/core/checked_math.hpp"
-#include "src/core/operands.hpp"
 
 /// Traffic and rows of memory-bound kernels.
 namespace ftax {

@@ -16,7 +16,7 @@
 #include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Time of a convolution's kernels, using the cheapest algorithm that cuDNN has for the shape and math path.
 /// docs/kernel-models/convolutions.md has the table of algorithms.

@@ -7,7 +7,7 @@
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/shapes.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions. Independent of
 /// the GPU models.

@@ -1,7 +1,7 @@
 #include "predictors/kernels/device_model.hpp"
 
-#include "src/core/parameters.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 namespace ftax {
 namespace {

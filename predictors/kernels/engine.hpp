@@ -8,7 +8,7 @@
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Kernels specific to TensorRT: fused attention, residual addition with layer norm. Matrix products follow
 /// tensor_gemm.hpp, under the sustained load of whole networks.

@@ -11,7 +11,7 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 #include "predictors/kernels/tiles.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Fused attention on tensor cores: either each block iterates over the keys for a tile of queries (prefill, encoder),
 /// or the keys of a sequence's single query are split among blocks (decode).

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "ftax/equations.hpp"
+#include "graphs/base/checked_math.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/gemm_heuristic.hpp"
 #include "predictors/kernels/gemm_traffic.hpp"
@@ -12,7 +13,6 @@
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
-#include "src/core/checked_math.hpp"
 
 /// Time of a matrix product on CUDA cores: floor + smooth maximum of arithmetic and traffic. Arithmetic runs in waves
 /// of blocks over the SMs; the L2 hits of the traffic depend on the skew between blocks.

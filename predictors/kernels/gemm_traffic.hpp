@@ -8,7 +8,7 @@
 #include "predictors/kernels/gemm_heuristic.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Memory reads of a matrix product: operands are read once while CTAs run in step, and again once they have drifted
 /// apart.

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/core/throw_error.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax {
 namespace {

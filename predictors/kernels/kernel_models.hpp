@@ -20,7 +20,7 @@
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 #include "predictors/kernels/token_kernels.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 namespace ftax {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "src/core/checked_math.hpp"
+#include "graphs/base/checked_math.hpp"
 
 namespace ftax {
 namespace {

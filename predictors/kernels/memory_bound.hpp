@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "ftax/equations.hpp"
+#include "graphs/base/checked_math.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
-#include "src/core/checked_math.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Memory-bound kernels: floor + smooth maximum of the traffic time and the SMs' work.
 /// docs/kernel-models/memory-bound.md has the classes.

@@ -4,7 +4,7 @@
 
 #include "predictors/kernels/quantized.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Mixture of experts: the grouped product over all experts with tokens, and the fused operator of two such products.
 /// Source: structure from fits to tensor_ops.csv (moe: L40S, H100, B200, RTX PRO 6000),

@@ -4,7 +4,7 @@
 
 #include "ftax/precision.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Matrix products with quantised operands, and the kernel that quantises activations before them. The product is
 /// modelled as in tensor_gemm.hpp with narrower operands, a faster unit and a few ratios per kernel family.

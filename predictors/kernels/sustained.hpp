@@ -6,7 +6,7 @@
 #include "ftax/device.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/power.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Sustained rates of a card relative to its datasheet: the few scalars of a device and the resulting rates.
 namespace ftax::kernels {

@@ -13,7 +13,7 @@
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Time of a matrix product on tensor cores with the fastest tile and split-K. The main loop is bound by the tensor
 /// cores or by operand reads from the L2; it overlaps the DRAM or L2 time of weights and activations.

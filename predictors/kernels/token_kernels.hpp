@@ -10,7 +10,7 @@
 #include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 /// Row-wise kernels of language models: one block per token row. Kernels of 2023 load single elements and are bound by
 /// the loads that an SM keeps in flight; current ones load vectors.

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax::autocast {
 namespace {

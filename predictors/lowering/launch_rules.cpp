@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/named.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/named.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 
 namespace ftax {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
 
 namespace ftax {
 namespace {

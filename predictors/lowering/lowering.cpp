@@ -5,14 +5,14 @@
 #include <unordered_map>
 
 #include "ftax/precision.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/autocast.hpp"
 #include "predictors/lowering/launch_rules.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/type_assignment.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {

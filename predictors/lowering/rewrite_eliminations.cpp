@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 // Operators that exporters or engine builders remove.
 

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 // Engine builders' rewrites of transformers: fused attention, sibling layers in one product, and no data movement
 // between them.

@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
+#include "graphs/ir/shape_rules.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/spelling.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
-#include "src/core/shape_rules.hpp"
 
 // Expansion of PyTorch layers as in ONNX files, for targets that run such files.
 

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/ir/canonical/canonical.hpp"
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/launch_rules.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/canonical/canonical.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 // Recognition and fusion of layers.
 

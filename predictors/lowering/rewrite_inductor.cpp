@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/base/checked_math.hpp"
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/spelling.hpp"
-#include "src/core/checked_math.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 // Inductor's rewrites: Triton kernels between library calls, and NHWC convolutions.
 

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 // Engine builders' handling of QuantizeLinear/DequantizeLinear pairs of an ONNX file.
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
 
 // Serving engines' rewrites of a decoder.
 

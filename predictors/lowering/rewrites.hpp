@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "ftax/graph.hpp"
-#include "src/core/canonical/canonical.hpp"
+#include "graphs/ir/canonical/canonical.hpp"
 
 /// Graph passes of the frameworks' optimisers; each framework has a list of them (predictors/frameworks/).
 namespace ftax::rewrites {

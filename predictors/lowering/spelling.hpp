@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ftax/graph.hpp"
-#include "src/core/rewriting/graph_edits.hpp"
+#include "graphs/ir/rewriting/graph_edits.hpp"
 
 namespace ftax::rewrites {
 

@@ -5,10 +5,10 @@
 #include <unordered_map>
 
 #include "ftax/nas.hpp"
+#include "graphs/base/in_parallel.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/nas/network.hpp"
-#include "src/core/in_parallel.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {

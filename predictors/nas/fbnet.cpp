@@ -1,8 +1,8 @@
 #include <array>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "predictors/nas/spaces.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "predictors/nas/spaces.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax::nas {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax::nas {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax::nas::once_for_all {
 namespace {

@@ -2,14 +2,14 @@
 #include <cmath>
 
 #include "ftax/work.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/symbol_range.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/steps/steps.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/symbol_range.hpp"
-#include "src/core/throw_error.hpp"
 
 namespace ftax {
 namespace {

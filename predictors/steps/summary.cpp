@@ -7,13 +7,13 @@
 #include "ftax/equations.hpp"
 #include "ftax/precision.hpp"
 #include "ftax/work.hpp"
+#include "graphs/ir/operands.hpp"
+#include "graphs/ir/symbol_range.hpp"
 #include "predictors/analysis/log_posterior.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/steps/evidence.hpp"
 #include "predictors/steps/steps.hpp"
-#include "src/core/operands.hpp"
-#include "src/core/symbol_range.hpp"
 
 namespace ftax {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "ftax/import.hpp"
 #include "ftax/precision.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/file.hpp"
-#include "src/io/json_document.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/json_document.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

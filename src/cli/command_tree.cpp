@@ -5,8 +5,8 @@
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
 #include "ftax/precision.hpp"
+#include "predictors/profiles/device_file.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/device_file.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

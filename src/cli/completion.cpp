@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "graphs/base/embedded.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/core/embedded.hpp"
 
 namespace ftax::cli {
 namespace {

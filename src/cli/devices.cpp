@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "ftax/device.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/files/file.hpp"
+#include "predictors/profiles/device_file.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/io/device_file.hpp"
-#include "src/io/file.hpp"
 #include "src/report/device_report.hpp"
 
 namespace ftax::cli {

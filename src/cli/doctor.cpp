@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "calibration/bench/bench_device.hpp"
+#include "graphs/files/machine.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/machine.hpp"
 
 namespace ftax::cli {
 using report::Align;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "graphs/base/throw_error.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/core/throw_error.hpp"
 #include "src/report/pages.hpp"
 
 namespace ftax::cli {

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/throw_error.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "ftax/error.hpp"
+#include "graphs/files/child_process.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/json_document.hpp"
 #include "src/cli/in_process.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/child_process.hpp"
-#include "src/io/file.hpp"
-#include "src/io/json_document.hpp"
 
 namespace ftax::cli {
 namespace {

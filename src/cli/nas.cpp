@@ -8,11 +8,11 @@
 #include <limits>
 #include <numeric>
 
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/number.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/escape.hpp"
-#include "src/io/number.hpp"
 
 namespace ftax::cli {
 namespace {

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <span>
 
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/file.hpp"
 #include "src/cli/in_process.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/escape.hpp"
-#include "src/io/file.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "calibration/rows/measurement_file.hpp"
 #include "ftax/anchor.hpp"
 #include "ftax/version.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/measurement_file.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/pages.hpp"

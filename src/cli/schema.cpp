@@ -1,8 +1,8 @@
 #include <sstream>
 
+#include "graphs/base/embedded.hpp"
+#include "graphs/files/json_document.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/core/embedded.hpp"
-#include "src/io/json_document.hpp"
 
 namespace ftax::cli {
 namespace {

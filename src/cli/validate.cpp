@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
+#include "calibration/rows/kineto_trace.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/file.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "src/cli/scenario_options.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/file.hpp"
-#include "src/io/kineto_trace.hpp"
-#include "src/io/profile_file.hpp"
 #include "src/report/pages.hpp"
 #include "src/report/trace_comparison.hpp"
 #include "src/scenario/validation.hpp"

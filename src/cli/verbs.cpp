@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "ftax/error.hpp"
-#include "src/core/embedded.hpp"
+#include "graphs/base/embedded.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/io/number.hpp"
+#include "graphs/files/number.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::cli {

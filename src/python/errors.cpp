@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "ftax/error.hpp"
-#include "src/core/interruption.hpp"
-#include "src/io/escape.hpp"
+#include "graphs/base/interruption.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/python/bindings.hpp"
 
 namespace ftax::python {

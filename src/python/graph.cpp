@@ -6,7 +6,7 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
-#include "src/core/control_flow.hpp"
+#include "graphs/ir/control_flow.hpp"
 #include "src/python/bindings.hpp"
 #include "src/scenario/scenario.hpp"
 

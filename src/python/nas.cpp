@@ -3,7 +3,7 @@
 #include <limits>
 #include <memory>
 
-#include "src/core/throw_error.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"

@@ -1,6 +1,6 @@
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
-#include "src/io/device_file.hpp"
+#include "predictors/profiles/device_file.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"

@@ -1,8 +1,8 @@
 #include <chrono>
 #include <future>
 
+#include "graphs/base/interruption.hpp"
 #include "src/cli/in_process.hpp"
-#include "src/core/interruption.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/model_report.hpp"
 

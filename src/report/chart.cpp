@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "src/core/embedded.hpp"
+#include "graphs/base/embedded.hpp"
 #include "src/report/page.hpp"
 #include "src/report/table.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ftax/predict.hpp"
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "src/report/chart.hpp"
 #include "src/report/choice.hpp"
 #include "src/report/prediction_report.hpp"

@@ -8,8 +8,8 @@
 #include <limits>
 #include <tuple>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "src/report/table.hpp"
 
 namespace ftax::report {

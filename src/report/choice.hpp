@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ftax/evidence.hpp"
-#include "src/core/mapped.hpp"
+#include "graphs/base/mapped.hpp"
 #include "src/report/columns.hpp"
 
 /// Ranking and verdict shared by compare, generate and serve.

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <sstream>
 
-#include "src/core/excerpt.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/json_document.hpp"
-#include "src/io/number.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/json_document.hpp"
+#include "graphs/files/number.hpp"
 #include "src/report/page.hpp"
 
 namespace ftax::report {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/json_document.hpp"
 #include "src/report/quantities.hpp"
 
 namespace ftax::report {

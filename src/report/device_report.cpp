@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "src/io/escape.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::report {

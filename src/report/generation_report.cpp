@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "src/io/escape.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/report/quantities.hpp"
 
 namespace ftax::report {

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "src/io/json_document.hpp"
+#include "graphs/files/json_document.hpp"
 #include "src/report/quantities.hpp"
 
 namespace ftax::report {

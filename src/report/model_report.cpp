@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "src/core/checked_math.hpp"
-#include "src/core/operands.hpp"
-#include "src/io/escape.hpp"
+#include "graphs/base/checked_math.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/ir/operands.hpp"
 #include "src/report/table.hpp"
 
 namespace ftax::report {

@@ -10,7 +10,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/types.hpp"
 #include "ftax/work.hpp"
-#include "src/core/work_polynomial.hpp"
+#include "graphs/ir/work_polynomial.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::report {

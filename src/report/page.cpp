@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "src/core/embedded.hpp"
-#include "src/io/escape.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/report/chart.hpp"
 #include "src/report/quantities.hpp"
 

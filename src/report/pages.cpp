@@ -7,7 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "src/core/embedded.hpp"
+#include "graphs/base/embedded.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/columns.hpp"
 #include "src/report/page.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ftax/predict.hpp"
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "src/report/comparison_report.hpp"
 #include "src/report/generation_report.hpp"
 #include "src/report/headroom_report.hpp"

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <utility>
 
-#include "src/core/embedded.hpp"
-#include "src/io/escape.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/page.hpp"

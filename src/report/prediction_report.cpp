@@ -10,7 +10,7 @@
 #include <span>
 
 #include "ftax/equations.hpp"
-#include "src/io/escape.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/quantities.hpp"
 

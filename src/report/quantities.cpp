@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "ftax/equations.hpp"
-#include "src/io/number.hpp"
+#include "graphs/files/number.hpp"
 
 namespace ftax::report {
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "src/io/escape.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "src/core/throw_error.hpp"
-#include "src/io/escape.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/escape.hpp"
 #include "src/report/model_report.hpp"
 
 namespace ftax::report {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "src/io/escape.hpp"
+#include "graphs/files/escape.hpp"
 
 namespace ftax::report {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/io/escape.hpp"
-#include "src/io/json_document.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/json_document.hpp"
 #include "src/report/launch_report.hpp"
 
 namespace ftax::report {

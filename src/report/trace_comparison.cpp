@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "src/core/mapped.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/statistics.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/statistics.hpp"
 
 namespace ftax::report {
 namespace {

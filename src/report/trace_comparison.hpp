@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/rows/kineto_trace.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/predict.hpp"
-#include "src/io/kineto_trace.hpp"
 #include "src/report/table.hpp"
 
 namespace ftax::report {

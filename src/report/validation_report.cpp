@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/io/escape.hpp"
-#include "src/io/number.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/number.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::report {

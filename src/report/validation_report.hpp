@@ -11,7 +11,7 @@
 
 #include "ftax/anchor.hpp"
 #include "ftax/predict.hpp"
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/report/table.hpp"
 

@@ -7,12 +7,12 @@
 
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/files/csv.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/parameters.hpp"
-#include "src/io/csv.hpp"
+#include "predictors/profiles/parameters.hpp"
 #include "src/scenario/generation.hpp"
 
 namespace ftax::scenario {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "graphs/files/number.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "src/io/number.hpp"
 #include "src/report/headroom_report.hpp"
 #include "src/scenario/scenario.hpp"
 

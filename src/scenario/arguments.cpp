@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "src/core/mapped.hpp"
-#include "src/core/symbol_range.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/symbol_range.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/file.hpp"
-#include "src/io/json_document.hpp"
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/json_document.hpp"
 #include "src/scenario/serving.hpp"
 
 namespace ftax::scenario {

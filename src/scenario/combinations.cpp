@@ -7,13 +7,13 @@
 #include <cmath>
 #include <map>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/number.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/device_file.hpp"
-#include "src/io/escape.hpp"
-#include "src/io/number.hpp"
+#include "predictors/profiles/device_file.hpp"
 
 namespace ftax::scenario {
 namespace {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <set>
 
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/in_parallel.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "src/core/excerpt.hpp"
-#include "src/core/in_parallel.hpp"
-#include "src/core/throw_error.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/generation.hpp"
 

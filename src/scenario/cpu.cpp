@@ -8,15 +8,15 @@
 #include <regex>
 
 #include "calibration/bench/bench_device.hpp"
-#include "src/core/embedded.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/parameters.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/escape.hpp"
-#include "src/io/file.hpp"
-#include "src/io/json_document.hpp"
-#include "src/io/number.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/file.hpp"
+#include "graphs/files/json_document.hpp"
+#include "graphs/files/number.hpp"
+#include "predictors/profiles/parameters.hpp"
 
 namespace ftax::scenario {
 namespace {

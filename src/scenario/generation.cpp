@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "ftax/precision.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/ir/symbol_range.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/all_reduce.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/symbol_range.hpp"
-#include "src/core/throw_error.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/usable_rows.hpp"
 

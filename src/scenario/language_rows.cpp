@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "ftax/anchor.hpp"
-#include "src/core/throw_error.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "src/scenario/generation.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"

@@ -8,14 +8,14 @@
 
 #include "calibration/bench/bench_device.hpp"
 #include "calibration/bench/operator_cases.hpp"
+#include "calibration/rows/measurement_file.hpp"
 #include "ftax/import.hpp"
+#include "graphs/base/near_names.hpp"
+#include "graphs/base/statistics.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/number.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/core/near_names.hpp"
-#include "src/core/statistics.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/measurement_file.hpp"
-#include "src/io/number.hpp"
 
 namespace ftax::scenario {
 namespace {

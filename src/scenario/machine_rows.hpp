@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calibration/fit/machine_fit.hpp"
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "src/scenario/usable_rows.hpp"
 
 /// Rows that `ftax measure` wrote on one machine with a GPU, prepared for fitting.

@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "ftax/error.hpp"
+#include "graphs/base/mapped.hpp"
+#include "graphs/base/statistics.hpp"
+#include "graphs/files/escape.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/core/mapped.hpp"
-#include "src/core/statistics.hpp"
-#include "src/io/escape.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/scenario.hpp"
 

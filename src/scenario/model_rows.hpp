@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "calibration/fit/model_fit.hpp"
-#include "src/io/measurement_file.hpp"
+#include "calibration/rows/measurement_file.hpp"
 
 namespace ftax::scenario {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/io/measurement_file.hpp"
+#include "calibration/rows/measurement_file.hpp"
 
 namespace ftax::scenario {
 

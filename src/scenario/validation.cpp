@@ -10,11 +10,11 @@
 #include <span>
 
 #include "ftax/framework.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/escape.hpp"
+#include "graphs/files/file.hpp"
 #include "predictors/operator_model.hpp"
-#include "src/core/throw_error.hpp"
-#include "src/io/escape.hpp"
-#include "src/io/file.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/measured.hpp"
 #include "src/scenario/row_predictor.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "src/report/validation_report.hpp"
 #include "src/scenario/usable_rows.hpp"
 

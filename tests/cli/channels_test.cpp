@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ftax/import.hpp"
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 

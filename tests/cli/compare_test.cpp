@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 

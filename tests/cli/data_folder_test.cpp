@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "src/io/file.hpp"
-#include "src/io/profile_file.hpp"
+#include "graphs/files/file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax::test;

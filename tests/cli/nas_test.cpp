@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/io/file.hpp"
+#include "graphs/files/file.hpp"
 #include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/temporary_folder.hpp"

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "calibration/rows/kineto_trace.hpp"
+#include "calibration/rows/measurement_file.hpp"
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/headroom.hpp"
@@ -18,13 +20,11 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/onnx/records.hpp"
-#include "src/core/operands.hpp"
-#include "src/io/device_file.hpp"
-#include "src/io/kineto_trace.hpp"
-#include "src/io/measurement_file.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/device_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "tests/fuzz/generated_graph.hpp"
 #include "tests/fuzz/generated_onnx.hpp"
 

@@ -4,9 +4,9 @@
 #include "ftax/work.hpp"
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/aten/aten_table.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
 #include "graphs/loading.hpp"
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;

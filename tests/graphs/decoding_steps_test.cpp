@@ -12,8 +12,8 @@
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
-#include "src/core/operands.hpp"
 #include "src/report/model_report.hpp"
 
 using namespace ftax;

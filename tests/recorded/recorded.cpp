@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "ftax/error.hpp"
-#include "src/io/file.hpp"
+#include "graphs/files/file.hpp"
 
 namespace ftax::test {
 namespace {

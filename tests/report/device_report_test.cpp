@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/io/device_file.hpp"
+#include "predictors/profiles/device_file.hpp"
 
 using namespace ftax;
 

@@ -6,7 +6,7 @@
 #include <locale>
 #include <nlohmann/json.hpp>
 
-#include "src/io/csv.hpp"
+#include "graphs/files/csv.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/quantities.hpp"
 #include "tests/golden.hpp"

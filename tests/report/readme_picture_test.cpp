@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "src/io/file.hpp"
+#include "graphs/files/file.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/golden.hpp"
 

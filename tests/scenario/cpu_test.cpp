@@ -6,7 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "src/core/parameters.hpp"
+#include "predictors/profiles/parameters.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"

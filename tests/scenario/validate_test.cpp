@@ -6,9 +6,9 @@
 #include <set>
 
 #include "ftax/framework.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/number.hpp"
-#include "src/io/profile_file.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/number.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 

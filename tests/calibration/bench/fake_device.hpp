@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "calibration/bench/bench_device.hpp"
-#include "src/core/statistics.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/number.hpp"
+#include "graphs/base/statistics.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/number.hpp"
 
 namespace ftax::bench::test {
 

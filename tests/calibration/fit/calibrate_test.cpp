@@ -8,8 +8,8 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
+#include "graphs/files/csv.hpp"
 #include "src/cli/bench_session.hpp"
-#include "src/io/csv.hpp"
 #include "tests/calibration/fit/independent_gpu.hpp"
 #include "tests/cli/command.hpp"
 

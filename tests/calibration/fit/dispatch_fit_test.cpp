@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "calibration/fit/operator_fit.hpp"
+#include "graphs/base/statistics.hpp"
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"
-#include "src/core/statistics.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

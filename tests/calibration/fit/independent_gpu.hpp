@@ -8,7 +8,7 @@
 
 #include "ftax/graph.hpp"
 #include "ftax/work.hpp"
-#include "src/core/operands.hpp"
+#include "graphs/ir/operands.hpp"
 #include "tests/calibration/bench/fake_device.hpp"
 
 namespace ftax::bench::test {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "ftax/work.hpp"
-#include "src/io/csv.hpp"
-#include "src/io/number.hpp"
+#include "graphs/files/csv.hpp"
+#include "graphs/files/number.hpp"
 #include "tests/approx.hpp"
 #include "tests/temporary_folder.hpp"
 

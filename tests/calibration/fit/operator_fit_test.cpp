@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "src/io/file.hpp"
+#include "graphs/files/file.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax;

@@ -10,7 +10,7 @@
 #include "calibration/fit/operator_fit.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/operator_model.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 
 using namespace ftax;
 

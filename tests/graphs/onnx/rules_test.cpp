@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
 #include "graphs/onnx/node.hpp"
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
 
 using namespace ftax;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
-#include "src/core/operands.hpp"
 
 // Oracle: the models of libonnx-testdata with the inputs and outputs that ONNX's reference implementation recorded.
 

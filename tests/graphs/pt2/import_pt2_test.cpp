@@ -8,7 +8,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "src/core/symbol_names.hpp"
+#include "graphs/ir/symbol_names.hpp"
 #include "tests/failure.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 

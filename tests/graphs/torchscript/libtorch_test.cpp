@@ -14,9 +14,9 @@
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "graphs/files/child_process.hpp"
+#include "graphs/files/file.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "src/io/child_process.hpp"
-#include "src/io/file.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/graphs/torchscript/scripts.hpp"
 

@@ -10,10 +10,10 @@
 #include <sstream>
 
 #include "ftax/error.hpp"
+#include "graphs/base/embedded.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/cpu.hpp"
-#include "src/core/embedded.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

@@ -7,9 +7,9 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
+#include "graphs/ir/strides.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
-#include "src/core/strides.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

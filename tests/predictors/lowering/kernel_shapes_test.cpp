@@ -16,10 +16,10 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "graphs/ir/strides.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/lowering/lowering.hpp"
-#include "src/core/strides.hpp"
 #include "tests/approx.hpp"
 #include "tests/measured.hpp"
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "src/core/data_rows.hpp"
-#include "src/core/embedded.hpp"
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
 
 using namespace ftax;
 

@@ -14,10 +14,10 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "graphs/torchscript/program.hpp"
-#include "src/core/operands.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/recorded/recorded.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "ftax/predict.hpp"
+#include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
-#include "src/core/operands.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/recorded/importers/imports.hpp"
 #include "tests/recorded/readers/readers.hpp"

@@ -7,16 +7,16 @@
 #include <optional>
 #include <sstream>
 
+#include "calibration/rows/kineto_trace.hpp"
+#include "calibration/rows/measurement_file.hpp"
 #include "ftax/error.hpp"
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/loading.hpp"
-#include "src/io/device_file.hpp"
-#include "src/io/kineto_trace.hpp"
-#include "src/io/measurement_file.hpp"
-#include "src/io/profile_file.hpp"
+#include "predictors/profiles/device_file.hpp"
+#include "predictors/profiles/profile_file.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/recorded/recorded.hpp"
 

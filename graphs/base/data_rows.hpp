@@ -1,0 +1,52 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "graphs/base/excerpt.hpp"
+
+namespace ftax {
+
+/// The cells of a row of data, read from the left.
+class DataRow {
+  public:
+    explicit DataRow(std::string_view text) : rest_(text) {}
+
+    [[nodiscard]] std::string_view text(char separator = '\t') {
+        const std::string_view cell = rest_.substr(0, rest_.find(separator));
+        rest_.remove_prefix(std::min(cell.size() + 1, rest_.size()));
+        return cell;
+    }
+    /// `otherwise` for an empty cell.
+    [[nodiscard]] double number(double otherwise = 0) {
+        const std::string_view cell = text();
+        std::from_chars(cell.data(), cell.data() + cell.size(), otherwise);
+        return otherwise;
+    }
+    /// Position of the cell among `names`, which are separated by spaces. Throws std::logic_error for any other cell.
+    template <class Enum>
+    [[nodiscard]] Enum choice(std::string_view names) {
+        const std::string_view name = text();
+        const std::vector<std::string_view> all = words_of(names);
+        const auto found = std::ranges::find(all, name);
+        if (found == all.end()) throw std::logic_error("a table has the unknown name " + std::string(name));
+        return static_cast<Enum>(found - all.begin());
+    }
+    [[nodiscard]] bool ends() const { return rest_.empty(); }
+
+  private:
+    std::string_view rest_;
+};
+
+/// Calls `visit` with each row below the header of a file.
+template <class Visit>
+void for_each_data_row(std::string_view text, const Visit& visit) {
+    DataRow lines(text);
+    static_cast<void>(lines.text('\n'));
+    while (!lines.ends()) visit(DataRow(lines.text('\n')));
+}
+
+}  // namespace ftax

@@ -1,0 +1,81 @@
+#include "graphs/ir/control_flow.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graphs/base/excerpt.hpp"
+#include "graphs/base/throw_error.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::size_t most_shown = 400;  ///< bytes of the names in a message
+constexpr std::size_t most_warnings = 100;
+
+thread_local NamesMet* names_met = nullptr;
+
+template <class Value>
+std::optional<Value> given(const std::map<std::string, Value>& options, const std::string& name) {
+    const auto found = options.find(name);
+    return found == options.end() ? std::nullopt : std::optional(found->second);
+}
+
+void require_name(const std::string& name, const std::set<std::string>& known, std::string_view what) {
+    if (known.contains(name)) return;
+    const std::string names = fmt::format("{}", fmt::join(known, ", "));
+    throw_error(ErrorCode::usage, "no {} '{}'; the model has {}", what, excerpt(name),
+                known.empty() ? "none" : names.substr(0, most_shown) + (names.size() > most_shown ? "…" : ""));
+}
+
+}  // namespace
+
+void warn(Graph& graph, std::string message) {
+    if (graph.warnings.size() < most_warnings) graph.warnings.push_back(std::move(message));
+}
+
+NamesMet::NamesMet() {
+    names_met = this;
+}
+NamesMet::~NamesMet() {
+    names_met = nullptr;
+}
+void NamesMet::require_loop(const std::string& name) const {
+    require_name(name, loops_, "loop");
+}
+void NamesMet::require_condition(const std::string& name) const {
+    require_name(name, conditions_, "condition");
+}
+
+std::optional<std::int64_t> given_passes(const ImportOptions& options, const std::string& name) {
+    if (names_met) names_met->loops_.insert(name);
+    return given(options.trip_counts, name);
+}
+
+std::optional<bool> given_branch(const ImportOptions& options, const std::string& name) {
+    if (names_met) names_met->conditions_.insert(name);
+    return given(options.branches, name);
+}
+
+bool take_branch(Graph& graph, const ImportOptions& options, const std::string& name, std::optional<bool> condition,
+                 std::size_t then_operators, std::size_t else_operators, bool repeated) {
+    if (const auto branch = given_branch(options, name)) return *branch;
+    if (condition) return *condition;
+    // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
+    const bool taken = then_operators > else_operators;
+    graph.undecided.push_back({name, taken});
+    if (!repeated)
+        warn(graph, fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})",
+                                name, taken ? "then" : "else", name, taken ? "else" : "then"));
+    return taken;
+}
+
+std::int64_t passes_of(Graph& graph, const ImportOptions& options, const std::string& name,
+                       std::optional<std::int64_t> known) {
+    if (const auto passes = given_passes(options, name)) return *passes;
+    if (known) return *known;
+    warn(graph,
+         fmt::format("node '{}': the number of passes is not known; one pass is counted (--trip {}=N)", name, name));
+    return 1;
+}
+
+}  // namespace ftax

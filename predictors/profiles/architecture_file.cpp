@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/throw_error.hpp"
+#include "graphs/files/json_document.hpp"
+#include "predictors/profiles/profile_file.hpp"
+#include "predictors/profiles/quantities.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::array<std::string_view, main_loop_count> loop_names{"wide", "vector", "narrow", "sliced", "tensor"};
+constexpr std::array<std::string_view, quantized_kernels_count> quantized_names{"fp8", "fp8_block", "nvfp4"};
+
+std::string origin_of(std::string_view name) {
+    return fmt::format("data/architectures/{}.json", name);
+}
+
+/// Merges a file over those it inherits from, without their chips: each generation only has its own chips.
+nlohmann::json merged(std::string_view name) {
+    const std::string origin = origin_of(name);
+    nlohmann::json own = parse_json(embedded_text(origin), origin);
+    if (!own.contains("inherits")) return own;
+    nlohmann::json whole = merged(own["inherits"].get<std::string>());
+    whole.erase("chips");
+    whole.merge_patch(own);
+    return whole;
+}
+
+int log2_of(const JsonField& field, std::string_view digits) {
+    unsigned size = 0;
+    for (const char digit : digits) size = 10 * size + static_cast<unsigned>(digit - '0');
+    if (!std::has_single_bit(size)) field.fail("must begin with a tile of powers of two, columns first: \"128x64\"");
+    return std::bit_width(size) - 1;
+}
+
+/// Names give the sizes: "128x64", "32x32 sliced", "128x128x8".
+GemmTile parse_tile(const JsonField& field) {
+    field.allow({"loop", "threads", "resident", "share"});
+    const std::string& name = field.key();
+    const auto [columns, rest] = split_at(name, 'x');
+    const std::string_view rows = rest.substr(0, rest.find_first_not_of("0123456789"));
+    const auto loop = std::ranges::find(loop_names, field["loop"].text());
+    if (loop == loop_names.end()) field["loop"].fail(fmt::format("must be one of {}", fmt::join(loop_names, ", ")));
+    GemmTile tile = gemm_tile(name, static_cast<MainLoop>(loop - loop_names.begin()), log2_of(field, columns),
+                              log2_of(field, rows), field["threads"].positive_count(), field["resident"].positive());
+    if (const auto share = field.find("share")) tile.share = share->positive();
+    return tile;
+}
+
+GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, const Quantities& quantity) {
+    field.allow({"source", "split_penalty", "most_parts", "by_time", "candidates"});
+    quantity.check_source(field["source"]);
+    GemmCatalogue catalogue;
+    if (const auto penalty = field.find("split_penalty")) catalogue.split_penalty = penalty->positive();
+    if (const auto parts = field.find("most_parts")) catalogue.most_parts = parts->positive();
+    if (const auto by_time = field.find("by_time")) catalogue.by_time = by_time->flag();
+    for (const JsonField& entry : field["candidates"].elements()) {
+        entry.allow({"tile", "weight", "wave_quantization_penalty", "resident", "most_rows"});
+        const std::string name = entry["tile"].text();
+        const auto tile = tiles.find(name);
+        if (!tile) entry["tile"].fail("is not one of the tiles");
+        GemmCandidate candidate{parse_tile(*tile)};
+        if (const auto resident = entry.find("resident")) set_resident(candidate.tile, resident->positive());
+        if (const auto weight = entry.find("weight")) candidate.weight = weight->positive();
+        if (const auto penalty = entry.find("wave_quantization_penalty"))
+            candidate.wave_quantization_penalty = penalty->not_negative();
+        if (const auto rows = entry.find("most_rows")) candidate.most_rows = rows->positive();
+        catalogue.candidates.push_back(std::move(candidate));
+    }
+    return catalogue;
+}
+
+Quantizer parse_quantizer(const JsonField& field, const Quantities& quantity) {
+    field.allow({"source", "launches", "rows", "columns"});
+    quantity.check_source(field["source"]);
+    Quantizer quantizer;
+    if (const auto launches = field.find("launches")) quantizer.launches = launches->positive_count();
+    if (const auto rows = field.find("rows")) {
+        quantizer.rows = rows->positive_count();
+        quantizer.columns = field["columns"].positive_count();
+    }
+    return quantizer;
+}
+
+std::vector<AttentionTile> parse_attention_tiles(const JsonField& field) {
+    std::vector<AttentionTile> tiles;
+    for (const JsonField& entry : field.elements()) {
+        entry.allow({"head", "rows", "keys"});
+        tiles.push_back({static_cast<double>(entry["head"].positive_count()),
+                         static_cast<double>(entry["rows"].positive_count()),
+                         static_cast<double>(entry["keys"].positive_count())});
+    }
+    if (tiles.empty()) field.fail("needs at least one tile");
+    return tiles;
+}
+
+AttentionKernels parse_attention(const JsonField& field, const Quantities& quantity) {
+    field.allow(
+        {"source", "mma_share", "hides_exponentials", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
+    quantity.check_source(field["source"]);
+    const JsonField decode = field["decode"];
+    decode.allow({"rows", "keys"});
+    const auto mma_share = field.find("mma_share"), hides = field.find("hides_exponentials");
+    return {.mma_share = mma_share ? quantity(*mma_share) : 1,
+            .hides_exponentials = hides && hides->flag(),
+            .asynchronous = field["asynchronous"].flag(),
+            .packs_query_heads = field["packs_query_heads"].flag(),
+            .dense = parse_attention_tiles(field["dense"]),
+            .paged = parse_attention_tiles(field["paged"]),
+            .decode_rows = static_cast<double>(decode["rows"].positive_count()),
+            .decode_keys = static_cast<double>(decode["keys"].positive_count())};
+}
+
+ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin) {
+    const JsonField root(document, origin);
+    root.allow(
+        "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
+        "integer_shares_lanes integer_product_ratio stream_gap_s graph_gap_s cta_skew pointwise_through_blas gemv_rows "
+        "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
+        "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j tensor_ops_per_cycle operand_sharing "
+        "scales_on_tensor_cores gemm attention flash2 conv");
+    const Quantities quantity(root);
+    ArchitectureSpec spec;
+    spec.architecture = parse_architecture(root["name"]);
+    for (const JsonField& kin : root["kin"].elements()) spec.kin.push_back(parse_architecture(kin));
+    spec.schedulers_per_sm = quantity.count(root["schedulers_per_sm"]);
+    spec.asynchronous_copies = quantity.flag(root["asynchronous_copies"]);
+    spec.main_loop_stages = quantity.count(root["main_loop_stages"]);
+    spec.integer_shares_lanes = quantity.flag(root["integer_shares_lanes"]);
+    spec.integer_product_ratio = quantity(root["integer_product_ratio"]);
+    spec.cta_skew = quantity.flag(root["cta_skew"]);
+    spec.pointwise_through_blas = quantity.flag(root["pointwise_through_blas"]);
+    if (const auto flag = root.find("has_sgemm_largek")) spec.has_sgemm_largek = quantity.flag(*flag);
+    spec.gemv_rows = quantity.count(root["gemv_rows"]);
+    if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = quantity(*gap);
+    if (const auto gap = root.find("graph_gap_s")) spec.graph_gap_s = quantity(*gap);
+    if (const auto share = root.find("gemm_latency_share")) spec.gemm_latency_share = quantity(*share);
+    spec.dram_share = quantity(root["dram_share"]);
+    if (const auto share = root.find("conv_share")) spec.conv_share = quantity(*share);
+    spec.f32_share = quantity(root["f32_share"]);
+    spec.f32_share_consumer = quantity(root["f32_share_consumer"]);
+    spec.f32_energy_per_flop_j = quantity(root["f32_energy_per_flop_j"]);
+    spec.tensor_energy_ratio = quantity(root["tensor_energy_ratio"]);
+
+    if (const auto energy = root.find("tensor_energy_per_flop_j")) spec.tensor_energy_per_flop_j = quantity(*energy);
+    if (const auto rate = root.find("tensor_ops_per_cycle")) spec.tensor_ops_per_cycle = quantity(*rate);
+    spec.operand_sharing = quantity(root["operand_sharing"]);
+    spec.scales_on_tensor_cores = quantity.flag(root["scales_on_tensor_cores"]);
+
+    const JsonField gemm = root["gemm"];
+    gemm.allow(
+        {"tiles", "layers", "layers_without_lt", "batched", "tensor", "quantized", "quantizers", "untuned_experts"});
+    const JsonField tiles = gemm["tiles"];
+    tiles.allow({"source", "cuda_core", "tensor"});
+    quantity.check_source(tiles["source"]);
+    const JsonField cuda_core = tiles["cuda_core"];
+    spec.layers = parse_catalogue(gemm["layers"], cuda_core, quantity);
+    if (const auto own = gemm.find("layers_without_lt"))
+        spec.layers_without_lt = parse_catalogue(*own, cuda_core, quantity);
+    spec.batched = parse_catalogue(gemm["batched"], cuda_core, quantity);
+    spec.tensor = parse_catalogue(gemm["tensor"], tiles["tensor"], quantity);
+    const JsonField quantized = gemm["quantized"];
+    quantized.allow({"fp8", "fp8_block", "nvfp4"});
+    for (std::size_t i = 0; i < quantized_names.size(); ++i)
+        spec.quantized[i] = parse_catalogue(quantized[quantized_names[i]], tiles["tensor"], quantity);
+    if (const auto quantizers = gemm.find("quantizers")) {
+        quantizers->allow({"fp8", "fp8_block", "nvfp4"});
+        for (std::size_t i = 0; i < quantized_names.size(); ++i)
+            if (const auto own = quantizers->find(quantized_names[i]))
+                spec.quantizers[i] = parse_quantizer(*own, quantity);
+    }
+
+    if (const auto experts = gemm.find("untuned_experts")) {
+        experts->allow({"efficiency", "dram_share", "fill"});
+        spec.untuned_experts = {quantity((*experts)["efficiency"]), quantity((*experts)["dram_share"]),
+                                quantity((*experts)["fill"])};
+    }
+
+    if (const auto flash2 = root.find("flash2")) spec.attention = spec.flash2 = parse_attention(*flash2, quantity);
+    if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention, quantity);
+
+    const JsonField conv = root["conv"];
+    conv.allow({"source", "winograd_tiles", "winograd_mosaics", "cudnn7_names_nonfused"});
+    quantity.check_source(conv["source"]);
+    for (const JsonField& tile : conv["winograd_tiles"].elements()) {
+        const auto sizes = tile.elements();
+        if (sizes.size() != 3) tile.fail("must be rows, columns and threads");
+        spec.winograd_tiles.push_back(
+            {sizes[0].positive_count(), sizes[1].positive_count(), sizes[2].positive_count()});
+    }
+    spec.winograd_mosaics = conv["winograd_mosaics"].integer();
+    spec.cudnn7_names_nonfused = conv["cudnn7_names_nonfused"].flag();
+    return spec;
+}
+
+}  // namespace
+
+ArchitectureSpec read_architecture(Architecture architecture, int compute_capability_major,
+                                   int compute_capability_minor) {
+    if (architecture == Architecture::cpu) return {.architecture = Architecture::cpu};
+    nlohmann::json document = merged(name_of(architecture));
+    const std::string chip = fmt::format("{}.{}", compute_capability_major, compute_capability_minor);
+    const nlohmann::json chips = document.value("chips", nlohmann::json::object());
+    document.erase("chips");
+    if (const auto own = chips.find(chip); own != chips.end()) document.merge_patch(*own);
+    return parse(document, origin_of(name_of(architecture)));
+}
+
+const ArchitectureSpec& architecture_spec(Architecture architecture, int compute_capability_major,
+                                          int compute_capability_minor) {
+    static std::mutex mutex;
+    static std::map<std::tuple<Architecture, int, int>, std::unique_ptr<const ArchitectureSpec>> read;
+    const std::scoped_lock lock(mutex);
+    auto& spec = read[{architecture, compute_capability_major, compute_capability_minor}];
+    if (!spec)
+        spec = std::make_unique<const ArchitectureSpec>(
+            read_architecture(architecture, compute_capability_major, compute_capability_minor));
+    return *spec;
+}
+
+std::span<const Architecture> kin_of(Architecture architecture) {
+    return architecture_spec(architecture, 0, 0).kin;
+}
+
+}  // namespace ftax
