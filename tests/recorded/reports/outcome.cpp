@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "ftax/error.hpp"
@@ -78,36 +79,52 @@ std::vector<std::string> words_of_line(const std::string& line, const std::strin
     return words;
 }
 
+namespace {
+
+/// Runs the words as main() does; what they print goes to the files SAID.out and SAID.err. With a result, the result
+/// gets the forms of the report in place of standard output. Returns the exit code, and the message of an error.
+std::pair<int, std::string> run(const std::vector<std::string>& words, const std::string& said, cli::Result* result) {
+    std::pair<int, std::string> ended{-1, ""};
+    const Redirected standard_output(stdout, said + ".out"), standard_error(stderr, said + ".err");
+    try {
+        CLI::App app("", "ftax");
+        cli::Action action;
+        cli::setup_verbs(app, action, words);
+        scenario::forget_warnings();
+        if (!cli::parse(app, words)) throw Error(ErrorCode::usage, "no command");
+        std::optional<cli::Capture> capture;
+        if (result) capture.emplace(*result, true);
+        if (action) ended.first = action();
+    } catch (const Error& error) {
+        ended = {static_cast<int>(error.code()), error.what()};
+    }
+    scenario::flush_warnings();  // as main() does
+    return ended;
+}
+
+std::set<std::filesystem::path> files_below(const std::string& folder) {
+    std::set<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+        if (entry.is_regular_file()) files.insert(entry.path());
+    return files;
+}
+
+}  // namespace
+
 std::vector<std::string> outcome(const std::string& line) {
     const TemporaryFolder folder;
     const std::string out = folder.file("out"), said = folder.file("said");
     std::filesystem::create_directory(out);
     std::filesystem::create_directory(out + ".ignored");
-    const std::vector<std::string> words = words_of_line(line, out);
     cli::Result result;
+    const auto [code, error] = run(words_of_line(line, out), said, &result);
     Digest files, messages;
-    {
-        const Redirected standard_output(stdout, said + ".out"), standard_error(stderr, said + ".err");
-        try {
-            CLI::App app("", "ftax");
-            cli::Action action;
-            cli::setup_verbs(app, action, words);
-            scenario::forget_warnings();
-            if (!cli::parse(app, words)) throw Error(ErrorCode::usage, "no command");
-            const cli::Capture capture(result, true);
-            messages.add(action ? action() : -1);
-        } catch (const Error& error) {
-            add_text(messages.add(static_cast<double>(error.code())), error.what(), out);
-        }
-        scenario::flush_warnings();  // as main() does
-    }
+    messages.add(static_cast<double>(code));
+    if (!error.empty()) add_text(messages, error, out);
     add_text(messages, read(said + ".err"), out);
-    std::set<std::filesystem::path> written;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(out)) written.insert(entry.path());
+    std::set<std::filesystem::path> written = files_below(out);
     written.insert(said + ".out");
-    for (const auto& path : written) {
-        if (std::filesystem::is_regular_file(path)) add_text(files, read(path), out);
-    }
+    for (const auto& path : written) add_text(files, read(path), out);
     Sums sums;
     if (!result.json.empty()) sums.add(json::parse(result.json), "");
     Digest data, table, page;
@@ -117,6 +134,19 @@ std::vector<std::string> outcome(const std::string& line) {
     return {figure(sums.seconds), figure(sums.others), fmt::format("n{}", sums.count),
             data.text(),          table.text(),        page.text(),
             files.text(),         messages.text()};
+}
+
+std::string transcript(const std::string& line) {
+    const TemporaryFolder folder;
+    const std::string out = folder.file("out"), said = folder.file("said");
+    std::filesystem::create_directory(out);
+    const auto [code, error] = run(words_of_line(line, out), said, nullptr);
+    std::string text = fmt::format("$ ftax {}\n{}{}{}exit {}\n", line, read(said + ".out"), read(said + ".err"),
+                                   error.empty() ? "" : "error: " + error + "\n", code);
+    for (const auto& path : files_below(out))
+        text += fmt::format("--- OUT/{}\n{}\n", path.filename().string(), read(path));
+    for (std::size_t at; (at = text.find(out)) != std::string::npos;) text.replace(at, out.size(), "OUT");
+    return text;
 }
 
 }  // namespace ftax::test

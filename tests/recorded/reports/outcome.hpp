@@ -44,4 +44,7 @@ class Redirected {
 /// JSON, table, page, files and messages.
 [[nodiscard]] std::vector<std::string> outcome(const std::string& line);
 
+/// Runs a command line in this process: the line, all that it prints, its exit code, and the files that it writes.
+[[nodiscard]] std::string transcript(const std::string& line);
+
 }  // namespace ftax::test
