@@ -19,17 +19,17 @@ namespace ftax {
 struct AnchorRow {
     double measured_s = 0;
     double host_s = 0;    ///< predicted host time at host.scale = 1, without the calls
-    double calls = 0;     ///< number of calls charged with the second scalar: cuBLAS heuristic queries or engine calls
+    double calls = 0;     ///< number of calls that cost `call_s`: cuBLAS heuristic queries or engine calls
     double device_s = 0;  ///< predicted device time
     std::string model;    ///< rows of one model are correlated: they share the predictor's error on that model
     std::string label;    ///< name of the row in messages ("line 12: bert, batch 1")
     /// Part of host_s that never overlaps device work: the forward call, if runs are synchronised.
     double forward_s = 0;
-    std::string_view call = "host.blas_call";  ///< parameter of the second scalar; the same for all rows of a host
-    double call_s = 5e-6;                      ///< second scalar of the profile
+    std::string_view call = "host.blas_call";  ///< parameter that sets call_s; the same for all rows of a host
+    double call_s = 5e-6;                      ///< cost of one such call in the profile
     double scale = 1;                          ///< host.scale of the profile
-    double scale_log_stddev = 0.5;             ///< standard deviation of its logarithm
-    std::vector<HostGroup> groups;             ///< of the profile
+    double scale_log_stddev = 0.5;             ///< standard deviation of log(scale)
+    std::vector<HostGroup> groups;             ///< groups of machines of the profile
     std::string host;                          ///< framework and machine; rows of one host share its scalars
     std::string machine;                       ///< rows of one machine share the speed of its CPU
     std::array<double, factor_count>
@@ -47,19 +47,19 @@ struct AnchorRow {
 struct HostScalars {
     double scale = 1;                    ///< host time of every operation relative to the profile's own host
     double scale_relative_stddev = 0.5;  ///< standard deviation of log(scale)
-    double call_s = 0;                   ///< second scalar; median of its prior if the rows do not identify it
+    double call_s = 0;                   ///< cost of one call; median of its prior if the rows do not determine it
     double call_relative_stddev = 0;
     double correlation = 0;                    ///< between log(scale) and log(call_s)
     std::size_t host_bound_rows = 0;           ///< rows not explained by the predicted device time
     std::vector<std::string> warnings;         ///< contradictory rows, by label; uninformative rows
-    std::string_view call = "host.blas_call";  ///< parameter of the second scalar
+    std::string_view call = "host.blas_call";  ///< parameter that sets call_s
     /// Remaining noise.host and noise.device if the anchors include rows of the predicted model itself; 0 otherwise.
     double host_noise = 0, device_noise = 0;
 };
 
 /// Host speed of a machine, for frameworks without anchor rows on it.
 struct CpuSpeed {
-    double scale = 1;  ///< factor on the host time of every operation, whatever the framework
+    double scale = 1;  ///< factor on the host time of every operation under any framework
     double relative_stddev = 0.5;
 };
 
@@ -76,8 +76,8 @@ struct Conditioned {
 /// also estimate the predictor's error on that model; the result then holds for that model only. Host-bound rows whose
 /// implied scale differs by more than a factor 3 from most rows of their host are named in `warnings` and excluded.
 /// Throws Error{usage} if there is no row.
-/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp), for each host from either mode of the
-/// second scalar; priors from the hosts of framework_tax.csv and data/profiles/uncertainty.json.
+/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp), for each host from either mode of
+/// call_s; priors from the hosts of framework_tax.csv and data/profiles/uncertainty.json.
 [[nodiscard]] Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device,
                                     std::string_view model = {});
 
@@ -93,21 +93,21 @@ struct Conditioned {
 /// times its number of runs. Throws what generate() throws.
 [[nodiscard]] AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator);
 
-/// A run of a server, by what the time of a token depends on.
+/// Properties of a server's run that determine the time of a token.
 struct ServedRun {
     std::string model;
     Precision precision = Precision::bf16;
-    double prompt_share = 0;    ///< of the time of a token: what steps with prompts take beyond decoding ones
-    double sequence_share = 0;  ///< what decoding steps take beyond that of one sequence
-    double sequences = 1;       ///< that run at a time, on average
+    double prompt_share = 0;    ///< share of a token's time that steps with prompts take beyond decoding steps
+    double sequence_share = 0;  ///< share that decoding steps take beyond steps of one sequence
+    double sequences = 1;       ///< mean number of running sequences
     double cards = 1;
-    double prompt = 1;     ///< tokens, on average
-    double log_error = 0;  ///< log(measured / predicted), of an anchor
+    double prompt = 1;     ///< mean tokens of a prompt
+    double log_error = 0;  ///< log(measured / predicted) of an anchor
 };
 
 struct ServedError {
-    double factor = 1;      ///< by which a token takes longer than predicted
-    double log_stddev = 0;  ///< of what remains
+    double factor = 1;      ///< expected measured / predicted time per token
+    double log_stddev = 0;  ///< remaining standard deviation of its logarithm
 };
 
 /// Estimates the error of a run from those of measured runs of the same engine and card.
@@ -123,20 +123,20 @@ struct SuggestedAnchor {
     std::string label;  ///< "batch 8", "line 12: bert, batch 1"
 };
 
-/// Which runs would narrow the intervals of a prediction, or of the rows of a file, most.
+/// The runs whose measurement would narrow the intervals of a prediction, or of the rows of a file, most.
 struct AnchorPlan {
     double half_width = 0;  ///< current value, mean over the predicted runs
     std::vector<SuggestedAnchor> runs;
 };
 
 /// Picks up to `count` of the batches in `candidates`, one at a time, to narrow the predicted intervals at `batches` as
-/// much as possible; stops when another run would narrow them by less than a tenth. Of longer lists 64 batches stand
-/// for all. The other symbols are bound by `dims`. Throws what predict() throws.
+/// much as possible; stops when another run would narrow them by less than a tenth. Longer lists are sampled at 64
+/// batches. `dims` binds the other symbols. Throws what predict() throws.
 [[nodiscard]] AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
                                          std::span<const std::int64_t> batches,
                                          std::span<const std::int64_t> candidates, std::size_t count = 3);
-/// Picks up to `count` of the rows, all of one card, to narrow the intervals of the others in the same way. What a row
-/// says of its own model alone does not count.
+/// Picks up to `count` of the rows, all of one card, to narrow the intervals of the others in the same way. Information
+/// about a row's own model alone does not count.
 [[nodiscard]] AnchorPlan suggest_anchors(std::span<const AnchorRow> rows, const DeviceFactors& device,
                                          std::size_t count = 3);
 

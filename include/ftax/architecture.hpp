@@ -11,7 +11,7 @@
 #include "ftax/types.hpp"
 
 /// Description of a GPU generation as data: SM features, library kernels and the heuristics that choose among them
-/// (data/architectures/NAME.json; each number there names its source).
+/// (data/architectures/NAME.json, which names the source of each number).
 namespace ftax {
 
 /// GPU generation, ordered by age; fitted ratios are shared within a generation.
@@ -53,7 +53,7 @@ struct GemmTile {
     double inverse_columns = 1, inverse_rows = 1;
     double inverse_work = 1;     ///< 1 / (outputs · parts of the reduction computed in parallel)
     double idle_schedulers = 1;  ///< schedulers per warp of the block
-    double share = 1;            ///< of the main loop's rate, where shared memory feeds few outputs per thread
+    double share = 1;            ///< reached share of the main loop's rate; below 1 with few outputs per thread
 };
 
 /// Builds a tile and its derived fields from its sizes.
@@ -74,7 +74,7 @@ struct GemmCatalogue {
     std::vector<GemmCandidate> candidates;
     double split_penalty = 1;  ///< work of a split reduction relative to an unsplit one
     double most_parts = 64;    ///< largest number of parts of a reduction on tensor cores
-    bool by_time = false;      ///< the library takes the fastest tile, not that of least padded work
+    bool by_time = false;      ///< choose the fastest tile, not the tile of least padded work
 };
 
 /// Tile of a convolution: rows, columns and threads per block.
@@ -102,7 +102,7 @@ struct AttentionKernels {
 struct Quantizer {
     double launches = 1;  ///< number of kernels, run in sequence
     double rows = 0;      ///< rows processed at a time regardless of the number of SMs; 0: as many as the SMs hold
-    double columns = 0;   ///< columns of a row that one warp then processes
+    double columns = 0;   ///< columns of a row that one warp processes; only if `rows` is set
 };
 
 /// Kernels for quantised experts relative to 16-bit ones.
@@ -110,7 +110,7 @@ struct ExpertKernels {
     double efficiency = 1, dram_share = 1, fill = 1;
 };
 
-/// One generation, or one of its chips if that differs.
+/// One generation, or one chip of it that differs.
 struct ArchitectureSpec {
     Architecture architecture = Architecture::turing;
     std::vector<Architecture> kin;  ///< generations whose fitted values are used where it has none, nearest first
@@ -121,15 +121,15 @@ struct ArchitectureSpec {
     double integer_product_ratio = 1;     ///< time of integer arithmetic with 32-bit products; 1 from Volta on
     bool cta_skew = false;                ///< CTAs that share operands drift apart, see gemm_traffic.hpp
     bool pointwise_through_blas = false;  ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
-    bool has_sgemm_largek = false;        ///< cuBLAS 13 runs f32 layers of few tiles in kernels that wait in each step
+    bool has_sgemm_largek = false;        ///< cublasLt 13 may run f32 layers in sgemm_largek, see gemm.hpp
     int gemv_rows = 1;                    ///< f32 layers with up to this many rows run as matrix-vector products
-    /// Between the end of a kernel and the start of the next one, beyond the floor: in a stream and in a CUDA graph.
-    /// Without a value the gap is that of the framework's profile, and the floor fitted to whole models contains the
-    /// rest.
+                        /// Gap between the end of a kernel and the start of the next one in a stream and in a CUDA
+                        /// graph, beyond the floor.
+    /// nullopt: the gap of the framework's profile; the floor fitted to whole models then contains the rest.
     std::optional<double> stream_gap_s, graph_gap_s;
     [[nodiscard]] bool has_measured_gaps() const { return stream_gap_s.has_value(); }
     double dram_share = 0.9;              ///< sustained share of the datasheet's memory bandwidth, without inline ECC
-    double conv_share = 1;                ///< rate of cuDNN's 2-D convolutions on tensor cores relative to other chips'
+    double conv_share = 1;                ///< rate of cuDNN's 2-D tensor-core convolutions relative to other chips
     double gemm_latency_share = 1;        ///< latency of f32 main loops relative to loops without asynchronous copies
     double f32_share = 1;                 ///< sustained share of the datasheet's f32 rate in matrix products
     double f32_share_consumer = 1;        ///< f32_share for GeForce and Titan, whose clocks exceed the stated boost
@@ -142,15 +142,15 @@ struct ArchitectureSpec {
     GemmCatalogue layers_without_lt;      ///< x·Wᵀ through cuBLAS, if its kernels differ
     GemmCatalogue batched;                ///< strided batches
     GemmCatalogue tensor;                 ///< on tensor cores
-    AttentionKernels attention;           ///< written for this generation
+    AttentionKernels attention;           ///< kernels written for this generation
     AttentionKernels flash2;              ///< FlashAttention 2, which PyTorch runs on all generations
     std::array<GemmCatalogue, quantized_kernels_count> quantized;  ///< quantised operands, by kernel family
     std::array<Quantizer, quantized_kernels_count> quantizers;     ///< kernels before these products
     bool scales_on_tensor_cores = false;                           ///< tensor cores apply the block scales of operands
-    ExpertKernels untuned_experts;         ///< quantised; FlashInfer's CUTLASS kernels without autotuner
-    std::vector<ConvTile> winograd_tiles;  ///< for the products of the non-fused Winograd algorithm
+    ExpertKernels untuned_experts;         ///< quantised experts in FlashInfer's CUTLASS kernels without autotuner
+    std::vector<ConvTile> winograd_tiles;  ///< tiles of the products of the non-fused Winograd algorithm
     int winograd_mosaics = 0;              ///< image mosaics of the fused kernel, see winograd_fused_blocks
-    bool cudnn7_names_nonfused = false;    ///< applies to 3×3 filters with few channels, see conv.hpp
+    bool cudnn7_names_nonfused = false;    ///< cuDNN 7 runs few-channel 3×3 filters non-fused, see conv.hpp
 };
 
 /// Returns the description of the chip with that compute capability.

@@ -14,7 +14,7 @@
 
 namespace ftax {
 
-/// What a power mode of a module (nvpmodel) leaves of its GPU.
+/// Resources of the GPU in one power mode of a module (nvpmodel).
 struct PowerMode {
     std::string name;  ///< "30w", "maxn"
     int sms = 0;
@@ -28,7 +28,7 @@ struct DeviceSpec {
     std::vector<std::string> aliases;     ///< other spellings that resolve to this device
     std::string host_cpu;                 ///< CPU of a combined module ("NVIDIA Grace"); empty: any host
     std::optional<double> host_slowdown;  ///< host times of that CPU relative to the reference host; nullopt if unknown
-    std::optional<double> kernel_gap_s;   ///< between kernels of a module outside CUDA graphs; nullopt if unknown
+    std::optional<double> kernel_gap_s;   ///< gap between a module's kernels outside CUDA graphs; nullopt if unknown
     Architecture architecture = Architecture::turing;
     int compute_capability_major = 0;
     int compute_capability_minor = 0;
@@ -45,10 +45,10 @@ struct DeviceSpec {
     int max_threads_per_sm = 0;
     double power_limit_w = 0;
     std::optional<double> least_power_w;  ///< lowest power mode of a module; nullopt for boards without modes
-    std::vector<PowerMode> modes;         ///< of a module, if published; the first is the one it is shipped in
+    std::vector<PowerMode> modes;         ///< published power modes of a module; it is shipped in the first
     /// Bandwidth from one GPU to its peers in the machine, in one direction; nullopt if unknown.
     std::optional<double> peer_bandwidth_bytes_per_s;
-    bool peer_access = true;  ///< else PCIe carries what goes between cards through memory of the host
+    bool peer_access = true;  ///< if false, traffic between cards goes through the memory of the host
     /// Dense peak rate of each math path at boost clock, indexed by MathPath; nullopt if the device lacks it.
     std::array<std::optional<double>, math_path_count> peak_flops_per_s{};
 
@@ -83,17 +83,17 @@ struct DeviceProfile {
 [[nodiscard]] const std::vector<DeviceSpec>& device_specs();
 
 /// Finds a device by slug, name or alias, ignoring case and punctuation. "NAME@30w" is a module in that power mode, or
-/// a board with that power limit; "NAME@1200MHz" one whose clock is held at most there. Throws Error{usage} listing
-/// near names, or the device's modes, when there is none.
+/// a board with that power limit; "NAME@1200MHz" is a board whose clock does not exceed that. Throws Error{usage} for
+/// an unknown device or mode, listing similar names or the device's modes.
 [[nodiscard]] const DeviceSpec& device_spec(std::string_view name);
 
 /// Reads a user's datasheet file (format: data/devices/README.md).
-/// Throws Error{usage} if the file cannot be read, Error{profile} naming the path to the field.
+/// Throws Error{usage} if the file cannot be read, Error{profile} naming the invalid field.
 [[nodiscard]] DeviceSpec read_device_spec(const std::string& path);
 
 /// Composes the profile of a device (a name, or the path of a datasheet ending in .json) from the embedded fitted
 /// parameters, or from `profile_path` if it is not empty.
-/// Throws Error{usage} for an unknown device, Error{profile} for an invalid file, naming the path to the field.
+/// Throws Error{usage} for an unknown device, Error{profile} for an invalid file, naming the field.
 [[nodiscard]] DeviceProfile device_profile(std::string_view device, const std::string& profile_path = {});
 
 }  // namespace ftax

@@ -2,16 +2,16 @@
 
 #include <cmath>
 
-/// The equations of the model, each in one place.
+/// The equations of the model. Times are in seconds.
 namespace ftax::equations {
 
-/// Latency of a forward pass when host and device overlap perfectly.
+/// Returns the latency of a forward pass if host and device overlap perfectly.
 /// Source: Fernandez et al., "The Framework Tax", EMNLP 2023, arXiv 2302.06117, section 3.
 inline double closed_form_s(double host_s, double device_s) {
     return host_s < device_s ? device_s : host_s;
 }
 
-/// Smooth maximum of two times that only partly share a resource: (a⁴ + b⁴)^¼, within 19 % of max(a, b).
+/// Returns a smooth maximum of two times whose work overlaps only partly: (a⁴ + b⁴)^¼, within 19 % of max(a, b).
 /// Source: exponent from fits of neusight_ops.csv (3.3 for matrix products) and of whole models (4); 4 needs square
 /// roots only.
 inline double smooth_maximum(double a, double b) {
@@ -20,7 +20,7 @@ inline double smooth_maximum(double a, double b) {
     return std::sqrt(std::sqrt(a2 * a2 + b2 * b2));
 }
 
-/// Earliest start of a kernel on the device: its launch has arrived and the previous kernel has ended.
+/// Returns the earliest start of a kernel on the device: its launch has arrived and the previous kernel has ended.
 /// Source: CUDA stream order.
 inline double kernel_start_s(double host_ready_s, double launch_latency_s, double device_free_s, double gap_s) {
     const double arrived = host_ready_s + launch_latency_s;
@@ -28,14 +28,14 @@ inline double kernel_start_s(double host_ready_s, double launch_latency_s, doubl
     return arrived < free ? free : arrived;
 }
 
-/// Sensitivity of the smooth maximum to `a`: ∂ log smooth_maximum / ∂ log a, from 0 to 1.
+/// Returns the sensitivity of the smooth maximum to `a`: ∂ log smooth_maximum / ∂ log a, from 0 to 1.
 inline double decisive_share(double a, double b) {
     const double a4 = a * a * a * a;
     const double b4 = b * b * b * b;
     return a4 + b4 > 0 ? a4 / (a4 + b4) : 0.5;
 }
 
-/// Share of a run during which the GPU waits for the framework.
+/// Returns the share of a run during which the GPU waits for the framework.
 /// Source: Fernandez et al., arXiv 2302.06117, figures 2 and 3: latency less kernel time.
 inline double framework_overhead(double latency_s, double device_s) {
     return latency_s > device_s ? (latency_s - device_s) / latency_s : 0;

@@ -39,11 +39,11 @@ class ExpressionPool {
     Expression add(Expression a, Expression b);
     Expression subtract(Expression a, Expression b);
     Expression multiply(Expression a, Expression b);
-    /// Rounds towards minus infinity; exact quotients of polynomials by monomials are simplified.
+    /// Rounds towards minus infinity; simplifies exact quotients of polynomials by monomials.
     /// Throws Error{model} for the constant divisor 0.
     Expression floor_divide(Expression a, Expression b);
     Expression ceil_divide(Expression a, Expression b);
-    /// Result has the sign of the divisor (Python's %).
+    /// The result has the sign of the divisor (Python's %).
     Expression modulo(Expression a, Expression b);
     Expression minimum(Expression a, Expression b);
     Expression maximum(Expression a, Expression b);
@@ -56,9 +56,9 @@ class ExpressionPool {
     [[nodiscard]] std::optional<std::int64_t> constant_value(Expression e) const;
     /// Prints the normal form; parse() reads it back ("2*batch*seq+1").
     [[nodiscard]] std::string to_string(Expression e) const;
-    /// Names of all symbols of the pool, in order of first use.
+    /// Returns the names of all symbols of the pool, in order of first use.
     [[nodiscard]] const std::vector<std::string>& symbols() const noexcept;
-    /// Names of the symbols that `e` depends on.
+    /// Returns the names of the symbols that `e` depends on.
     [[nodiscard]] std::vector<std::string> symbols_of(Expression e) const;
     [[nodiscard]] std::size_t size() const noexcept;
 

@@ -39,7 +39,7 @@ inline constexpr int host_kind_count = static_cast<int>(HostKind::synchronize) +
 
 struct FrameworkModel;  // predictors/frameworks/framework_model.hpp
 
-/// Machines whose hosts are about equally fast: bare metal, or crowded and sandboxed ones.
+/// A group of machines whose hosts are about equally fast: bare metal, or crowded and sandboxed hosts.
 struct HostGroup {
     double weight = 1;      ///< share of the machines
     double scale = 1;       ///< median of host.scale
@@ -50,13 +50,13 @@ struct HostGroup {
 struct FrameworkProfile {
     std::string framework;              ///< "pytorch-eager"
     std::string version;                ///< "1.12"
-    std::string host;                   ///< host CPU the costs hold for ("reference" if none was named)
+    std::string host;                   ///< host CPU for which the costs hold ("reference" if not named)
     std::vector<Parameter> parameters;  ///< sorted by name: seconds per HostKind, factors, noise
     std::vector<std::string> warnings;
-    double scale_call_correlation = 0;  ///< correlation of the errors of host.scale and of the second scalar
-    std::string assumed;                ///< what is assumed of the host, in words; empty: it holds for one machine
-    std::string reference_cpu;          ///< CPU of the machine on which host.scale is 1; empty: not known
-    std::vector<HostGroup> groups;      ///< groups of machines, one with host.scale; empty: not known
+    double scale_call_correlation = 0;  ///< correlation of the errors of host.scale and of the cost of a library call
+    std::string assumed;                ///< assumptions about the host, as text; empty: measured on one machine
+    std::string reference_cpu;          ///< CPU of the machine on which host.scale is 1; empty if unknown
+    std::vector<HostGroup> groups;      ///< groups of machines, one of them with host.scale; empty if unknown
     /// A user-defined framework, which must outlive every predictor that uses the profile; nullptr: the built-in one
     /// named by `framework`.
     const FrameworkModel* model = nullptr;
@@ -65,7 +65,7 @@ struct FrameworkProfile {
 
 /// Returns the names of all frameworks, in display order.
 [[nodiscard]] std::vector<std::string> framework_names();
-/// Returns the spelling of a name in framework_names(), ignoring case and punctuation; returns unknown names unchanged.
+/// Returns the name of framework_names() that equals `spelled` up to case and punctuation, or `spelled` if none does.
 [[nodiscard]] std::string framework_name(std::string_view spelled);
 /// Returns the hosts on which a framework has been calibrated.
 [[nodiscard]] std::vector<std::string> host_names(std::string_view framework);
@@ -79,9 +79,9 @@ struct FrameworkProfile {
 /// (data/profiles/hosts).
 [[nodiscard]] std::vector<std::string> call_host_names();
 
-/// Composes the host costs of single calls on the machine with the card `device_slug`; if the profile has no such
-/// machine, the costs typical of its machines. `profile` is one of call_host_names() or the path of a .json file; empty
-/// selects the built-in profile of eager PyTorch.
+/// Composes the host costs of single calls on the machine with the card `device_slug`, or typical costs if the profile
+/// has no such machine. `profile` is one of call_host_names() or the path of a .json file; empty selects the built-in
+/// profile of eager PyTorch.
 /// Throws Error{usage} listing the available names, Error{profile} for an invalid file.
 [[nodiscard]] FrameworkProfile call_host_profile(std::string_view device_slug, const std::string& profile = {});
 

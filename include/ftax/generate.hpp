@@ -15,7 +15,7 @@ namespace ftax {
 
 /// Returns true if a graph has the symbols of a decoder: batch, seq and past.
 [[nodiscard]] bool is_decoder(const Graph& graph);
-/// Returns the number of logits of a decoder's token, on one card.
+/// Returns the number of logits per token of a decoder, on one card.
 [[nodiscard]] double vocabulary_of(const Graph& graph);
 
 /// Returns the share of a pass's device time spent in all-reduce.
@@ -25,39 +25,39 @@ namespace ftax {
 struct GenerationRequest {
     std::int64_t batch = 1;
     std::int64_t prompt = 1;          ///< tokens of a prompt, on average
-    std::int64_t longest_prompt = 0;  ///< 0: all have equal length. Without nested tensors, all are padded to it
+    std::int64_t longest_prompt = 0;  ///< 0: equal lengths. Frameworks without nested tensors pad all prompts to it
     std::int64_t new_tokens = 1;
     friend bool operator==(const GenerationRequest&, const GenerationRequest&) = default;
 };
 
-/// The largest step that an engine sets memory aside for.
+/// The largest step for which an engine reserves memory.
 struct EngineLimits {
     std::int64_t sequences = 256, tokens = 8192;
 };
 
-/// Predicted time and memory of a generation, from a batch of prompts to the last token. Each pass waits for the
-/// previous one, whose token it reads.
+/// Predicted time and memory of a generation, from a batch of prompts to the last token. Each pass reads the token of
+/// the previous pass and waits for it.
 struct Generation {
     GenerationRequest request;
-    double ttft_s = 0;                              ///< until every sequence has its first token
+    double ttft_s = 0;                              ///< time until every sequence has its first token
     double tpot_s = 0;                              ///< mean time per output token after the first
     double first_tpot_s = 0;                        ///< time of the first decoding step
     double last_tpot_s = 0;                         ///< time of the last decoding step, with all other tokens cached
     double decode_host_s = 0, decode_device_s = 0;  ///< means over the decoding steps
     double total_s = 0;
-    double low_s = 0, high_s = 0;     ///< 90 % interval of total_s
-    double tokens_per_s = 0;          ///< new tokens of all sequences over total_s
-    std::int64_t prefill_passes = 1;  ///< number of passes that read the prompts; each yields the last token's result
+    double low_s = 0, high_s = 0;                                   ///< 90 % interval of total_s
+    double tokens_per_s = 0;                                        ///< new tokens of all sequences over total_s
+    std::int64_t prefill_passes = 1;                                ///< number of passes that process the prompts
     std::int64_t prompts_per_pass = 1, prompt_tokens_per_pass = 1;  ///< largest values of a pass
     Prediction prefill;                                             ///< the first such pass
     Prediction decode;         ///< the middle decoding step; if new_tokens is 1, the step after the prompt
     MemoryUse memory;          ///< with all sequences at full length
-    bool fits = true;          ///< into what the framework uses of the device's memory
-    std::int64_t at_once = 0;  ///< sequences that fit into memory; 0: none
-    double waves = 1;          ///< rounds in which a serving framework handles a batch larger than at_once
+    bool fits = true;          ///< memory.total_bytes() fits into the memory that the framework uses
+    std::int64_t at_once = 0;  ///< number of sequences that fit into memory
+    double waves = 1;          ///< rounds in which a serving framework processes a batch larger than at_once
     std::vector<std::string> warnings;
 
-    /// Energy of one board: the prompts at the power of `prefill`, all steps at that of `decode`.
+    /// Returns the energy of one board: prompts at the power of `prefill`, all steps at the power of `decode`.
     [[nodiscard]] double energy_j() const { return prefill.power_w * ttft_s + decode.power_w * (total_s - ttft_s); }
 };
 
@@ -81,8 +81,8 @@ struct DecodeCrossover {
 /// between them are interpolated, with exact predictions added until the interpolation is confirmed to 0.2 %.
 class Generator {
   public:
-    /// Keeps a reference to `graph`. `memory_share`: of the device's memory that a serving engine uses; 0: its default.
-    /// Throws what Predictor throws, Error{model} for a graph without these symbols.
+    /// Keeps a reference to `graph`. `memory_share` is the share of the device's memory that a serving engine uses; 0
+    /// selects its default. Throws what Predictor throws, and Error{model} for a graph without these symbols.
     Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options = {},
               double memory_share = 0);
 
@@ -98,7 +98,7 @@ class Generator {
     [[nodiscard]] MemoryUse serving_memory(const EngineLimits& limits, std::int64_t length);
     /// Returns the defaults of the engine on this device.
     [[nodiscard]] EngineLimits engine_limits() const;
-    /// Returns the limit of the total: the capacity, or what leaves keys and values all that an engine gives them.
+    /// Returns the largest total that fits: the device's capacity, or the memory that an engine uses of it.
     [[nodiscard]] double limit_bytes(const MemoryUse& use) const;
     [[nodiscard]] bool fits(const MemoryUse& use) const { return use.total_bytes() <= limit_bytes(use); }
     /// Returns "does not fit: 78.2 GB of 77.3 GB of memory that the engine uses".
@@ -106,7 +106,7 @@ class Generator {
 
     [[nodiscard]] const DeviceSpec& device() const { return predictor_.device().device; }
     [[nodiscard]] Predictor& predictor() { return predictor_; }
-    /// Returns the predictor of the passes after the first, which find an encoder's results in the cache.
+    /// Returns the predictor of the passes after the first, which read an encoder's results from the cache.
     [[nodiscard]] Predictor& decoder() { return steps_ ? *steps_ : predictor_; }
     /// Returns the bindings of a pass: `seq` new tokens of each sequence after `past` cached ones.
     [[nodiscard]] ShapeBindings pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
@@ -130,7 +130,7 @@ class Generator {
     const FrameworkModel* model_;
     bool has_fixed_cache_;
     double memory_share_;
-    double engine_activations_bytes_ = 0;  ///< of the largest step that an engine sets memory aside for; 0: not known
+    double engine_activations_bytes_ = 0;  ///< activations of the engine's largest step; 0 if unknown
     std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< most recent result
 };
 

@@ -61,9 +61,9 @@ enum class OpKind : std::uint8_t {
     pad,
     copy,  ///< copy: contiguous, clone, repeat, tile, roll, flip
     fill,  ///< new tensor without inputs read: zeros, full, arange, random
-    // others
-    fft,  ///< {axes}, or frames of {frame} points with {bins} results; {pairs}: the last dimension is real and
-          ///< imaginary
+           // others
+    fft,   ///< {axes}, or frames of {frame} points with {bins} results; {pairs}: the last dimension has the real and
+           ///< the imaginary part
     quantize,
     dequantize,
     nonzero,     ///< data-dependent output size: the host waits
@@ -148,13 +148,13 @@ struct UndecidedBranch {
     bool then_taken = false;
 };
 
-/// Range of a symbol for which the exporter guarantees the program.
+/// Range of a symbol for which the exporter guarantees that the program is valid.
 struct SymbolRange {
     std::string symbol;
     std::int64_t least = 0, greatest = std::numeric_limits<std::int64_t>::max();
 };
 
-/// Two sizes that an operator requires to be equal and that depend on symbols; bind() compares them.
+/// Two symbolic sizes that an operator requires to be equal; bind() compares them.
 struct SizeCheck {
     std::string op;  ///< name and source of the operator, for messages
     Expression is, must_be;
@@ -185,8 +185,8 @@ struct BoundShapes {
     [[nodiscard]] std::int64_t operator[](Expression e) const { return values[e.id]; }
 };
 
-/// Returns the bindings by symbols of `graph`: a dimension may also be called as in the file (Graph::other_names).
-/// Throws Error{usage} for two values of one symbol.
+/// Returns the bindings with names replaced by symbols of `graph`: `bindings` may use the file's names of dimensions
+/// (Graph::other_names). Throws Error{usage} for two values of one symbol.
 [[nodiscard]] ShapeBindings by_symbol(const Graph& graph, const ShapeBindings& bindings);
 
 /// Throws Error{usage} naming each binding of a symbol that `graph` lacks.
@@ -198,14 +198,14 @@ void require_symbols(const Graph& graph, const ShapeBindings& bindings);
 void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound);
 [[nodiscard]] BoundShapes bind(const Graph& graph, const ShapeBindings& bindings);
 
-/// Product of the dimensions. Throws Error{limit} beyond int64.
+/// Returns the product of the dimensions. Throws Error{limit} beyond int64.
 [[nodiscard]] std::int64_t element_count(const Tensor& tensor, const BoundShapes& bound);
-/// Bytes of a densely stored tensor; sub-byte types are packed. Throws Error{limit} beyond int64.
+/// Returns the bytes of a densely stored tensor; sub-byte types are packed. Throws Error{limit} beyond int64.
 [[nodiscard]] std::int64_t byte_count(const Tensor& tensor, const BoundShapes& bound);
 [[nodiscard]] TensorType bound_type(const Tensor& tensor, const BoundShapes& bound);
 
-/// Sorts the operators so that every input is produced before it is read.
-/// Returns false if they already were in order. Throws Error{model} naming one cycle.
+/// Sorts the operators so that every input is produced before it is read. Returns false if they were already in order.
+/// Throws Error{model} naming a cycle.
 bool sort_topologically(Graph& graph);
 
 }  // namespace ftax

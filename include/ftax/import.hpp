@@ -11,8 +11,8 @@
 
 namespace ftax {
 
-/// Shape (and optionally type) the user gives for a graph input: "images" → "4x3x224x224" or "batchx3x224x224"; for a
-/// numeric TorchScript parameter, its value.
+/// Shape, and optionally type, that the user gives for a graph input: "images" → "4x3x224x224" or "batchx3x224x224";
+/// for a numeric TorchScript parameter, its value.
 struct InputShape {
     std::string input;              ///< empty: the next unnamed input
     std::vector<std::string> dims;  ///< integers or expressions of symbols
@@ -23,11 +23,11 @@ struct InputShape {
 /// KV cache layout of a decoder built from its config.json.
 enum class CacheKind : std::uint8_t {
     dynamic,  ///< grows: each step concatenates old and new tokens into a new tensor (transformers' DynamicCache)
-    fixed,    ///< `cache` tokens from the start: a step writes its own, attention reads all (StaticCache)
+    fixed,    ///< `cache` tokens from the start: a step writes its tokens in place, attention reads all (StaticCache)
     paged,    ///< pages allocated on demand: a step writes its own tokens, attention reads the cached ones
 };
 [[nodiscard]] std::string_view name_of(CacheKind kind) noexcept;  ///< "dynamic", "static", "paged"
-/// Parses what name_of prints.
+/// Parses the output of name_of.
 [[nodiscard]] std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept;
 
 struct CacheOptions {
@@ -51,7 +51,7 @@ struct ImportOptions {
     int tensor_parallel = 1;            ///< cards that share each layer of such a model; the graph is that of one card
     int data_parallel = 1;              ///< groups of such cards with separate tokens and shared experts
     int expert_parallel = 1;            ///< parts into which the experts are split over all cards
-    int last_layers = 0;                ///< import only this many last layers of such a model; 0: all
+    int last_layers = 0;                ///< number of last layers of such a model to import; 0: all
     bool strict = false;                ///< warnings about unknown versions become errors
     bool vary_batch = false;            ///< make a fixed batch symbolic where it can be traced
     bool unsupported_is_error = false;  ///< an operator without a rule is an error; else it is modelled as memory-bound

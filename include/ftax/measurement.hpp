@@ -12,7 +12,7 @@ namespace ftax {
 
 /// One measured whole-model latency (a row of a model measurement file; columns: docs/formats.md).
 struct Measurement {
-    std::string gpu;  ///< spelling of the file
+    std::string gpu;  ///< as spelled in the file
     std::string framework = "pytorch-eager";
     std::string version;  ///< framework version, "8.6.1"; empty if not recorded
     Precision precision = Precision::fp32;
@@ -26,7 +26,7 @@ struct Measurement {
     std::string layout;   ///< "nchw" or "nhwc"
     bool copies = false;  ///< column `kind` is with_copies, see PredictOptions
     std::string cpu;      ///< name of the host's CPU; empty if not recorded
-    std::string era;      ///< distinguishes networks that share a model name; empty if there is one
+    std::string era;      ///< distinguishes networks that share a model name; usually empty
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages
     friend auto operator<=>(const Measurement&, const Measurement&) = default;
@@ -48,8 +48,8 @@ struct OperatorMeasurement {
     friend auto operator<=>(const OperatorMeasurement&, const OperatorMeasurement&) = default;
 };
 
-/// One measured run of a language model (a row of its measurement file): a batch of prompts, from the start of prefill
-/// to the last new token; or a server with clients, each of which sends its next prompt when the last has ended.
+/// One measured run of a language model (a row of its measurement file). Either a batch of prompts, from the start of
+/// prefill to the last new token; or a server whose clients send the next prompt when the previous one has ended.
 struct LanguageMeasurement {
     std::string gpu;
     std::string framework;
@@ -63,7 +63,7 @@ struct LanguageMeasurement {
     std::int64_t clients = 0;                             ///< column concurrency; 0: a static batch
     std::int64_t data_parallel = 1, expert_parallel = 1;  ///< columns dp and ep, of a server
     std::int64_t most_sequences = 0;                      ///< column max_num_seqs; 0: not recorded
-    double latency_s = 0;                                 ///< of a server: the mean time per token after the first
+    double latency_s = 0;                                 ///< of the batch; for a server, mean time per further token
     std::size_t line = 0;
     friend auto operator<=>(const LanguageMeasurement&, const LanguageMeasurement&) = default;
 };

@@ -51,8 +51,8 @@ class Space {
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// Number of options of each choice.
     [[nodiscard]] virtual std::vector<int> options() const = 0;
-    /// Returns the options of a choice that the space's authors search, which random architectures draw from; empty:
-    /// all.
+    /// Returns the options of a choice that the space's authors search and that random architectures use; empty: all
+    /// options.
     virtual std::vector<int> usual_options(std::size_t) const { return {}; }
     /// Parses an architecture. Throws Error{usage} naming the expected token and its position.
     virtual void parse(std::string_view text, std::vector<int>& choices) const = 0;
@@ -71,7 +71,7 @@ class Space {
 /// Framework and host of the measurements of the built-in spaces: PyTorch 1.8 (nas_*.csv).
 inline constexpr std::string_view measured_framework = "pytorch-eager";
 inline constexpr std::string_view measured_host = "help-pytorch-1.8";
-/// Returns the options with the libraries of that host: its PyTorch 1.8 for CUDA 10.2 ships cuDNN 7.6.
+/// Returns `options` with the libraries of that host: its PyTorch 1.8 for CUDA 10.2 ships cuDNN 7.6.
 [[nodiscard]] PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options);
 
 /// Returns the names of the built-in spaces.
@@ -112,7 +112,7 @@ struct Calibration {
 
 /// Estimates the scalars of a campaign, shared by all batches, from a handful of samples. Robust against a few
 /// disturbed samples. `campaign` specifies whether the host waits; its scalars are ignored. `dims`: see CostFunction.
-/// Throws Error{usage} without samples or for a latency that is not positive.
+/// Throws Error{usage} if there are no samples or a latency is not positive.
 /// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp); log-normal priors keep device-bound
 /// samples from changing the host scale, and all samples from changing kernel classes that they do not identify. The
 /// noise is estimated from the samples.
@@ -122,10 +122,10 @@ struct Calibration {
 
 /// Latency of architectures of one space on one device under one framework, for fixed batches.
 /// The timeline of a block is a linear map in the (max, +) algebra: the state is (host clock, device clock), and blocks
-/// compose like matrices. Predictor times each distinct block once; cost() only composes them and equals the full
-/// predictor's timeline as long as the launch queue does not fill (1,024 launches ahead). For a pass slowed by the
-/// power limit, blocks are interpolated between boost clock and full throttling: exact without synchronisation inside,
-/// else slightly too long.
+/// compose like matrices. Predictor times each distinct block once; cost() only composes blocks. The result equals the
+/// full predictor's timeline unless the launch queue fills (1,024 launches ahead). If the power limit slows a pass,
+/// blocks are interpolated between boost clock and full throttling, which is exact unless a block synchronises; then
+/// the latency is slightly too long.
 class CostFunction {
   public:
     /// Throws Error{usage} if the device lacks the precision, a batch is below 1 or the space has no choices. `space`
@@ -138,13 +138,13 @@ class CostFunction {
     CostFunction(CostFunction&&) noexcept;
     CostFunction& operator=(CostFunction&&) noexcept;
 
-    /// Latency in seconds per batch, in the order of batches(). Thread-safe.
+    /// Writes the latency in seconds for each batch, in the order of batches(). Thread-safe.
     /// Throws Error{usage} for an invalid choice, and what Space::build and Predictor throw.
     void cost(std::span<const int> choices, std::span<double> latency_s) const;
-    /// Costs many architectures on `threads` threads (0: all cores). `choices` and `latency_s` are row-major:
-    /// one architecture a row, options().size() choices, batches().size() latencies.
+    /// Costs many architectures on `threads` threads (0: all cores). `choices` and `latency_s` are row-major with one
+    /// row per architecture, of options().size() choices and of batches().size() latencies.
     void cost(std::span<const int> choices, std::span<double> latency_s, unsigned threads) const;
-    /// Latency with each option of choice `site` in place of the given one: rows are options, columns are batches.
+    /// Writes the latency with each option of choice `site`: a row per option, a column per batch.
     void marginal_cost(std::span<const int> choices, std::size_t site, std::span<double> latency_s) const;
 
     [[nodiscard]] const Space& space() const;  ///< reference to the caller's object

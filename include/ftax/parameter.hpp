@@ -16,7 +16,7 @@ enum class ParameterScope : std::uint8_t {
 
 /// Declaration of a parameter of a kernel or framework model.
 struct ParameterSpec {
-    double initial = 0;  ///< start of the fit and median of its prior; also the value used if nothing was fitted
+    double initial = 0;  ///< start of the fit and median of its prior; used if no profile has a value
     double lower = 0;
     double upper = 0;
     double prior_log_stddev = 0.5;  ///< width of the prior on log(value / initial)

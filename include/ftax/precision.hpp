@@ -34,7 +34,7 @@ struct PrecisionSpec {
     [[nodiscard]] bool quantizes_weights() const noexcept { return bits_of(weight) < bits_of(storage); }
     /// Returns true if a separate kernel must quantise the activations first.
     [[nodiscard]] bool quantizes_activations() const noexcept { return bits_of(activation) < bits_of(storage); }
-    /// Returns true for the weights of a GGUF file, whose head is quantised as well.
+    /// Returns true for a precision of GGUF files, in which the head is quantised as well.
     [[nodiscard]] constexpr bool is_of_gguf() const noexcept { return precision >= Precision::q4_0; }
     /// Returns the bytes of one value including its share of a scale.
     [[nodiscard]] double activation_bytes() const noexcept;

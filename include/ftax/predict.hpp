@@ -26,8 +26,8 @@ enum class Bound : std::uint8_t {
 
 /// Library versions that determine which kernels run.
 struct LibraryVersions {
-    /// cuDNN 7, 8 or 9. cuDNN 9 has half-precision convolutions that read and write NCHW without copies. PyTorch ships
-    /// it from 2.4 on, and from then on also fuses the bias into linear layers of 65,535 rows and more.
+    /// cuDNN 7, 8 or 9. With cuDNN 9, 1x1 convolutions need fewer layout copies, and PyTorch, which ships it from 2.4
+    /// on, also fuses the bias into linear layers of 65,535 rows and more.
     int cudnn = 8;
     /// TensorRT, 100 · major + minor (806 is 8.6), 7.0 or later. Determines what its builder fuses.
     int tensorrt = 1000;
@@ -42,7 +42,7 @@ struct PredictOptions {
     Precision precision = Precision::fp32;
     bool channels_last = false;  ///< convolutions receive NHWC activations
     LibraryVersions libraries;
-    double padding = 0;  ///< share of padded tokens that frameworks with nested tensors skip
+    double padding = 0;  ///< share of padded tokens in the batch; frameworks with nested tensors skip them
     /// Each run waits for the previous one to complete on the GPU, like single requests. Otherwise runs are issued back
     /// to back and the latency is their mean, as in torch.utils.benchmark and trtexec.
     bool synchronized = false;
@@ -103,18 +103,18 @@ struct Prediction {
     double sm_active = 0;       ///< estimated share of the latency during which an SM holds work, averaged over the SMs
     double warp_occupancy = 0;  ///< resident warps over the maximum, averaged in the same way
     double power_w =
-        0;  ///< mean draw of each board over the latency; 0 for a CPU. Source: predictors/kernels/power.hpp
+        0;  ///< mean power of each board over the latency; 0 for a CPU. Source: predictors/kernels/power.hpp
     Coverage coverage;
     std::vector<std::string> warnings;  ///< extrapolation, operators without a rule, values outside an export's ranges
 };
 
 /// One independent contribution to an interval.
 struct Component {
-    std::string_view name;  ///< for messages; static storage
-    double log_stddev = 0;  ///< its contribution to the standard deviation of log(latency)
+    std::string_view name;  ///< display text with static lifetime
+    double log_stddev = 0;  ///< contribution to the standard deviation of log(latency)
 };
 
-/// A prediction with its launches. Each list has one entry per launch, in order; the first is the forward call itself.
+/// A prediction with its launches. Lists by launch have one entry each, in order; the first is the forward call itself.
 struct Explanation {
     Prediction prediction;
     std::vector<OpPrediction> launches;

@@ -7,7 +7,7 @@
 
 namespace ftax {
 
-/// Reads a graph in ftax's text form, one statement a line:
+/// Parses a graph in ftax's text format, with one statement per line:
 ///
 ///     # comment
 ///     graph resnet18
@@ -22,14 +22,14 @@ namespace ftax {
 ///     output %3
 ///
 /// Names with characters other than letters, digits and `_./:-` are quoted (`%"a b"`, escapes \" \\ \xHH). Operators
-/// may appear in any order; they are sorted. `warning "text"` records an assumption of the importer, `range symbol
-/// least greatest` the values for which the exporter guarantees the program; without `greatest` there is no upper
-/// bound. `_` is an absent optional input, `{…}` after a type gives the strides of a non-contiguous tensor, `?` in
-/// place of a shape means unknown, the quoted text is Op::source, `@` the module path, `:` the operator's name.
-/// `origin` names the text in errors (a file path). Throws Error{model} with line and column, Error{limit}.
+/// may appear in any order; they are sorted. `warning "text"` records an assumption of the importer. `range symbol
+/// least greatest` gives the values for which the exporter guarantees the program; `greatest` is optional. `_` is an
+/// absent optional input, `{…}` after a type gives the strides of a non-contiguous tensor, `?` in place of a shape
+/// means unknown, the quoted text is Op::source, `@` the module path, `:` the operator's name. `origin` names the text
+/// in errors (a file path). Throws Error{model} with line and column, and Error{limit}.
 [[nodiscard]] Graph parse_text_graph(std::string_view text, std::string_view origin = "text graph");
 
-/// Prints a graph in the form that parse_text_graph reads; reading it back gives an equal graph.
+/// Prints a graph in the format of parse_text_graph(); parsing the text gives an equal graph.
 [[nodiscard]] std::string to_text(const Graph& graph);
 
 }  // namespace ftax

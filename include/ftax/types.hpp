@@ -6,7 +6,7 @@
 
 namespace ftax {
 
-/// Element type of a tensor as the model file states it.
+/// Element type of a tensor, as in the model file.
 enum class DType : std::uint8_t {
     unknown,
     f64,
@@ -45,7 +45,7 @@ enum class DType : std::uint8_t {
 
 /// Numeric precision of a run: the type to which the user casts weights and activations.
 enum class Precision : std::uint8_t {
-    fp32,        ///< f32 storage; matrix products on CUDA cores; convolutions may use TF32 where the framework does by
+    fp32,        ///< f32 storage; matrix products on CUDA cores; convolutions in TF32 if that is the framework's
                  ///< default
     tf32,        ///< f32 storage; matrix products and convolutions on TF32 tensor cores
     fp16,        ///< weights and activations stored as f16 (`.half()`)
@@ -59,7 +59,7 @@ enum class Precision : std::uint8_t {
     nvfp4,      ///< 4-bit weights and activations, a scale per 16
     w8a16,      ///< int8 weights
     w4a16,      ///< int4 weights, a scale per 128
-    // Files of GGUF (llama.cpp), the head included.
+    // Files of GGUF (llama.cpp), which quantise the head as well.
     q4_0,
     q4_k_m,
     q5_k_m,

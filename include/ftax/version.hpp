@@ -9,7 +9,7 @@
 namespace ftax {
 
 /// Returns a version as 100 · major + minor: 204 for "2.4", "2.4.1" and "2.4-nightly"; nullopt if it is not a version.
-/// llama.cpp's are years and months: 202405 for "2024-05".
+/// Versions of llama.cpp are years and months: 202405 for "2024-05".
 [[nodiscard]] std::optional<int> version_number(std::string_view text);
 
 /// Returns the profile with the host costs of another framework version (see version_number()), taken from the nearest
@@ -18,7 +18,7 @@ namespace ftax {
 /// Throws Error{profile} for an invalid file in FTAX_DATA.
 [[nodiscard]] FrameworkProfile at_version(FrameworkProfile profile, int version);
 
-/// Sets a framework's version and the libraries of its nearest stack; keeps a non-default cuDNN.
+/// Sets the framework's version and the libraries of the nearest measured version; keeps a non-default cuDNN.
 void set_libraries(LibraryVersions& libraries, std::string_view framework, int version);
 
 /// Returns the newest measured version of the framework (data/stacks, or the version of its profile); nullopt if none

@@ -20,10 +20,10 @@ struct Work {
 /// Source: FLOP counts follow torch.utils.flop_counter for contractions; one flop per element and function otherwise.
 [[nodiscard]] Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound);
 
-/// Marks operators whose work is guessed: no rule, or a tensor of unknown shape.
+/// Returns, for each operator, whether its work is guessed: it has no rule, or a tensor of unknown shape.
 [[nodiscard]] std::vector<bool> guessed_operators(const Graph& graph);
-/// Returns the share of FLOPs that is not guessed, or the corresponding share of the multiplied weights if smaller:
-/// operators with unknown rows contribute few countable FLOPs. Throws what work_of() throws.
+/// Returns the share of FLOPs that is not guessed, or the same share of the multiplied weights if that is smaller:
+/// operators with an unknown number of rows contribute few countable FLOPs. Throws what work_of() throws.
 [[nodiscard]] double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed);
 /// Returns warnings with the number of guessed operators and the reasons; empty if none is guessed.
 [[nodiscard]] std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed);
