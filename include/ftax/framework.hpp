@@ -37,7 +37,7 @@ inline constexpr int host_kind_count = static_cast<int>(HostKind::synchronize) +
 
 [[nodiscard]] std::string_view name_of(HostKind kind) noexcept;
 
-struct FrameworkModel;  // predictors/frameworks/framework_model.hpp
+struct FrameworkModel;  // predictors/frameworks/framework_model.hpp, which is not installed
 
 /// A group of machines whose hosts are about equally fast: bare metal, or crowded and sandboxed hosts.
 struct HostGroup {

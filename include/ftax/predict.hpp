@@ -124,7 +124,7 @@ struct Explanation {
     std::string evidence;                            ///< nearest measured rows and what they lack
 };
 
-struct LaunchCosts;  // predictors/timeline/launch_costs.hpp
+struct LaunchCosts;  // predictors/timeline/launch_costs.hpp, which is not installed
 
 /// Predicts one graph on one device under one framework (predictors/predictor.cpp). Construction rewrites the graph as
 /// the framework does and lowers it to launches (predictors/frameworks, predictors/lowering/lowering.hpp); this is the
