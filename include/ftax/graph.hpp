@@ -61,9 +61,9 @@ enum class OpKind : std::uint8_t {
     pad,
     copy,  ///< copy: contiguous, clone, repeat, tile, roll, flip
     fill,  ///< new tensor without inputs read: zeros, full, arange, random
-           // others
-    fft,   ///< {axes}, or frames of {frame} points with {bins} results; {pairs}: the last dimension has the real and
-           ///< the imaginary part
+    // others
+    fft,  ///< {axes}, or frames of {frame} points with {bins} results; {pairs}: the last dimension is real and
+          ///< imaginary
     quantize,
     dequantize,
     nonzero,     ///< data-dependent output size: the host waits
