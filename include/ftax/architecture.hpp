@@ -123,8 +123,7 @@ struct ArchitectureSpec {
     bool pointwise_through_blas = false;  ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
     bool has_sgemm_largek = false;        ///< cublasLt 13 may run f32 layers in sgemm_largek, see gemm.hpp
     int gemv_rows = 1;                    ///< f32 layers with up to this many rows run as matrix-vector products
-                        /// Gap between the end of a kernel and the start of the next one in a stream and in a CUDA
-                        /// graph, beyond the floor.
+    /// Gap beyond the floor between the end of a kernel and the start of the next one, in a stream and in a CUDA graph.
     /// nullopt: the gap of the framework's profile; the floor fitted to whole models then contains the rest.
     std::optional<double> stream_gap_s, graph_gap_s;
     [[nodiscard]] bool has_measured_gaps() const { return stream_gap_s.has_value(); }

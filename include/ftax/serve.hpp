@@ -122,8 +122,7 @@ struct Serving {
     Percentiles tpot_s;     ///< mean time per token of a request, after the first
     Percentiles itl_s;      ///< time between two tokens of a sequence, over all tokens
     Percentiles latency_s;  ///< end to end
-                            /// Period of all rates: from the first arrival to the last token or, with a fixed
-                            /// concurrency, from the moment when
+    /// Period of all rates: from the first arrival to the last token. With a fixed concurrency, from the moment when
     /// every client has had a first token until the last request is sent.
     double duration_s = 0;
     double requests_per_s = 0;
