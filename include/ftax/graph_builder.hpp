@@ -8,7 +8,7 @@
 
 namespace ftax {
 
-/// Window of a convolution or pooling; each value applies to both directions.
+/// Window of a convolution or pooling; each value applies to all spatial dimensions.
 struct Window {
     std::int64_t kernel = 1;
     std::int64_t stride = 1;
@@ -24,8 +24,8 @@ struct Window {
 ///     auto y = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1})));
 ///     Graph graph = net.finish({net.linear(net.flatten(net.global_average_pool(y), 1), 10)});
 ///
-/// Dimensions are textual expressions (see ExpressionPool::parse). Throws Error{model} naming an operator whose inputs
-/// do not match. Module calls are recorded as in PyTorch: one per layer.
+/// Dimensions are textual expressions (see ExpressionPool::parse). Methods throw Error{model} naming an operator whose
+/// inputs do not match. Module calls are recorded as in PyTorch: one per layer.
 class GraphBuilder {
   public:
     explicit GraphBuilder(std::string name);
@@ -33,23 +33,23 @@ class GraphBuilder {
     TensorId input(std::string_view name, const std::vector<std::string>& shape, DType dtype = DType::f32);
     TensorId weight(std::string_view name, const std::vector<std::string>& shape, DType dtype = DType::f32);
 
-    TensorId conv(TensorId x, std::int64_t out_channels, Window window = {}, bool bias = false);
-    TensorId linear(TensorId x, std::int64_t out_features, bool bias = true);
-    TensorId matmul(TensorId a, TensorId b);
-    TensorId batch_norm(TensorId x);
-    TensorId layer_norm(TensorId x);
+    TensorId conv(TensorId x, std::int64_t out_channels, Window window = {}, bool bias = false);  ///< x[N,C,spatial…]
+    TensorId linear(TensorId x, std::int64_t out_features, bool bias = true);  ///< x[…,k] to […,out_features]
+    TensorId matmul(TensorId a, TensorId b);  ///< a[…,m,k], b[…,k,n] to […,m,n]; leading dimensions broadcast
+    TensorId batch_norm(TensorId x);          ///< x[N,C,…]
+    TensorId layer_norm(TensorId x);          ///< over the last dimension
     TensorId softmax(TensorId x, std::int64_t axis = -1);
-    TensorId embedding(TensorId indices, std::int64_t rows, std::int64_t width);
-    TensorId max_pool(TensorId x, Window window);
-    TensorId average_pool(TensorId x, Window window);
-    TensorId global_average_pool(TensorId x);
+    TensorId embedding(TensorId indices, std::int64_t rows, std::int64_t width);  ///< indices[…] to f32[…,width]
+    TensorId max_pool(TensorId x, Window window);                                 ///< x[N,C,spatial…]
+    TensorId average_pool(TensorId x, Window window);                             ///< x[N,C,spatial…]
+    TensorId global_average_pool(TensorId x);                                     ///< x[N,C,spatial…] to [N,C,1…]
     /// Applies an elementwise function ("relu", "gelu", "add", …) to inputs that broadcast.
     TensorId pointwise(std::string_view function, const std::vector<TensorId>& inputs);
     TensorId relu(TensorId x) { return pointwise("relu", {x}); }
     TensorId add(TensorId a, TensorId b) { return pointwise("add", {a, b}); }
     TensorId concat(const std::vector<TensorId>& inputs, std::int64_t axis);
     TensorId reshape(TensorId x, const std::vector<std::string>& shape);
-    TensorId flatten(TensorId x, std::int64_t first_axis);
+    TensorId flatten(TensorId x, std::int64_t first_axis);  ///< merges `first_axis` and all later dimensions
     TensorId transpose(TensorId x, const std::vector<std::int64_t>& perm);
 
     /// Appends an operator with explicit output types; the other methods are written in terms of it.
