@@ -85,10 +85,10 @@ ftax_sources(graphs_sources
         attention.cpp families.cpp feed_forward.cpp gguf.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
         state_mixers.cpp transformer.cpp
     graphs/onnx/
-        control_flow.cpp evaluate.cpp external_data.cpp import_onnx.cpp importer.cpp module_paths.cpp node.cpp
+        control_flow.cpp evaluate.cpp external_data.cpp importer.cpp module_paths.cpp node.cpp
         node_order.cpp op_table.cpp records.cpp rules_contraction.cpp rules_elementwise.cpp rules_fill.cpp
         rules_index.cpp rules_movement.cpp rules_norm.cpp rules_sequence.cpp rules_transformer.cpp rules_window.cpp
-        scalar.cpp symbols.cpp tensor_numbers.cpp wire_reader.cpp
+        scalar.cpp symbols.cpp wire_reader.cpp
     graphs/pt2/
         archive.cpp import_pt2.cpp
     graphs/torchscript/
@@ -196,10 +196,10 @@ endif()
 
 ftax_sources(report_sources
     src/report/
-        chart.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp diagnosis_report.cpp
+        chart.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
         generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
         prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp
-        symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp units.cpp
+        symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp
         validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_profiles ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)

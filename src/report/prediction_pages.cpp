@@ -148,6 +148,18 @@ std::string provenance_section(const PredictionReport& report) {
                           columns.select(rows, "=profile =name =value =source").page_table("provenance")));
 }
 
+/// Advice and diagnosis; empty without.
+std::string what_next_sections(const PredictionReport& report) {
+    std::string html;
+    if (!report.advice.empty())
+        html +=
+            section("What next", advice_grid(report, "=name =latency_s =interval =speed =code").page_table("advice"));
+    if (!report.diagnosis.empty())
+        html += section("What may explain the measurement",
+                        diagnosis_grid(report, "=sentence =latency_s =share").page_table("diagnosis"));
+    return html;
+}
+
 std::string roofline_section(const DeviceSpec& device, const Graph& graph, const Explanation& explanation,
                              std::string_view of, std::string_view at) {
     constexpr std::size_t shown = 25;

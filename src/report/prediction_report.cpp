@@ -245,6 +245,39 @@ std::string to_table(const PredictionReport& report, Style style) {
     return text;
 }
 
+Grid diagnosis_grid(const PredictionReport& report, std::string_view keys, double least_share) {
+    using Row = Hypothesis;
+    std::vector<Row> likely = report.diagnosis;
+    std::erase_if(likely, [&](const Row& row) { return row.share < least_share; });
+    const auto predicted = [](const Row& row) {
+        std::string text;
+        for (const double latency_s : row.latency_s) text += (text.empty() ? "" : ", ") + duration(latency_s);
+        return Value(row.latency_s, text);
+    };
+    return Columns<Row>{{"name", "", Unit::text, &Row::name},
+                        {"sentence", "what may explain it", Unit::text, &Row::sentence},
+                        {"latency_s", "predicted then", Unit::text, predicted},
+                        {"share", "probability", Unit::share, &Row::share}}
+        .select(likely, keys);
+}
+
+Grid advice_grid(const PredictionReport& report, std::string_view keys) {
+    using Row = Advice;
+    const auto interval = [](const Row& row) { return range_value(row.low_s, row.high_s, milliseconds); };
+    const auto batch = report.rows.front().batch;
+    const auto speed = [](const Row& row) { return Value(row.speed, significant(row.speed) + "x", Tone::strong); };
+    return Columns<Row>{
+        {"name", batch ? fmt::format("what next at batch {}", *batch) : "what next", Unit::text, &Row::name},
+        {"code", "how", Unit::text, &Row::code},
+        {"latency_s", "latency", Unit::milliseconds, &Row::latency_s},
+        {"low_s", "from", Unit::milliseconds, &Row::low_s},
+        {"high_s", "to", Unit::milliseconds, &Row::high_s},
+        {"interval", "90 % interval", Unit::plain, interval},
+        {"speed", "speed", Unit::plain, speed},
+        {"bound", "bound", Unit::text, &Row::bound}}
+        .select(report.advice, keys);
+}
+
 std::string print_anchors(const AnchorPlan& plan) {
     std::string text = fmt::format("latencies are known to within {} (90 %)", percent(plan.half_width));
     if (plan.runs.empty()) return text + "; no further run would narrow that by a tenth\n";

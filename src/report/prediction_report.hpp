@@ -98,8 +98,6 @@ struct PredictionReport {
 /// Selections of the columns for a table, a page or JSON; tables and pages omit negligible hypotheses.
 [[nodiscard]] Grid diagnosis_grid(const PredictionReport& report, std::string_view keys, double least_share = 0.01);
 [[nodiscard]] Grid advice_grid(const PredictionReport& report, std::string_view keys);
-/// Both as sections of a page; empty without.
-[[nodiscard]] std::string what_next_sections(const PredictionReport& report);
 
 /// Refer to the report.
 [[nodiscard]] Columns<PredictionRow> prediction_row_columns(const PredictionReport& report);
