@@ -39,6 +39,14 @@ Entry of_two(NodeKind kind, const Entry (&entries)[5]) {
     return entries[static_cast<std::size_t>(kind) - static_cast<std::size_t>(NodeKind::floor_divide)];
 }
 
+std::int64_t modulus(std::int64_t a, std::int64_t b) {
+    return a - checked_multiply(floor_quotient(a, b), b);
+}
+
+constexpr std::int64_t (*functions_of_two[])(std::int64_t, std::int64_t) = {
+    floor_quotient, ceil_quotient, modulus, [](std::int64_t a, std::int64_t b) { return std::min(a, b); },
+    [](std::int64_t a, std::int64_t b) { return std::max(a, b); }};
+
 [[noreturn]] void fail_too_large() {
     throw_error(ErrorCode::limit, "a shape expression has more than {} terms", max_terms);
 }
@@ -150,8 +158,7 @@ struct ExpressionPool::Storage {
     /// quotient and remainder with p = quotient × divisor + remainder.
     static std::pair<std::vector<Monomial>, std::vector<Monomial>> divide(const std::vector<Monomial>& p,
                                                                           const Monomial& divisor) {
-        std::vector<Monomial> quotient;
-        std::vector<Monomial> remainder;
+        std::vector<Monomial> quotient, remainder;
         for (const Monomial& m : p) {
             const bool atoms_divide =
                 std::includes(m.atoms.begin(), m.atoms.end(), divisor.atoms.begin(), divisor.atoms.end());
@@ -192,18 +199,12 @@ struct ExpressionPool::Storage {
     }
 
     Expression quotient(NodeKind kind, Expression a, Expression b) {
-        const auto dividend = constant(a.id);
-        const auto divisor = constant(b.id);
+        const auto dividend = constant(a.id), divisor = constant(b.id);
         if (divisor && *divisor == 0) throw Error(ErrorCode::model, "division by zero in a shape expression");
-        if (dividend && divisor) {
-            const std::int64_t value = kind == NodeKind::floor_divide ? floor_quotient(*dividend, *divisor)
-                                                                      : ceil_quotient(*dividend, *divisor);
-            return from_terms({{value, {}}});
-        }
+        if (dividend && divisor) return from_terms({{of_two(kind, functions_of_two)(*dividend, *divisor), {}}});
         if (dividend && *dividend == 0) return a;
         if (a == b) return from_terms({{1, {}}});
-        std::vector<Monomial> p = terms(a.id);
-        std::vector<Monomial> q = terms(b.id);
+        std::vector<Monomial> p = terms(a.id), q = terms(b.id);
         if (q.size() > 1) {  // (k·q) / q for a sum q
             const Monomial& lead = q.front();
             auto [ratio, rest] = divide({p.front()}, lead);
@@ -349,10 +350,9 @@ Expression ExpressionPool::ceil_divide(Expression a, Expression b) {
 }
 
 Expression ExpressionPool::modulo(Expression a, Expression b) {
-    const auto x = constant_value(a);
-    const auto y = constant_value(b);
+    const auto x = constant_value(a), y = constant_value(b);
     if (y && *y == 0) throw Error(ErrorCode::model, "modulo by zero in a shape expression");
-    if (x && y) return constant(*x - checked_multiply(floor_quotient(*x, *y), *y));
+    if (x && y) return constant(modulus(*x, *y));
     const auto divisor = storage_->terms(b.id);
     if (divisor.size() == 1 && Storage::divide(storage_->terms(a.id), divisor.front()).second.empty())
         return constant(0);
@@ -361,16 +361,14 @@ Expression ExpressionPool::modulo(Expression a, Expression b) {
 
 Expression ExpressionPool::minimum(Expression a, Expression b) {
     if (a == b) return a;
-    const Expression difference = subtract(b, a);
-    if (storage_->at_least(difference.id, 0)) return a;
+    if (storage_->at_least(subtract(b, a).id, 0)) return a;
     if (storage_->at_least(subtract(a, b).id, 0)) return b;
     return storage_->binary(NodeKind::minimum, {std::min(a.id, b.id)}, {std::max(a.id, b.id)});
 }
 
 Expression ExpressionPool::maximum(Expression a, Expression b) {
     if (a == b) return a;
-    const Expression difference = subtract(b, a);
-    if (storage_->at_least(difference.id, 0)) return b;
+    if (storage_->at_least(subtract(b, a).id, 0)) return b;
     if (storage_->at_least(subtract(a, b).id, 0)) return a;
     return storage_->binary(NodeKind::maximum, {std::min(a.id, b.id)}, {std::max(a.id, b.id)});
 }
@@ -413,36 +411,22 @@ void ExpressionPool::evaluate(std::span<const std::int64_t> symbol_values, std::
     values.resize(nodes.size());
     for (std::size_t id = 0; id < nodes.size(); ++id) {
         const Node& node = nodes[id];
-        std::int64_t value = 0;
-        switch (node.kind) {
-            case NodeKind::symbol:
-                value = symbol_values[node.a];
-                break;
-            case NodeKind::polynomial:
-                for (const Monomial& m : node.monomials) {
-                    std::int64_t term = m.coefficient;
-                    for (const std::uint32_t atom : m.atoms) term = checked_multiply(term, values[atom]);
-                    value = checked_add(value, term);
-                }
-                break;
-            case NodeKind::minimum:
-                value = std::min(values[node.a], values[node.b]);
-                break;
-            case NodeKind::maximum:
-                value = std::max(values[node.a], values[node.b]);
-                break;
-            default: {
-                const std::int64_t a = values[node.a];
-                const std::int64_t b = values[node.b];
-                if (b == 0)
-                    throw_error(ErrorCode::model, "division by zero in shape expression {}",
-                                storage_->print(static_cast<std::uint32_t>(id)));
-                if (node.kind == NodeKind::floor_divide) value = floor_quotient(a, b);
-                if (node.kind == NodeKind::ceil_divide) value = ceil_quotient(a, b);
-                if (node.kind == NodeKind::modulo) value = a - checked_multiply(floor_quotient(a, b), b);
+        if (node.kind == NodeKind::symbol) {
+            values[id] = symbol_values[node.a];
+        } else if (node.kind == NodeKind::polynomial) {
+            std::int64_t sum = 0;
+            for (const Monomial& m : node.monomials) {
+                std::int64_t term = m.coefficient;
+                for (const std::uint32_t atom : m.atoms) term = checked_multiply(term, values[atom]);
+                sum = checked_add(sum, term);
             }
+            values[id] = sum;
+        } else {
+            if (values[node.b] == 0 && node.kind <= NodeKind::modulo)
+                throw_error(ErrorCode::model, "division by zero in shape expression {}",
+                            storage_->print(static_cast<std::uint32_t>(id)));
+            values[id] = of_two(node.kind, functions_of_two)(values[node.a], values[node.b]);
         }
-        values[id] = value;
     }
 }
 

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "graphs/base/excerpt.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/ir/operands.hpp"
 
@@ -71,7 +72,7 @@ class Parser {
         while (position_ < text_.size()) {
             statement();
             skip_spaces();
-            if (position_ < text_.size() && text_[position_] == '#') skip_comment();
+            if (at('#')) position_ = std::min(text_.find('\n', position_), text_.size());
             if (position_ < text_.size() && text_[position_] != '\n') fail("unexpected text at the end of a statement");
             ++position_;
             ++line_;
@@ -105,7 +106,6 @@ class Parser {
     void skip_spaces() {
         while (at(' ') || at('\t') || at('\r')) ++position_;
     }
-    void skip_comment() { position_ = std::min(text_.find('\n', position_), text_.size()); }
     /// Takes `c` and the spaces around it.
     bool accept(char c) {
         skip_spaces();
@@ -215,8 +215,7 @@ class Parser {
     /// Comma-separated expressions between brackets; a comma inside parentheses belongs to the expression.
     void dims(char open, char close, std::vector<Expression>& result) {
         if (!at(open)) fail(fmt::format("expected '{}'", open));
-        ++position_;
-        skip_spaces();
+        accept(open);
         if (at(close)) {
             ++position_;
             return;
@@ -423,8 +422,7 @@ class Printer {
             if (graph_.tensors[id].role == TensorRole::input) declare(id);  // a weight may be fed like an input too
         }
         for (const ModuleCall& call : graph_.module_calls)
-            line("module {}{}{}", name(call.path), call.type.empty() ? "" : " ",
-                 call.type.empty() ? "" : name(call.type));
+            line("module {}{}", name(call.path), call.type.empty() ? "" : " " + name(call.type));
         for (const Op& op : graph_.ops) operation(op);
         declare_below(static_cast<TensorId>(graph_.tensors.size()));
         for (const TensorId id : graph_.outputs) line("output {}", tensor_names_[id]);
@@ -481,13 +479,10 @@ class Printer {
         if (!op.outputs.empty()) declare_below(op.outputs.front());
         std::string text;
         for (const TensorId id : present(op.inputs)) declare(id);
-        for (const TensorId id : op.outputs) text += fmt::format("{}{}", text.empty() ? "" : ", ", typed(id));
+        for (const TensorId id : op.outputs) text += (text.empty() ? "" : ", ") + typed(id);
         text += fmt::format("{}= {}(", text.empty() ? "" : " ", name_of(op.kind));
-        for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-            if (i > 0) text += ", ";
-            text += op.inputs[i] == no_tensor ? "_" : tensor_names_[op.inputs[i]];
-        }
-        text += ')';
+        const auto input = [&](TensorId id) { return id == no_tensor ? "_" : tensor_names_[id]; };
+        text += fmt::format("{})", fmt::join(mapped(op.inputs, input), ", "));
         if (!op.attributes.empty()) text += " {" + attributes(op.attributes) + "}";
         if (!op.source.empty()) text += " " + quoted(op.source);
         if (!op.module.empty()) text += " @" + name(op.module);
