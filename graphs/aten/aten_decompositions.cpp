@@ -264,6 +264,7 @@ bool append_tensordot(Graph& graph, const AtenCall& call) {
     return Einsum(graph, call).append_tensordot();
 }
 
+/// What torch.export writes for a part of a tensor of a subclass: the part is the weight, the whole is not stored.
 bool append_inner_tensor(Graph& graph, const AtenCall& call) {
     const TensorId whole = call.tensor("src_subclass_tensor");
     if (whole == no_tensor || call.outputs.size() != 1) return false;
@@ -274,6 +275,7 @@ bool append_inner_tensor(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// A product with weights of four bits in tiles. Source: aten/src/ATen/native/cuda/int4mm.cu.
 bool append_packed_linear(Graph& graph, const AtenCall& call) {
     const TensorId x = call.tensor("self"), packed = call.tensor("mat2");
     if (x == no_tensor || packed == no_tensor || call.outputs.size() != 1) return false;
@@ -287,6 +289,9 @@ bool append_packed_linear(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// The fast path of nn.MultiheadAttention without gradients: one product for queries, keys and values, fused attention
+/// on views of it, one product for the result. Source: aten/src/ATen/native/transformers/cuda/attention.cu,
+/// native_multi_head_attention_cuda.
 bool append_native_attention(Graph& graph, const AtenCall& call) {
     const TensorId query = call.tensor("query"), qkv_weight = call.tensor("qkv_weight");
     const TensorId qkv_bias = call.tensor("qkv_bias"), weight = call.tensor("proj_weight");
@@ -314,6 +319,8 @@ bool append_native_attention(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// The fast path of nn.TransformerEncoderLayer without gradients: attention as above, two norms, two linear layers.
+/// Source: aten/src/ATen/native/transformers/transformer.cpp, transformer_encoder_layer_forward.
 bool append_encoder_layer(Graph& graph, const AtenCall& call) {
     const TensorId source = call.tensor("src"), first = call.tensor("ffn_weight_1"),
                    second = call.tensor("ffn_weight_2");
@@ -365,6 +372,8 @@ bool append_encoder_layer(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// torch.logsumexp: the maximum, where it is finite, is subtracted before exp and added after log.
+/// Source: aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl (2.5): nine kernels.
 bool append_logsumexp(Graph& graph, const AtenCall& call) {
     const auto x = operands_of(graph, call, {"self"});
     if (!x) return false;
@@ -379,6 +388,7 @@ bool append_logsumexp(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// Source: aten/src/ATen/native/Distance.cpp, cosine_similarity (2.5): ten kernels.
 bool append_cosine_similarity(Graph& graph, const AtenCall& call) {
     const auto x = operands_of(graph, call, {"x1", "x2"});
     if (!x) return false;
@@ -393,6 +403,8 @@ bool append_cosine_similarity(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// Losses of an elementwise kernel (Kullback-Leibler: three) and a sum or mean.
+/// Source: aten/src/ATen/native/Loss.cpp (2.5).
 bool append_loss(Graph& graph, const AtenCall& call) {
     const auto x = operands_of(graph, call, {"self", "target"});
     if (!x || call.integer("reduction", 1) == 0) return false;
@@ -409,6 +421,8 @@ bool append_loss(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// Cross-entropy of rows with the number of a class each: log softmax, then the kernel of nll_loss.
+/// Source: aten/src/ATen/native/LossNLL.cpp (2.5).
 bool append_cross_entropy(Graph& graph, const AtenCall& call) {
     const auto x = operands_of(graph, call, {"self", "target"});
     const bool summed = call.integer("reduction", 1) != 0 && call.find("label_smoothing") == nullptr;
@@ -421,6 +435,7 @@ bool append_cross_entropy(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+/// Source: aten/src/ATen/native/Loss.cpp, triplet_margin_loss (2.5): two distances of three kernels and four more.
 bool append_triplet_loss(Graph& graph, const AtenCall& call) {
     const auto x = operands_of(graph, call, {"anchor", "positive", "negative"});
     if (!x || call.integer("reduction", 1) == 0) return false;

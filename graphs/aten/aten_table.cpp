@@ -14,10 +14,7 @@ std::vector<AtenRow> read_rows() {
     const auto shapes = by_name<Inference*>(FTAX_NAMED(FTAX_ATEN_INFERENCES));
     const auto edits = by_name<Edit*>(FTAX_NAMED(FTAX_ATEN_EDITS));
     const auto readers = by_name<Reader*>(FTAX_NAMED(FTAX_ATEN_READERS));
-    const auto appenders = by_name<AppendFunction*>(
-        FTAX_NAMED(append_logsumexp, append_cosine_similarity, append_inner_tensor, append_packed_linear,
-                   append_tensordot, append_einsum, append_native_attention, append_encoder_layer, append_loss,
-                   append_cross_entropy, append_triplet_loss));
+    const auto appenders = by_name<AppendFunction*>(FTAX_NAMED(FTAX_ATEN_DECOMPOSITIONS));
     std::vector<AtenRow> rows;
     for_each_data_row(embedded_text("data/aten_operators.tsv"), [&](DataRow row) {
         AtenRow& added = rows.emplace_back(AtenRow{row.text(), op_kind_from_name(row.text()).value()});
