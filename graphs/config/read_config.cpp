@@ -9,52 +9,25 @@
 #include <cmath>
 #include <set>
 
+#include "graphs/base/embedded.hpp"
 #include "graphs/base/excerpt.hpp"
 
 namespace ftax::config {
 namespace {
 
-/// What one size is called by different families, the usual name first. Source: attribute_map of transformers'
-/// configurations; configuration_chatglm.py of THUDM/chatglm3-6b.
-using Names = std::span<const std::string_view>;
-constexpr std::string_view hidden_names[]{"hidden_size", "n_embd", "d_model", "model_dim"};
-constexpr std::string_view layer_names[]{"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
-constexpr std::string_view head_names[]{"num_attention_heads", "n_head", "n_heads", "attention_heads", "num_heads"};
-constexpr std::string_view key_value_head_names[]{"num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads",
-                                                  "multi_query_group_num"};
-constexpr std::string_view mlp_names[]{"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"};
-constexpr std::string_view head_width_names[]{"head_dim", "attention_head_dim", "kv_channels"};
-constexpr std::string_view activation_names[]{"hidden_activation", "hidden_act", "activation_function", "activation",
-                                              "mlp_hidden_act"};
-constexpr std::string_view position_names[]{"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"};
-constexpr std::string_view vocabulary_names[]{"vocab_size", "padded_vocab_size"};
-constexpr std::string_view expert_names[]{"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"};
-constexpr std::string_view per_token_names[]{"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k",
-                                             "moe_top_k"};
-constexpr std::string_view pattern_name = "hybrid_override_pattern";
-constexpr std::string_view layer_type_names[]{"layer_types", "layers_block_type", "attention_layers", pattern_name};
-
-/// Sizes of the mixers with a state.
-constexpr std::string_view state_head_names[]{"mamba_n_heads",          "mamba_num_heads",  "n_mamba_heads",
-                                              "linear_num_value_heads", "linear_num_heads", "num_heads"};
-constexpr std::string_view state_width_names[]{"mamba_d_head",          "mamba_head_dim",  "mamba_headdim",
-                                               "linear_value_head_dim", "linear_head_dim", "head_dim"};
-constexpr std::string_view key_head_names[]{"mamba_n_groups", "mamba_ngroups", "linear_num_key_heads", "n_groups"};
-constexpr std::string_view state_names[]{"mamba_d_state", "ssm_state_size", "linear_key_head_dim", "state_size"};
-constexpr std::string_view kernel_names[]{"mamba_d_conv", "linear_conv_kernel_dim", "conv_L_cache", "conv_kernel"};
-constexpr std::string_view chunk_names[]{"mamba_chunk_size", "chunk_size", "block_size"};
-constexpr std::string_view rank_names[]{"mamba_dt_rank", "time_step_rank"};
-constexpr std::string_view state_bias_names[]{"mamba_proj_bias", "use_bias"};
-constexpr std::string_view conv_bias_names[]{"mamba_conv_bias", "use_conv_bias", "conv_bias"};
-
-/// The name that the file has; the usual one where it has none.
-std::string_view name_in(const JsonField& document, Names names) {
+/// The name that the file has for a size which families call differently (field_names.txt); the usual one where it has
+/// none.
+std::string_view name_in(const JsonField& document, std::string_view usual) {
+    static const std::vector<std::string_view> lines = words_of(embedded_text("graphs/config/field_names.txt"), '\n');
+    const auto line =
+        std::ranges::find(lines, usual, [](std::string_view names) { return split_at(names, ' ').first; });
+    const std::vector<std::string_view> names = words_of(*line);
     const auto found = std::ranges::find_if(names, [&](auto name) { return document.find(name).has_value(); });
-    return found == names.end() ? names.front() : *found;
+    return found == names.end() ? usual : *found;
 }
 
-std::int64_t read_count(const JsonField& document, Names names, std::optional<std::int64_t> fallback = std::nullopt) {
-    return config::read_count(document, name_in(document, names), fallback);
+std::int64_t read_known(const JsonField& document, std::string_view usual, std::optional<std::int64_t> fallback = {}) {
+    return read_count(document, name_in(document, usual), fallback);
 }
 
 /// A truth value: the word itself or a field.
@@ -68,7 +41,7 @@ bool read_flag(const JsonField& document, std::string_view name) {
 std::int64_t read_size(const JsonField& document, std::string_view name, std::int64_t fallback) {
     std::int64_t number = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc{}) return number;
-    return name.empty() ? fallback : config::read_count(document, name, fallback);
+    return name.empty() ? fallback : read_count(document, name, fallback);
 }
 
 /// What has no meaning unless one number divides another.
@@ -102,10 +75,10 @@ std::int64_t read_rotary_width(const JsonField& document, const Family& family, 
 
 /// The types of layers that the file lists; Nemotron-H writes a character for each.
 std::optional<std::vector<std::string>> find_layer_types(const JsonField& document) {
-    const std::string_view name = name_in(document, layer_type_names);
+    const std::string_view name = name_in(document, "layer_types");
     const auto listed = document.find(name);
     if (!listed) return std::nullopt;
-    if (name != pattern_name) return listed->texts();
+    if (name != "hybrid_override_pattern") return listed->texts();
     std::vector<std::string> types;
     for (const char c : listed->text())
         types.emplace_back(c == '*' ? "attention" : c == '-' ? "mlp" : c == 'E' ? "moe" : "mamba");
@@ -138,10 +111,10 @@ bool set_type(Layer& layer, std::string_view type, const Family& family, std::in
 /// What each layer mixes its tokens with: by the file's list, else by the family's rule.
 void read_mixers(const JsonField& document, const Family& family, std::vector<Layer>& layers) {
     const auto types = find_layer_types(document);
-    if (types) check_length(document, name_in(document, layer_type_names), types->size(), layers.size());
+    if (types) check_length(document, name_in(document, "layer_types"), types->size(), layers.size());
     const bool windowed =
         !family.window.empty() && document.find(family.window) && read_flag(document, family.window_switch);
-    const std::int64_t window = windowed ? config::read_count(document, family.window) : 0;
+    const std::int64_t window = windowed ? read_count(document, family.window) : 0;
     const std::int64_t every = read_size(document, family.full_every, 0);
     const std::int64_t full_at = read_size(document, family.full_at, every - 1);
     std::set<std::int64_t> listed;  // layers with attention
@@ -160,7 +133,7 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
             continue;
         }
         if (!set_type(layers[i], (*types)[i], family, window))
-            document[name_in(document, layer_type_names)].fail(
+            document[name_in(document, "layer_types")].fail(
                 fmt::format("'{}' is not a layer type of {}", excerpt((*types)[i]), family.model_type));
     }
     for (Layer& layer : layers)
@@ -175,25 +148,24 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
 void read_experts(const JsonField& document, const Family& family, TransformerConfig& config) {
     if (family.expert_width.empty()) return;
     Experts& experts = config.experts;
-    const std::string_view count_name = name_in(document, expert_names);
+    const std::string_view count_name = name_in(document, "num_experts");
     // A dense model of the family omits the experts.
-    if (family.first_dense == "0" || document.find(count_name))
-        experts.count = config::read_count(document, count_name);
+    if (family.first_dense == "0" || document.find(count_name)) experts.count = read_count(document, count_name);
     if (experts.count == 0) {
         config.mlp_width = read_size(document, family.shared_width, config.mlp_width);
         return;
     }
-    const std::string_view per_token = name_in(document, per_token_names);
-    experts.per_token = config::read_count(document, per_token);
+    const std::string_view per_token = name_in(document, "num_experts_per_tok");
+    experts.per_token = read_count(document, per_token);
     if (experts.per_token > experts.count)
         document[per_token].fail(fmt::format("{} of {} experts", experts.per_token, experts.count));
-    experts.width = config::read_count(document, family.expert_width);
+    experts.width = read_count(document, family.expert_width);
     experts.shared_width = read_size(document, family.shared_width, 0);
     if (!family.shared_count.empty())
         experts.shared_width = experts.width * read_size(document, family.shared_count, 0);
     experts.shared_gate = family.shared_gate;
     experts.normalized = read_flag(document, family.normalized);
-    experts.groups = std::max<std::int64_t>(1, config::read_count(document, "n_group", 1));
+    experts.groups = std::max<std::int64_t>(1, read_count(document, "n_group", 1));
     quotient(document, count_name, experts.count, experts.groups, "groups (n_group)");
     config.mlp_width = read_size(document, family.dense_width, config.mlp_width);
     const std::int64_t step = std::max<std::int64_t>(1, read_size(document, family.expert_step, 1));
@@ -224,41 +196,43 @@ void read_state_space(const JsonField& document, const Family& family, Transform
     const Mixer mixer = family.state_mixer;
     if (mixer == Mixer::none) return;
     constexpr std::int64_t delta_chunk = 64, usual_chunk = 256;  // where the file has none, as in transformers
-    const bool has_chunk = document.find(name_in(document, chunk_names)).has_value();
-    space.chunk = mixer == Mixer::delta ? delta_chunk : has_chunk ? read_count(document, chunk_names) : usual_chunk;
+    const bool has_chunk = document.find(name_in(document, "mamba_chunk_size")).has_value();
+    space.chunk = mixer == Mixer::delta ? delta_chunk
+                  : has_chunk           ? read_known(document, "mamba_chunk_size")
+                                        : usual_chunk;
     space.inner_norm = family.state_norm;
     if (mixer == Mixer::lightning) return;
-    space.kernel = read_count(document, kernel_names);
+    space.kernel = read_known(document, "mamba_d_conv");
     space.bias = mixer == Mixer::conv ? read_flag(document, "conv_bias")
-                                      : read_flag(document, name_in(document, state_bias_names));
-    space.conv_bias = mixer != Mixer::delta && read_flag(document, name_in(document, conv_bias_names));
+                                      : read_flag(document, name_in(document, "mamba_proj_bias"));
+    space.conv_bias = mixer != Mixer::delta && read_flag(document, name_in(document, "mamba_conv_bias"));
     if (mixer == Mixer::conv) {
         space.inner = config.hidden;
         return;
     }
-    space.state = read_count(document, state_names);
+    space.state = read_known(document, "mamba_d_state");
     if (mixer == Mixer::mamba) {
-        const std::int64_t expand = config::read_count(document, "mamba_expand", 0);
-        space.inner = expand > 0 ? expand * config.hidden : read_count(document, mlp_names);
+        const std::int64_t expand = read_count(document, "mamba_expand", 0);
+        space.inner = expand > 0 ? expand * config.hidden : read_known(document, "intermediate_size");
         constexpr std::int64_t channels_per_rank = 16;
-        space.rank = read_count(document, rank_names, (config.hidden + channels_per_rank - 1) / channels_per_rank);
+        space.rank = read_known(document, "mamba_dt_rank", (config.hidden + channels_per_rank - 1) / channels_per_rank);
         return;
     }
-    space.heads = read_count(document, state_head_names);
-    space.key_heads = read_count(document, key_head_names);
-    space.inner = space.heads * read_count(document, state_width_names);
+    space.heads = read_known(document, "mamba_n_heads");
+    space.key_heads = read_known(document, "mamba_n_groups");
+    space.inner = space.heads * read_known(document, "mamba_d_head");
 }
 
 void read_latent(const JsonField& document, TransformerConfig& config) {
     Latent& latent = config.latent;
-    latent = {.query_rank = config::read_count(document, "q_lora_rank", 0),
-              .key_value_rank = config::read_count(document, "kv_lora_rank"),
-              .plain_width = config::read_count(document, "qk_nope_head_dim"),
-              .rotary_width = config::read_count(document, "qk_rope_head_dim")};
-    latent.index_heads = config::read_count(document, "index_n_heads", 0);
-    if (latent.index_heads > 0) latent.index_width = config::read_count(document, "index_head_dim");
-    latent.index_count = config::read_count(document, "index_topk", 0);
-    config.value_width = config::read_count(document, "v_head_dim");
+    latent = {.query_rank = read_count(document, "q_lora_rank", 0),
+              .key_value_rank = read_count(document, "kv_lora_rank"),
+              .plain_width = read_count(document, "qk_nope_head_dim"),
+              .rotary_width = read_count(document, "qk_rope_head_dim")};
+    latent.index_heads = read_count(document, "index_n_heads", 0);
+    if (latent.index_heads > 0) latent.index_width = read_count(document, "index_head_dim");
+    latent.index_count = read_count(document, "index_topk", 0);
+    config.value_width = read_count(document, "v_head_dim");
     config.head_width = latent.plain_width + latent.rotary_width;
     config.key_value_heads = config.heads;
     config.rotary_width = latent.rotary_width;
@@ -274,14 +248,14 @@ void read_variants(const JsonField& document, const Family& family, TransformerC
     const auto on = [&](std::string_view field) { return read_flag(document, field); };
     if (family.model_type == "opt") {
         if (off("do_layer_norm_before")) structure.place = NormPlace::after;
-        config.embedding_width = config::read_count(document, "word_embed_proj_dim", config.hidden);
+        config.embedding_width = read_count(document, "word_embed_proj_dim", config.hidden);
     } else if (family.model_type == "gpt_neox") {
         if (off("use_parallel_residual")) structure.place = NormPlace::before;
     } else if (family.model_type == "falcon") {
         const bool grouped = on("new_decoder_architecture");
         if (grouped) {
             structure.place =
-                config::read_count(document, "num_ln_in_parallel_attn", 2) == 2 ? NormPlace::apart : NormPlace::shared;
+                read_count(document, "num_ln_in_parallel_attn", 2) == 2 ? NormPlace::apart : NormPlace::shared;
         } else {
             if (off("parallel_attn")) structure.place = NormPlace::before;
             config.key_value_heads = off("multi_query") ? config.heads : 1;
@@ -305,7 +279,7 @@ void read_variants(const JsonField& document, const Family& family, TransformerC
 }
 
 std::string read_activation(const JsonField& document) {
-    const JsonField field = document[name_in(document, activation_names)];
+    const JsonField field = document[name_in(document, "hidden_activation")];
     std::string name = field.text();
     if (find_activation(name)) return name;
     std::vector<std::string_view> known;
@@ -350,18 +324,18 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     config.structure = family.structure;
     config.structure.scaled_embedding = read_flag(document, family.scaled_embedding);
     config.dtype = read_dtype(document);
-    const std::string_view hidden = name_in(document, hidden_names);
-    const std::string_view heads = family.heads.empty() ? name_in(document, head_names) : family.heads;
-    const std::string_view key_value_heads = name_in(document, key_value_head_names);
+    const std::string_view hidden = name_in(document, "hidden_size");
+    const std::string_view heads = family.heads.empty() ? name_in(document, "num_attention_heads") : family.heads;
+    const std::string_view key_value_heads = name_in(document, "num_key_value_heads");
     config.hidden = read_count(document, hidden);
-    const std::string_view layers = family.layers.empty() ? name_in(document, layer_names) : family.layers;
+    const std::string_view layers = family.layers.empty() ? name_in(document, "num_hidden_layers") : family.layers;
     const auto types = document.find(layers) ? std::nullopt : find_layer_types(document);
     config.layers.resize(types ? types->size() : static_cast<std::size_t>(read_layers(document, layers)));
     config.heads = read_count(document, heads);
     config.key_value_heads = read_count(document, key_value_heads, config.heads);
-    config.head_width = read_count(document, head_width_names, 0);
+    config.head_width = read_known(document, "head_dim", 0);
     config.embedding_width = config.hidden;
-    const std::string_view mlp = family.mlp_width.empty() ? name_in(document, mlp_names) : family.mlp_width;
+    const std::string_view mlp = family.mlp_width.empty() ? name_in(document, "intermediate_size") : family.mlp_width;
     config.mlp_width = read_count(document, mlp, family.wide_mlp ? 4 * config.hidden : 0);
     read_variants(document, family, config);
     const bool latent = config.structure.projection == Projection::latent;
@@ -375,9 +349,9 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     if (!latent && (positions == Positions::rotary || positions == Positions::rotary_halves))
         config.rotary_width = read_rotary_width(document, family, config.head_width);
     const bool text = family.form != Form::vision;
-    if (text) config.vocabulary = read_count(document, vocabulary_names);
+    if (text) config.vocabulary = read_known(document, "vocab_size");
     const std::string_view position_name =
-        family.form == Form::speech ? "max_target_positions" : name_in(document, position_names);
+        family.form == Form::speech ? "max_target_positions" : name_in(document, "max_position_embeddings");
     if (text) config.positions = read_count(document, position_name, 0);
     if (positions == Positions::learned || positions == Positions::learned_from_mask) {
         const std::int64_t offset = family.position_offset;
@@ -400,7 +374,7 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     const bool dense =
         std::ranges::any_of(config.layers, [](const Layer& layer) { return layer.feed_forward == FeedForward::dense; });
     // Says what is wrong with the field.
-    if (dense && config.mlp_width == 0) static_cast<void>(config::read_count(document, mlp));
+    if (dense && config.mlp_width == 0) static_cast<void>(read_count(document, mlp));
     return config;
 }
 
