@@ -134,7 +134,7 @@ const Tensor& Node::tensor(std::size_t input) const {
 void Node::apply(const OpRow& row) {
     if (has(0) && !(row.flags & any_rank)) outputs[0] = {.dtype = dtype(0), .dims = dims(0)};
     row.rule(*this);
-    if (row.flags & boolean) outputs[0].dtype = DType::boolean;
+    if (row.type) outputs[0].dtype = *row.type;
     if (outputs[0].dims) output(0, outputs[0].dtype, std::move(*outputs[0].dims));
 }
 

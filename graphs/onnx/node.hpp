@@ -167,7 +167,6 @@ enum RowFlags : unsigned {
     reads_none = 4,
     reads_first = 8,
     reads_two = 16,
-    boolean = 32,  ///< the type of output 0, in place of what the rule says
 };
 
 struct OpRow {
@@ -177,6 +176,7 @@ struct OpRow {
     int required_inputs = 1;
     void (*evaluate)(Node&) = nullptr;  ///< computes the outputs' elements when those of all inputs are known
     unsigned flags = none;
+    std::optional<DType> type{};  ///< of output 0, in place of what the rule says
     std::string_view function{};  ///< attribute `function` of the Op; empty when its kind says all
 };
 

@@ -10,7 +10,7 @@ namespace {
 unsigned flags_of(std::string_view words) {
     unsigned flags = none;
     for (const std::string_view word : words_of(words))
-        flags |= 1U << DataRow(word).choice<unsigned>("any_rank never_folded reads_none reads_first reads_two boolean");
+        flags |= 1U << DataRow(word).choice<unsigned>("any_rank never_folded reads_none reads_first reads_two");
     return flags;
 }
 
@@ -20,7 +20,7 @@ std::vector<OpRow> read_rows() {
     for_each_data_row(embedded_text("data/onnx_operators.tsv"), [&](DataRow row) {
         const auto rule = [&] { return rules.at(row.text()); };
         rows.push_back({row.text(), op_kind_from_name(row.text()).value(), rule(), static_cast<int>(row.number()),
-                        rule(), flags_of(row.text())});
+                        rule(), flags_of(row.text()), dtype_from_name(row.text())});
     });
     return single_rows<OpRow>(rows);
 }

@@ -9,21 +9,21 @@ namespace ftax::onnx_import {
 
 // In the order of the files rules_*.cpp; norms and reductions are in rules_norm.cpp, shapes, new tensors and signals in
 // rules_fill.cpp, the rules that evaluate known elements in evaluate.cpp.
-#define FTAX_ONNX_RULES                                                                                                \
-    same_as_first, broadcast_all, where, cast, cast_like, dropout, alias_first, clip, conv, conv_integer,              \
-        qlinear_conv, conv_transpose, matmul, matmul_integer, qlinear_matmul, gemm, einsum, recurrent, nhwc_conv,      \
-        fused_matmul, quantize, dequantize, dynamic_quantize, qlinear_same, matmul_nbits, pool, global_pool,           \
-        max_unpool, roi_pool, resize, upsample, grid_sample, affine_grid, col2im, batch_norm, layer_norm, group_norm,  \
-        channel_norm, lp_norm, softmax, reduce, arg_reduce, cumulative, top_k, unique, det, reshape, flatten, squeeze, \
-        unsqueeze, transpose, slice, split, concat, expand, tile, pad, depth_to_space, center_crop_pad, gather,        \
-        gather_elements, gather_nd, scatter, one_hot, nonzero, compress, non_max_suppression, embed_layer_norm,        \
-        constant, shape, size, constant_of_shape, range, random_shape, multinomial, window_function,                   \
-        mel_weight_matrix, like_first, dft, stft, sequence_construct, sequence_empty, sequence_insert, sequence_erase, \
-        sequence_at, sequence_length, split_to_sequence, concat_from_sequence, optional_pass, optional_has_element,    \
-        attention, packed_attention, multi_head_attention, group_query_attention, rotary_embedding, skip_layer_norm,   \
-        bias_function, bias_split_gelu, bias_softmax, evaluate_elementwise, evaluate_copy, evaluate_transpose,         \
-        evaluate_slice, evaluate_concat, evaluate_expand, evaluate_tile, evaluate_gather, evaluate_reduce,             \
-        evaluate_split, evaluate_cumulative, evaluate_nonzero, evaluate_range, evaluate_scatter_nd, evaluate_cast
+#define FTAX_ONNX_RULES                                                                                               \
+    same_as_first, broadcast_all, where, cast, cast_like, dropout, alias_first, clip, conv, qlinear_conv,             \
+        conv_transpose, matmul, qlinear_matmul, gemm, einsum, recurrent, nhwc_conv, fused_matmul, quantize,           \
+        dequantize, dynamic_quantize, qlinear_same, matmul_nbits, pool, global_pool, max_unpool, roi_pool, resize,    \
+        upsample, grid_sample, affine_grid, col2im, batch_norm, layer_norm, group_norm, channel_norm, lp_norm,        \
+        softmax, reduce, arg_reduce, cumulative, top_k, unique, det, reshape, flatten, squeeze, unsqueeze, transpose, \
+        slice, split, concat, expand, tile, pad, depth_to_space, center_crop_pad, gather, gather_elements, gather_nd, \
+        scatter, one_hot, nonzero, compress, non_max_suppression, embed_layer_norm, constant, shape, size,            \
+        constant_of_shape, range, random_shape, multinomial, window_function, mel_weight_matrix, like_first, dft,     \
+        stft, sequence_construct, sequence_empty, sequence_insert, sequence_erase, sequence_at, sequence_length,      \
+        split_to_sequence, concat_from_sequence, optional_pass, optional_has_element, attention, packed_attention,    \
+        multi_head_attention, group_query_attention, rotary_embedding, skip_layer_norm, bias_function,                \
+        bias_split_gelu, bias_softmax, evaluate_elementwise, evaluate_copy, evaluate_transpose, evaluate_slice,       \
+        evaluate_concat, evaluate_expand, evaluate_tile, evaluate_gather, evaluate_reduce, evaluate_split,            \
+        evaluate_cumulative, evaluate_nonzero, evaluate_range, evaluate_scatter_nd, evaluate_cast
 
 using Rule = void(Node&);
 Rule FTAX_ONNX_RULES;

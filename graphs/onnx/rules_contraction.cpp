@@ -39,11 +39,6 @@ Dims convolved(Node& n, const Dims& input, const Dims& weight) {
     return result;
 }
 
-/// conv and its quantised relatives: x at input `x`, w at input `w`.
-void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
-    n.output(0, dtype, convolved(n, n.dims(x), n.dims(w)));
-}
-
 /// Whether an operand is multiplied with its last dimensions exchanged.
 bool is_transposed(const Node& n, std::string_view key) {
     return n.integer(key, 0) != 0;
@@ -67,15 +62,11 @@ void set_transposed(Node& n) {
 }  // namespace
 
 void conv(Node& n) {
-    conv_shape(n, 0, 1, n.dtype(0));
-}
-
-void conv_integer(Node& n) {
-    conv_shape(n, 0, 1, DType::i32);
+    n.output(0, n.dtype(0), convolved(n, n.dims(0), n.dims(1)));
 }
 
 void qlinear_conv(Node& n) {
-    conv_shape(n, 0, 3, n.dtype(7));
+    n.output(0, n.dtype(7), convolved(n, n.dims(0), n.dims(3)));
     n.op_inputs = {n.inputs[0], n.inputs[3]};
     if (n.has(8)) n.op_inputs.push_back(n.inputs[8]);
 }
@@ -112,10 +103,6 @@ void conv_transpose(Node& n) {
 
 void matmul(Node& n) {
     n.output(0, n.dtype(0), n.multiplied(n.dims(0), n.dims(1)));
-}
-
-void matmul_integer(Node& n) {
-    n.output(0, DType::i32, n.multiplied(n.dims(0), n.dims(1)));
 }
 
 void qlinear_matmul(Node& n) {
