@@ -10,34 +10,21 @@
 #include <utility>
 
 #include "graphs/base/embedded.hpp"
+#include "graphs/base/excerpt.hpp"
 #include "src/report/page.hpp"
 #include "src/report/table.hpp"
 
 namespace ftax::report {
 namespace {
 
-struct Ink {
-    std::string_view name, light, dark;
-};
-
-/// After Okabe and Ito (2008), whose colours colour-blind readers tell apart; darker on light ground, and lighter.
-constexpr std::array inks{
-    Ink{"title", "#1c2430", "#e8ecf1"},      Ink{"legend", "#1c2430", "#e8ecf1"},
-    Ink{"label", "#4a5462", "#b4bdc9"},      Ink{"grid", "#e3e7ec", "#333c48"},
-    Ink{"mark", "#5b6675", "#a3adba"},       Ink{"ground", "#ffffff", "#151a21"},
-    Ink{"prediction", "#0072b2", "#56b4e9"}, Ink{"host", "#b45f00", "#e69f00"},
-    Ink{"device", "#00795a", "#2fc79a"},     Ink{"measured", "#1c2430", "#e8ecf1"},
-    Ink{"reference", "#4a5462", "#b4bdc9"},  Ink{"k0", "#0072b2", "#56b4e9"},
-    Ink{"k1", "#c44e00", "#ff9248"},         Ink{"k2", "#00795a", "#2fc79a"},
-    Ink{"k3", "#a8327a", "#f08cc8"},         Ink{"k4", "#8a6a00", "#e6c229"},
-    Ink{"k5", "#6a4fc3", "#b9a6ff"},         Ink{"k6", "#8c4a2b", "#d9a07c"},
-    Ink{"k7", "#6b7280", "#9aa3ae"},
-};
-
-/// Colours are literal, since SVG-to-PDF converters do not support CSS variables.
-std::string colours(std::string_view Ink::*theme) {
+/// The colours of inks.tsv (name, on light ground, on dark ground) are after Okabe and Ito (2008), which colour-blind
+/// readers tell apart. Colours are literal, since SVG-to-PDF converters do not support CSS variables.
+std::string colours(std::size_t column) {
     std::string css;
-    for (const Ink& ink : inks) css += fmt::format(".ftax-chart .{}{{color:{}}}", ink.name, ink.*theme);
+    for (const std::string_view ink : words_of(embedded_text("src/report/assets/inks.tsv"), '\n')) {
+        const std::vector<std::string_view> words = words_of(ink, '\t');
+        css += fmt::format(".ftax-chart .{}{{color:{}}}", words[0], words[column]);
+    }
     return css;
 }
 
@@ -412,9 +399,9 @@ std::string to_figure(const Chart& chart, std::string_view caption_markup) {
 }
 
 std::string chart_style() {
-    const std::string light = colours(&Ink::light);
+    const std::string light = colours(1);
     return fmt::format("{}\n{}\n@media (prefers-color-scheme:dark){{{}}}\n@media print{{{}}}\n", strokes(), light,
-                       colours(&Ink::dark), light);
+                       colours(2), light);
 }
 
 }  // namespace ftax::report
