@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "calibration/rows/measurement_file.hpp"
@@ -13,7 +15,6 @@
 #include "src/report/pages.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/scenario/alternatives.hpp"
-#include "src/scenario/branches.hpp"
 #include "src/scenario/measured.hpp"
 
 namespace ftax::cli {
@@ -23,6 +24,66 @@ struct PredictArguments : PredictedRun {
     std::string batches;
     std::string measured;
     bool suggest_anchors = false, explain_interval = false, advises = false;
+};
+
+constexpr std::size_t most_branches = 16;  ///< each needs a separate import
+
+/// Predicts a model with data-dependent If nodes for both branches of each.
+class BranchRange {
+  public:
+    /// `graph` is the model as loaded, with the longer branch of every If.
+    BranchRange(const Graph& graph, const PredictArguments& arguments)
+        : undecided_(graph.undecided), arguments_(arguments) {
+        if (undecided_.size() <= most_branches) return;
+        print_warnings({fmt::format("{} conditions depend on data; the range covers the branches of the first {}",
+                                    undecided_.size(), most_branches)});
+        undecided_.resize(most_branches);
+    }
+
+    /// Determines the cheaper and the more expensive branch of each If, with the others as loaded, and predicts the
+    /// model with all cheaper and with all more expensive branches. Widens the interval of `loaded` to cover both.
+    /// Returns nullopt if no condition depends on data.
+    std::optional<report::LatencyRange> widen(Prediction& loaded, const ShapeBindings& bindings) {
+        if (undecided_.empty()) return std::nullopt;
+        Choice shortest(undecided_.size()), longest(undecided_.size());
+        for (std::size_t i = 0; i < undecided_.size(); ++i) {
+            Choice flipped(undecided_.size());
+            flipped[i] = true;
+            const double latency_s = predict(flipped, bindings).latency_s;
+            shortest[i] = latency_s < loaded.latency_s;
+            longest[i] = latency_s > loaded.latency_s;
+        }
+        const Prediction low = predict(shortest, bindings), high = predict(longest, bindings);
+        loaded.low_s = std::min(low.low_s, loaded.low_s);
+        loaded.high_s = std::max(high.high_s, loaded.high_s);
+        return report::LatencyRange{low.latency_s, high.latency_s};
+    }
+
+  private:
+    /// Per undecided If: true if the branch differs from the loaded one.
+    using Choice = std::vector<bool>;
+    struct Variant {
+        Graph graph;
+        std::optional<Predictor> predictor{};  ///< predictor of this graph
+    };
+
+    Prediction predict(const Choice& choice, const ShapeBindings& bindings) {
+        auto& [graph, predictor] = variants_[choice];
+        if (!predictor) {
+            ModelArguments model = arguments_.model;
+            for (std::size_t i = 0; i < choice.size(); ++i) {
+                const bool then = undecided_[i].then_taken != choice[i];
+                model.limits.branches[undecided_[i].name] = then;  // an If within a branch that is not taken is not met
+            }
+            graph = load_graph(model);
+            predictor.emplace(make_predictor(graph, model, arguments_.run));
+        }
+        return predictor->predict(bindings);
+    }
+
+    std::vector<UndecidedBranch> undecided_;
+    const PredictArguments& arguments_;
+    std::map<Choice, Variant> variants_;
 };
 
 /// Suggests runs to measure, among the predicted batches and powers of two around them.
@@ -95,7 +156,7 @@ int run_predict(const PredictArguments& arguments) {
         throw Error(ErrorCode::usage, "--measured TIME needs a single --batch, or one TIME for each");
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
-    BranchRange branches(graph, arguments.model, arguments.run);
+    BranchRange branches(graph, arguments);
     report::PredictionReport report = report_on(predictor, arguments.model);
     if (batches.front()) report.crossover = crossover_report(predictor, dims);
     for (const auto batch : batches) {
