@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "graphs/base/near_names.hpp"
+
 namespace ftax::onnx_import {
 namespace {
 
@@ -111,29 +113,24 @@ Scalar ShapeMath::unary(std::string_view function, const Scalar& x) {
     return result ? from(*result) : Scalar{};
 }
 
-Scalar ShapeMath::compare(std::string_view function, const Scalar& a, const Scalar& b) {
+/// a > b, where it can be proved or disproved for all values of the symbols.
+std::optional<bool> ShapeMath::is_greater(const Scalar& a, const Scalar& b) {
     if (a.kind == Scalar::Kind::rational && b.kind == Scalar::Kind::rational) {
-        const Expression left = multiply(a.numerator, b.denominator);
-        const Expression right = multiply(b.numerator, a.denominator);
-        const auto proved = [&](Expression more, Expression less, std::int64_t margin) {
-            return at_least(subtract(more, less), constant(margin));
-        };
-        const bool above = proved(left, right, 1);
-        const bool below = proved(right, left, 1);
-        if (function == "equal") return left == right ? integer(1) : above || below ? integer(0) : Scalar{};
-        if (function == "greater") return above ? integer(1) : proved(right, left, 0) ? integer(0) : Scalar{};
-        if (function == "less") return below ? integer(1) : proved(left, right, 0) ? integer(0) : Scalar{};
-        if (function == "greater_or_equal") return proved(left, right, 0) ? integer(1) : below ? integer(0) : Scalar{};
-        return proved(right, left, 0) ? integer(1) : above ? integer(0) : Scalar{};
+        const Expression left = multiply(a.numerator, b.denominator), right = multiply(b.numerator, a.denominator);
+        if (at_least(subtract(left, right), constant(1))) return true;
+        return at_least(subtract(right, left), constant(0)) ? std::optional(false) : std::nullopt;
     }
-    const auto x = number(a);
-    const auto y = number(b);
-    if (!x || !y) return {};
-    if (function == "equal") return integer(*x == *y);
-    if (function == "greater") return integer(*x > *y);
-    if (function == "less") return integer(*x < *y);
-    if (function == "greater_or_equal") return integer(*x >= *y);
-    return integer(*x <= *y);
+    const auto x = number(a), y = number(b);
+    return x && y ? std::optional(*x > *y) : std::nullopt;
+}
+
+Scalar ShapeMath::compare(std::string_view function, const Scalar& a, const Scalar& b) {
+    const auto above = is_greater(a, b), below = is_greater(b, a);
+    if (function == "equal")
+        return above == true || below == true ? integer(0) : above && below ? integer(1) : Scalar{};
+    // a < b is b > a; a ≥ b is not b > a
+    const auto greater = function == "less" || function == "greater_or_equal" ? below : above;
+    return greater ? integer(*greater != function.ends_with("_or_equal")) : Scalar{};
 }
 
 /// The quotient of two rationals where it is one.
@@ -182,10 +179,8 @@ Scalar ShapeMath::apply(std::string_view function, const std::vector<Scalar>& op
         const Expression yes = expression(operands[1]);
         return is_known(yes) && yes == expression(operands[2]) ? operands[1] : Scalar{};
     }
-    if (function == "equal" || function == "greater" || function == "less" || function == "greater_or_equal" ||
-        function == "less_or_equal") {
+    if (has_word("equal greater less greater_or_equal less_or_equal", function))
         return compare(function, operands[0], operands[1]);
-    }
     if (operands.size() == 1) return unary(function, operands[0]);
     Scalar result = operands[0];
     for (std::size_t i = 1; i < operands.size(); ++i) result = binary(function, result, operands[i], integral);

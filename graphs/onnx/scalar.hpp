@@ -44,6 +44,7 @@ class ShapeMath : public DimensionMath {
     std::optional<Scalar> exact(std::string_view function, const Scalar& a, const Scalar& b, bool integral);
     std::optional<Scalar> quotient(const Scalar& a, const Scalar& b, bool integral);
     Scalar compare(std::string_view function, const Scalar& a, const Scalar& b);
+    std::optional<bool> is_greater(const Scalar& a, const Scalar& b);
 };
 
 }  // namespace ftax::onnx_import
