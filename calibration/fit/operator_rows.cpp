@@ -1,10 +1,9 @@
-#include "calibration/fit/operator_rows.hpp"
-
 #include <algorithm>
 #include <array>
 #include <utility>
 #include <variant>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "graphs/files/number.hpp"
