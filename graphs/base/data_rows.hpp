@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "graphs/base/excerpt.hpp"
+#include "graphs/base/named.hpp"
 
 namespace ftax {
 
@@ -26,11 +26,12 @@ class DataRow {
         std::from_chars(cell.data(), cell.data() + cell.size(), otherwise);
         return otherwise;
     }
-    /// Position of the cell among `names`, which are separated by spaces. Throws std::logic_error for any other cell.
+    /// Position of the cell among `names`, which are separated by spaces or commas. Throws std::logic_error for any
+    /// other cell.
     template <class Enum>
     [[nodiscard]] Enum choice(std::string_view names) {
         const std::string_view name = text();
-        const std::vector<std::string_view> all = words_of(names);
+        const std::vector<std::string_view> all = names_in(names);
         const auto found = std::ranges::find(all, name);
         if (found == all.end()) throw std::logic_error("a table has the unknown name " + std::string(name));
         return static_cast<Enum>(found - all.begin());
