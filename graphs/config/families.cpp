@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 #include <type_traits>
 #include <variant>
 
@@ -26,9 +25,9 @@ struct Value {
     void into(std::string_view& field) const { field = text; }
     void into(bool& flag) const { flag = text == "true"; }
     void into(std::int64_t& number) const { std::from_chars(text.data(), text.data() + text.size(), number); }
-    /// One of the names of an enumeration, in its order.
     template <class Enum>
-    void into(Enum& choice, std::initializer_list<std::string_view> names) const {
+    void into(Enum& choice) const {
+        const std::vector<std::string_view> names = names_in(text_of(choice));
         const auto found = std::ranges::find(names, text);
         if (found == names.end()) fail(row, text);
         choice = static_cast<Enum>(found - names.begin());
@@ -37,38 +36,27 @@ struct Value {
 
 void set_feature(Family& f, std::string_view name, const Value& value) {
     Structure& s = f.structure;
-    const auto is = [&](std::string_view feature) { return name == feature; };
-    if (is("form")) return value.into(f.form, {"decoder", "encoder", "vision", "text_and_vision", "speech"});
-    if (is("norm"))
-        return value.into(s.norm, {"layer", "layer_weight", "layer_plain", "rms", "rms_offset", "rms_plain"});
-    if (is("place")) return value.into(s.place, {"before", "after", "around", "outputs", "shared", "apart"});
-    if (is("projection")) return value.into(s.projection, {"apart", "packed", "latent"});
-    if (is("positions"))
-        return value.into(s.positions,
-                          {"none", "rotary", "rotary_halves", "learned", "learned_from_mask", "linear_bias"});
-    if (is("query_norm")) return value.into(s.query_norm, {"none", "head", "each_head", "all_heads"});
-    if (is("output_gate")) return value.into(s.output_gate, {"none", "apart", "packed", "per_head"});
-    if (is("scoring")) return value.into(s.scoring, {"fused", "written_out"});
-    if (is("routing")) return value.into(s.routing, {"softmax_first", "best_first", "sigmoid", "grouped"});
-    if (is("state_mixer"))
-        return value.into(f.state_mixer,
-                          {"none", "attention", "mamba", "mamba2", "delta", "conv", "lightning", "both"});
-    if (is("biases")) {
+    if (name == "biases") {
         f.query_bias = f.output_bias = f.mlp_bias = value.text;
         return;
     }
-    using Member = std::variant<bool Family::*, std::string_view Family::*, std::int64_t Family::*, bool Structure::*>;
+    using Member = std::variant<bool Family::*, std::string_view Family::*, std::int64_t Family::*, Form Family::*,
+                                Mixer Family::*, bool Structure::*, NormKind Structure::*, NormPlace Structure::*,
+                                Projection Structure::*, Positions Structure::*, QueryNorm Structure::*,
+                                OutputGate Structure::*, Scoring Structure::*, Routing Structure::*>;
     static const auto members = by_name<Member>(FTAX_NAMED(
-        &Family::is_part, &Family::wide_mlp, &Structure::gated, &Structure::packed_gate, &Structure::inner_norms,
-        &Structure::scaled_residual, &Structure::scaled_logits, &Structure::embedding_norm, &Structure::attention_sinks,
-        &Structure::expert_bias, &Structure::clamped_experts, &Structure::samples_all, &Structure::addmm_layers,
-        &Structure::first_norm, &Structure::causal, &Family::shared_gate, &Family::state_norm, &Family::lone_sublayers,
-        &Family::layers, &Family::heads, &Family::mlp_width, &Family::one_key_head, &Family::query_norm_switch,
-        &Family::query_bias, &Family::output_bias, &Family::mlp_bias, &Family::head_bias, &Family::scaled_embedding,
-        &Family::rotary_share, &Family::window, &Family::window_switch, &Family::window_first, &Family::full_every,
-        &Family::full_at, &Family::expert_at, &Family::expert_width, &Family::shared_width, &Family::shared_count,
-        &Family::expert_step, &Family::first_dense, &Family::dense_width, &Family::normalized,
-        &Family::position_offset));
+        &Family::form, &Family::state_mixer, &Structure::norm, &Structure::place, &Structure::projection,
+        &Structure::positions, &Structure::query_norm, &Structure::output_gate, &Structure::scoring,
+        &Structure::routing, &Family::is_part, &Family::wide_mlp, &Structure::gated, &Structure::packed_gate,
+        &Structure::inner_norms, &Structure::scaled_residual, &Structure::scaled_logits, &Structure::embedding_norm,
+        &Structure::attention_sinks, &Structure::expert_bias, &Structure::clamped_experts, &Structure::samples_all,
+        &Structure::addmm_layers, &Structure::first_norm, &Structure::causal, &Family::shared_gate, &Family::state_norm,
+        &Family::lone_sublayers, &Family::layers, &Family::heads, &Family::mlp_width, &Family::one_key_head,
+        &Family::query_norm_switch, &Family::query_bias, &Family::output_bias, &Family::mlp_bias, &Family::head_bias,
+        &Family::scaled_embedding, &Family::rotary_share, &Family::window, &Family::window_switch,
+        &Family::window_first, &Family::full_every, &Family::full_at, &Family::expert_at, &Family::expert_width,
+        &Family::shared_width, &Family::shared_count, &Family::expert_step, &Family::first_dense, &Family::dense_width,
+        &Family::normalized, &Family::position_offset));
     const auto found = members.find(name);
     if (found == members.end()) fail(f.model_type, name);
     const auto set = [&](auto member) {

@@ -15,7 +15,7 @@
 
 namespace ftax::config {
 
-enum class Form : std::uint8_t { decoder, encoder, vision, text_and_vision, speech };
+FTAX_CHOICE(Form, decoder, encoder, vision, text_and_vision, speech)
 
 /// A row of families.txt: what distinguishes one family from others. Fields of type string_view are names of a
 /// config.json's fields; those for a number or a truth value may be the value itself.

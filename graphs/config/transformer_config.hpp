@@ -12,6 +12,13 @@
 
 namespace ftax::config {
 
+/// An enumeration with the text of its names, which families.txt uses.
+#define FTAX_CHOICE(Name, ...)                      \
+    enum class Name : std::uint8_t { __VA_ARGS__ }; \
+    constexpr std::string_view text_of(Name) {      \
+        return #__VA_ARGS__;                        \
+    }
+
 /// Form of an activation in eager PyTorch: one operator, x · sigmoid(1.702 x), the tanh form of GELU written out, the
 /// square of one operator, or xIELU with its two parameters.
 enum class Spelling { single, sigmoid, tanh, squared, xielu };
@@ -43,54 +50,39 @@ inline constexpr std::array activations{
     return found == activations.end() ? nullptr : &*found;
 }
 
-enum class NormKind : std::uint8_t {
-    layer,
-    layer_weight,  ///< layer norm without bias
-    layer_plain,   ///< layer norm without parameters
-    rms,           ///< x / rms(x) · w, computed in f32
-    rms_offset,    ///< x / rms(x) · (1 + w), computed in f32
-    rms_plain,     ///< x / rms(x), computed in f32
-};
+/// Layer norm, without bias (layer_weight) or without parameters (layer_plain); x / rms(x), computed in f32, times w
+/// (rms), times 1 + w (rms_offset) or alone (rms_plain).
+FTAX_CHOICE(NormKind, layer, layer_weight, layer_plain, rms, rms_offset, rms_plain)
 
 /// Position of the norms of a layer: before attention and MLP, after their residual sums, before and after each, after
 /// each before its sum (outputs), or once (shared) or twice (apart) before an attention and an MLP that run in parallel
 /// on the same input.
-enum class NormPlace : std::uint8_t { before, after, around, outputs, shared, apart };
+FTAX_CHOICE(NormPlace, before, after, around, outputs, shared, apart)
 
-enum class Projection : std::uint8_t {
-    apart,   ///< q, k and v by a layer each
-    packed,  ///< q, k and v by one layer
-    latent,  ///< multi-head latent attention (DeepSeek): keys and values expand from a cached low-rank vector
-};
+/// q, k and v by a layer each, by one layer (packed), or multi-head latent attention (DeepSeek), whose keys and values
+/// expand from a cached low-rank vector.
+FTAX_CHOICE(Projection, apart, packed, latent)
 
-enum class Positions : std::uint8_t {
-    none,
-    rotary,
-    rotary_halves,  ///< the same, written as products of both halves instead of one rotated copy
-    learned,
-    learned_from_mask,  ///< the same, numbered by a running sum over the attention mask
-    linear_bias,        ///< ALiBi
-};
+/// `rotary_halves` are products of both halves instead of one rotated copy, `learned_from_mask` are numbered by a
+/// running sum over the attention mask, `linear_bias` is ALiBi.
+FTAX_CHOICE(Positions, none, rotary, rotary_halves, learned, learned_from_mask, linear_bias)
 
 /// Norms of queries and keys: with one weight per channel of a head, one per channel of each head, or over all heads.
-enum class QueryNorm : std::uint8_t { none, head, each_head, all_heads };
+FTAX_CHOICE(QueryNorm, none, head, each_head, all_heads)
 
 /// Gate on the attention's result: a sigmoid of as many channels, from a separate layer or packed with the queries, or
 /// of one number per head.
-enum class OutputGate : std::uint8_t { none, apart, packed, per_head };
+FTAX_CHOICE(OutputGate, none, apart, packed, per_head)
 
 /// Form of scaled dot product attention: one operator, or product, softmax and product.
-enum class Scoring : std::uint8_t { fused, written_out };
+FTAX_CHOICE(Scoring, fused, written_out)
 
-enum class Routing : std::uint8_t {
-    softmax_first,  ///< softmax over all experts, then the best
-    best_first,     ///< the best, then a softmax over them
-    sigmoid,        ///< the best, each with its sigmoid
-    grouped,        ///< sigmoid, best groups, best experts of these
-};
+/// Softmax over all experts, then the best; the best, then a softmax over them; the best, each with its sigmoid; or
+/// sigmoid, best groups, best experts of these.
+FTAX_CHOICE(Routing, softmax_first, best_first, sigmoid, grouped)
 
 /// Token mixer of a layer. All except attention keep a state of fixed size.
-enum class Mixer : std::uint8_t { none, attention, mamba, mamba2, delta, conv, lightning, both };
+FTAX_CHOICE(Mixer, none, attention, mamba, mamba2, delta, conv, lightning, both)
 enum class FeedForward : std::uint8_t { none, dense, experts };
 
 struct Layer {
