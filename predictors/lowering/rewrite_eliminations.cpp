@@ -62,6 +62,8 @@ bool is_movable(const Graph& graph, TensorId id) {
 
 }  // namespace
 
+/// Removes operators of fixed shape that do not depend on any input; their results become weights.
+/// Source: ONNX Runtime, ConstantFolding.
 void fold_constants(Graph& graph) {
     std::vector<bool> removed(graph.ops.size(), false);
     const auto is_known = [&](TensorId id) {
@@ -83,6 +85,9 @@ void fold_constants(Graph& graph) {
     erase(graph, removed);
 }
 
+/// Removes operators that return their input: contiguous, clone, dropout, full slices, concatenations of one tensor.
+/// Source: torch.onnx, which writes no node for contiguous; ONNX Runtime, EliminateIdentity, EliminateDropout,
+/// EliminateSlice, ExpandElimination.
 void remove_copies(Graph& graph) {
     std::vector<TensorId> stands_for(graph.tensors.size());
     for (TensorId id = 0; id < stands_for.size(); ++id) stands_for[id] = id;
@@ -102,6 +107,10 @@ void remove_copies(Graph& graph) {
     erase(graph, removed);
 }
 
+/// Removes concatenations: each part is written directly into the joined tensor. A tensor has only one location, so
+/// parts of several concatenations, inputs and pieces of a split are copied.
+/// Source: TensorRT's build log, "Eliminating concatenation", last one first, "Retargeting … to …" and "Generating copy
+/// for … because input is not movable".
 void eliminate_concatenations(Graph& graph) {
     assign_producers(graph);
     std::vector<bool> moved(graph.tensors.size(), false);

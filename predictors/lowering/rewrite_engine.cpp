@@ -71,6 +71,9 @@ void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>
 
 }  // namespace
 
+/// Merges layers with the same input (queries, keys and values; gate and up) into one; its readers take slices. Source:
+/// TensorRT, demo/BERT (one product for all three); Myelin, horizontal fusion; vLLM, QKVParallelLinear and
+/// MergedColumnParallelLinear.
 void merge_sibling_layers(Graph& graph) {
     std::vector<std::vector<OpId>> groups(graph.ops.size());  // indexed by the first member
     std::vector<bool> merged(graph.ops.size(), false);
@@ -104,6 +107,8 @@ void merge_sibling_layers(Graph& graph) {
     assign_producers(graph);
 }
 
+/// Lets products and attention read and write transposed, sliced and expanded data in place. Source: layers of TensorRT
+/// engines; none moves data in a BERT.
 void fold_movement(Graph& graph) {
     assign_producers(graph);
     const auto passes = [](const Op& op) { return op.kind == OpKind::reshape || is_movement(op); };
@@ -151,13 +156,19 @@ static void fuse_residuals(Graph& graph, bool writes_sum) {
     erase(graph, removed);
 }
 
+/// Fuses a residual addition into the norm that reads it, which also writes the sum if it has other readers.
+/// Source: TensorRT, CustomSkipLayerNormPluginDynamic; Myelin's layers of residual and norm.
 void fuse_residual_layer_norm(Graph& graph) {
     fuse_residuals(graph, true);
 }
+
+/// As fuse_residual_layer_norm, for layer norms and sums without other readers. Source: ONNX Runtime,
+/// SkipLayerNormFusion.
 void fuse_skip_layer_norm(Graph& graph) {
     fuse_residuals(graph, false);
 }
 
+/// Renames operators to TensorRT's layers (IEngineInspector, trtexec --dumpProfile).
 void name_engine_layers(Graph& graph) {
     const auto with_epilogue = [](const Op& op, std::string name) {
         if (op.inputs.size() > 2 && op.inputs[2] != no_tensor) name += " + Bias";

@@ -156,22 +156,32 @@ void append_roll(Spelling out) {
 
 }  // namespace
 
+/// Expands scaled_dot_product_attention to product, softmax and product as exporters do, with both factors scaled
+/// first. Attention operators of ONNX files are kept. Source: torch.onnx, symbolic_opset14.py and torch_lib.
 void write_out_attention(Graph& graph) {
     write_out(graph, is_written_out, append_attention);
 }
 
+/// Expands swish and hard swish to a sigmoid and a product.
+/// Source: torch.onnx, symbolic_opset9.py (silu); ONNX, HardSwish, a function that ONNX Runtime 1.12 expands on CUDA.
 void write_out_gates(Graph& graph) {
     write_out(graph, is_gate, append_gate);
 }
 
+/// Expands a group norm to an instance norm over its groups and a scale and shift of the channels.
+/// Source: torch.onnx, symbolic_opset9.py and torch_lib (group_norm).
 void write_out_group_norm(Graph& graph) {
     write_out(graph, is_grouped_norm, append_grouped_norm);
 }
 
+/// Expands a layer norm to two means and the elementwise operators around them, each of which is a kernel or part of
+/// one. Source: torch.onnx, symbolic_opset9.py (layer_norm); opset 17 is the first with LayerNormalization.
 void write_out_layer_norm(Graph& graph) {
     write_out(graph, is_layer_norm, append_layer_norm);
 }
 
+/// Expands torch.chunk to one slice per piece and torch.roll to slices and concatenations.
+/// Source: torch.onnx, symbolic_opset9.py (roll) and prim::ConstantChunk; torch_lib, core.py (aten_roll, aten_chunk).
 void write_out_movement(Graph& graph) {
     write_out(graph, is_chunk, append_slices);
     write_out(graph, is_roll, append_roll);

@@ -137,10 +137,14 @@ void fuse_into_pointwise(Graph& graph, const Fusible& fusible) {
 
 }  // namespace
 
+/// Recognises layers in their decomposed form: GELU, LayerNorm, products with a weight and a sum.
+/// Source: ONNX Runtime, GeluFusion, FastGeluFusion, LayerNormFusion, MatMulAddFusion.
 void recognise_layers(Graph& graph) {
     canonicalize(graph, SpelledOut::recognise);
 }
 
+/// Folds a batch norm into the convolution or linear layer whose only reader it is; a bias remains.
+/// Source: ONNX Runtime, ConvBNFusion; TensorRT, layer fusion "convolution and scale".
 void fold_batch_norm(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& norm = graph.ops[id];
@@ -154,6 +158,8 @@ void fold_batch_norm(Graph& graph) {
     });
 }
 
+/// Fuses a following relu, and a residual addition in between, into the epilogue of a convolution.
+/// Source: ONNX Runtime, ConvActivationFusion and ConvAddActivationFusion (FusedConv supports relu on CUDA).
 void fuse_conv_relu(Graph& graph) {
     // FusedConv does not support an addition without relu: mark additions followed by a relu.
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
@@ -169,11 +175,16 @@ void fuse_conv_relu(Graph& graph) {
     absorb_epilogues(graph, is_convolution, false, "add_relu");
 }
 
+/// As fuse_conv_relu, for any clipping activation, and for linear layers. Sigmoid and swish stay separate kernels.
+/// Source: TensorRT 8, layer fusions "convolution and ReLU" and "convolution and clip"; framework_tax.csv
+/// torch-tensorrt: with fused swish, efficientnet is predicted 25 % too fast on every card.
 void fuse_epilogue(Graph& graph) {
     const auto open = [](const Op& op) { return is_contraction(op) && op.text(epilogue) != quantized_result; };
     absorb_epilogues(graph, open, true, "add");
 }
 
+/// Fuses a following GELU or ReLU into a linear layer. Source: TensorRT, demo/BERT: with a separate kernel the error on
+/// the tables of 8.6 and later is 8 %.
 void fuse_activation(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
@@ -186,6 +197,8 @@ void fuse_activation(Graph& graph) {
     });
 }
 
+/// Fuses a clipping activation into a batch norm that was not folded into a convolution.
+/// Source: TensorRT, layer fusion "scale and activation".
 void fuse_scale_and_activation(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
@@ -193,10 +206,14 @@ void fuse_scale_and_activation(Graph& graph) {
     });
 }
 
+/// Fuses two or more consecutive elementwise operators; intermediate results cause no traffic.
+/// Source: TensorRT, pointwise fusion.
 void fuse_pointwise(Graph& graph) {
     fuse_into_pointwise(graph, is_elementwise);
 }
 
+/// As fuse_pointwise, for elementwise operators and batch norms.
+/// Source: TorchScript's NVFuser (PyTorch 1.12), which leaves single operators alone.
 void fuse_pointwise_and_batch_norm(Graph& graph) {
     fuse_into_pointwise(graph, [](const Op& op) { return is_elementwise(op) || scales_channels(op); });
 }
@@ -207,6 +224,9 @@ bool are_one_node(const Op& a, const Op& b) {
     return node(a) == node(b) || node(a) == b.name || a.name == node(b);
 }
 
+/// Merges consecutive data movement within a com.microsoft node into one kernel: splitting packed queries, keys and
+/// values and moving their heads to the front. Source: ONNX Runtime, contrib_ops/cuda/bert (LaunchTransposeQkv,
+/// AddBiasTransposeQKV, LaunchTransCtx).
 void join_movement_of_nodes(Graph& graph) {
     const auto moves = [](const Op& op) { return is_view(op) || op.kind == OpKind::copy; };
     fuse_runs(

@@ -437,6 +437,7 @@ class Grouping {
 
 }  // namespace
 
+/// Leaves 3-D maximum pooling to ATen, as Inductor does before PyTorch 2.8 (torch/_inductor/lowering.py).
 void keep_maxima_of_volumes(Graph& graph) {
     for (Op& op : graph.ops)
         if (op.kind == OpKind::pool && op.text("function") == "max" && op.integers("kernel").size() == 3)
@@ -495,6 +496,7 @@ void recognise_batched_attention(Graph& graph) {
     });
 }
 
+/// Removes operators with unread results, except in-place ones, as AOTAutograd does.
 void erase_unread(Graph& graph) {
     if (graph.outputs.empty()) return;
     ftax::erase_unread(graph, [](const Op& op) { return !op.source.ends_with('_') && !op.outputs.empty(); });
@@ -504,6 +506,8 @@ bool updates_buffers(const Graph& graph) {
     return std::ranges::any_of(graph.ops, [](const Op& op) { return op.integer("training", 0) != 0; });
 }
 
+/// Adds the copies into the three buffers of a training batch norm that a functional graph needs.
+/// Source: torch/_functorch/_aot_autograd (functionalization: copy_ of mutated inputs).
 void write_out_updates(Graph& graph) {
     const auto updates = [](const Graph&, const Op& op) { return op.integer("training", 0) != 0; };
     write_out(graph, updates, [](Spelling out) {
@@ -529,6 +533,11 @@ void write_out_parts(Graph& graph) {
     });
 }
 
+/// Fuses pointwise operators, norms, softmax and reductions into their readers, through views, unless another kernel
+/// must run in between. Leftovers of library calls (a convolution's bias) are fused too. A strided reduction, or one
+/// with too few results to fill a card, runs before operators that read its operand again.
+/// Source: torch/_inductor/scheduler.py (can_fuse_vertical), lowering.py (pointwise operators are inlined),
+/// codegen/simd.py (can_fuse), choices.py (reduction_split_factor).
 void fuse_into_readers(Graph& graph) {
     erase_unread(graph);
     recognise_batched_attention(graph);
@@ -566,6 +575,8 @@ bool gains_from_channels_last(const Graph& graph) {
     return convolutions > 0 && graph.ops.size() < operators_per_convolution * convolutions && weighed <= work;
 }
 
+/// Copies NCHW inputs to the layout of the convolutions, and results of convolutions back.
+/// Source: torch/_inductor/graph.py, which keeps the strides of inputs and outputs (keep_output_stride).
 void convert_layouts_at_edges(Graph& graph) {
     std::vector<Op> copies;
     const auto convert = [&](TensorId from, std::vector<Expression> strides, const std::string& name) {

@@ -180,6 +180,10 @@ void collect_layers(const Graph& graph, TensorId tensor, std::vector<TensorId>& 
 
 }  // namespace
 
+/// Lets attention read latent vectors in the cache (latent_attribute) instead of keys and values expanded from them for
+/// all tokens in every step. The layer's weights multiply new queries and results instead, with the same operations and
+/// traffic as expanding only the new tokens.
+/// Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.2; vLLM, MLACommonImpl (W_UK, W_UV).
 void absorb_latent_expansion(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
@@ -252,6 +256,8 @@ std::optional<Graph> without_encoder(const Graph& graph) {
     return steps;
 }
 
+/// Lets attention write new keys and values into the pages of a cache instead of concatenating them with the old ones.
+/// Source: vLLM, reshape_and_cache; TensorRT-LLM, paged KV cache of the attention plugin.
 void append_to_pages(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
@@ -278,6 +284,9 @@ void append_to_pages(Graph& graph) {
     erase_no_longer_read(graph, readers);
 }
 
+/// Fuses the operators between two contractions into one kernel: residual sum and norm, rotary embedding, activation
+/// and product, the choice of experts. Views are free.
+/// Source: vLLM, csrc (fused_add_rms_norm, rotary_embedding, silu_and_mul, topk_softmax); Inductor's scheduler.
 void fuse_between_contractions(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
