@@ -120,41 +120,33 @@ class Transformer {
 
     TensorId layer(std::size_t index, TensorId hidden, TensorId memory);
     TensorId add(TensorId hidden, TensorId x);
-    TensorId mix(std::size_t index, TensorId x);
+    using Sublayer = TensorId(std::size_t index, TensorId x);
+    Sublayer mix, mamba, mamba2, delta, gated_convolution, lightning, feed_forward;
+    using Step = TensorId(TensorId x);
+    Step rotate, rotate_all, repeat_heads, activate, mix_experts;
     TensorId state(std::size_t index, std::string_view what, Shape shape);
     void update_state(TensorId old, TensorId fresh);
     Expression in_prefill(Expression count);
     TensorId short_convolution(std::size_t index, TensorId x, bool activated);
     TensorId chunk_product(TensorId x, std::int64_t rows, std::int64_t depth, std::int64_t columns);
     TensorId decay_state(std::size_t index, TensorId gates, Shape shape);
-    TensorId mamba(std::size_t index, TensorId x);
-    TensorId mamba2(std::size_t index, TensorId x);
-    TensorId delta(std::size_t index, TensorId x);
-    TensorId gated_convolution(std::size_t index, TensorId x);
-    TensorId lightning(std::size_t index, TensorId x);
     TensorId norm_heads(std::string_view name, TensorId x);
     TensorId linear(std::string_view name, TensorId x, std::int64_t width, bool bias);
     TensorId position_embedding(Expression rows);
     void prepare_rotation();
     void prepare_mask();
-    TensorId rotate(TensorId x);
-    TensorId rotate_all(TensorId x);
     TensorId heads_of(TensorId x, std::int64_t heads, std::int64_t width);
     Heads project(std::size_t index, TensorId x, TensorId memory);
     Heads project_latent(std::size_t index, TensorId x);
     void choose_tokens(std::size_t index, TensorId x, TensorId query_rank);
     TensorId capped(TensorId x, double cap);
     TensorId cached(std::size_t index, std::string_view what, TensorId fresh);
-    TensorId repeat_heads(TensorId x);
     TensorId score(const Heads& heads, bool causal, std::int64_t window);
     TensorId attend(std::size_t index, TensorId x, TensorId memory);
-    TensorId activate(TensorId x);
     TensorId activate_experts(TensorId gate_up, std::int64_t width);
     TensorId dense(TensorId x, std::int64_t width);
     TensorId route(TensorId tokens);
     TensorId expert_layer(std::string_view name, TensorId x, std::int64_t width, Expression active, Expression rows);
-    TensorId mix_experts(TensorId x);
-    TensorId feed_forward(std::size_t index, TensorId x);
     TensorId sum_over(TensorId x, std::int64_t cards);
     TensorId sum_over_cards(TensorId x) { return sum_over(x, config_.cards); }
 

@@ -161,10 +161,8 @@ class Importer {
 
     // control_flow.cpp
     struct Iteration;
-    bool import_control(Scope& scope, Call& call);
-    bool import_if(Scope& scope, Call& call);
-    bool import_loop(Scope& scope, Call& call);
-    bool import_scan(Scope& scope, Call& call);
+    using Import = bool(Scope& scope, Call& call);
+    Import import_control, import_if, import_loop, import_scan;
     void warn_of_passes(const Iteration& state);
     void iterate(Iteration& state);
     std::vector<TensorId> run_body(std::unique_ptr<Scope> scope, std::string_view what);

@@ -12,18 +12,17 @@
 namespace ftax::nas {
 namespace {
 
-using SpaceGetter = const Space& (*)();
-constexpr std::array<SpaceGetter, 5> getters{nasbench201_space, fbnet_space, ofa_mobilenet_v3_space, ofa_resnet_space,
-                                             transformer_space};
+constexpr std::array getters{nasbench201_space, fbnet_space, ofa_mobilenet_v3_space, ofa_resnet_space,
+                             transformer_space};
 
 }  // namespace
 
 std::vector<std::string> space_names() {
-    return mapped(getters, [](SpaceGetter get) { return std::string(get().name()); });
+    return mapped(getters, [](SpaceGetter* get) { return std::string(get().name()); });
 }
 
 const Space& space(std::string_view name) {
-    for (const SpaceGetter get : getters)
+    for (SpaceGetter* const get : getters)
         if (get().name() == name) return get();
     throw_error(ErrorCode::usage, "unknown search space '{}'; available: {}", name, fmt::join(space_names(), ", "));
 }

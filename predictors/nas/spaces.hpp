@@ -4,11 +4,8 @@
 
 namespace ftax::nas {
 
-const Space& nasbench201_space();
-const Space& fbnet_space();
-const Space& ofa_mobilenet_v3_space();
-const Space& ofa_resnet_space();
-const Space& transformer_space();
+using SpaceGetter = const Space&();
+SpaceGetter nasbench201_space, fbnet_space, ofa_mobilenet_v3_space, ofa_resnet_space, transformer_space;
 
 /// Splits `text` at `separator` into integers. Throws Error{usage} naming the space, the position and what was
 /// expected.
