@@ -196,6 +196,8 @@ std::vector<ModelRow> device_rows(const std::string& rows_path) {
 
 }  // namespace
 
+/// Figures of forward passes that the device decides: under the committed profile, then refitted without each model and
+/// each device.
 std::string devices(Arguments a) {
     const std::vector<ModelRow> rows = device_rows(a[0]);
     LogErrors committed, models, cards;
@@ -213,6 +215,7 @@ std::string devices(Arguments a) {
     return std::string(figures_header) + figures_csv(committed) + figures_csv(models) + figures_csv(cards);
 }
 
+/// The spread of the device factors between cards, as a file of uncertainty.
 std::string uncertainty(Arguments a) {
     const std::vector<ModelRow> rows = device_rows(a[0]);
     const DeviceProfileFile start = parse_device_profile(read_file(a[1]), a[1]);

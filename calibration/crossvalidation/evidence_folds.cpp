@@ -136,6 +136,8 @@ EvidenceSpread spread_without(const std::string& left_out, std::span<const Predi
 
 }  // namespace
 
+/// What was measured under each framework, as a file of evidence. Rows of whole networks that took part in no fit of a
+/// kernel, each predicted as if only the other files were known.
 std::string evidence(Arguments a) {
     scenario::RunArguments run;
     run.models = a[0];

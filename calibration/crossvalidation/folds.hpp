@@ -19,29 +19,9 @@ namespace ftax::folds {
 
 using Arguments = std::span<const std::string>;
 
-/// Hosts of frameworks: one model, family or GPU left out; a GPU is anchored by resnet18 at batch 1, or by batch 1 of
-/// each model. Every scored row with its prediction; then, without a fold, the lines that the first fold does not
-/// score, and why.
-[[nodiscard]] std::string frameworks(Arguments);
-/// Hosts of frameworks that serve language models: each model left out, then with one of its runs known; and in the
-/// fold "costs" what was fitted on all rows for each framework: host_s of a pass, device_s of a sequence.
-[[nodiscard]] std::string serving(Arguments);
-/// Figures of operators as `ftax validate` predicts them: all rows, those under usual conditions, these by region of
-/// shapes, and each kind of the others.
-[[nodiscard]] std::string score_operators(Arguments);
-/// The same, and the folds of fits of all operators.
-[[nodiscard]] std::string operators(Arguments);
-/// The folds of fits of kernels of language models' layers, and of quantised products.
-[[nodiscard]] std::string layers(Arguments);
-[[nodiscard]] std::string quantized(Arguments);
-/// Figures of forward passes that the device decides: under the committed profile, then refitted without each model and
-/// each device.
-[[nodiscard]] std::string devices(Arguments);
-/// The spread of the device factors between cards, as a file of uncertainty.
-[[nodiscard]] std::string uncertainty(Arguments);
-/// What was measured under each framework, as a file of evidence. Rows of whole networks that took part in no fit of a
-/// kernel, each predicted as if only the other files were known.
-[[nodiscard]] std::string evidence(Arguments);
+/// The commands, each described at its code.
+using Fold = std::string(Arguments);
+Fold frameworks, serving, score_operators, operators, layers, quantized, devices, uncertainty, evidence;
 
 /// Log errors of rows that are summed up together, in the order of the ledger: by fold, class of operators or precision
 /// of whole models, dimension and the end of the range that it lies in, and GPU or another group of rows.

@@ -96,10 +96,13 @@ std::string figures_csv(std::span<const fit::FitReport> reports) {
     return text;
 }
 
+/// Figures of operators as `ftax validate` predicts them: all rows, those under usual conditions, these by region of
+/// shapes, and each kind of the others.
 std::string score_operators(Arguments a) {
     return validate(operator_rows(a).rows);
 }
 
+/// As score_operators, and the folds of fits of all operators.
 std::string operators(Arguments a) {
     const fit::OperatorRows measured = operator_rows(a);
     return validate(measured.rows) + figures_csv(fit::fit_operators(measured.rows, {.folds = true}).reports);
@@ -107,6 +110,7 @@ std::string operators(Arguments a) {
 
 /// Refits without a fifth of the shapes and without each GPU: its matrix products are left out with it, from which the
 /// others take bandwidths, rates and energy. What rows do not tell comes from the built-in profile.
+/// The folds of fits of kernels of language models' layers.
 std::string layers(Arguments a) {
     const fit::OperatorRows measured = operator_rows(a);
     const auto without = [&](const std::string& slug) {
@@ -126,6 +130,7 @@ std::string layers(Arguments a) {
     return std::string(figures_header) + figures_csv(reports);
 }
 
+/// The folds of fits of quantised products.
 std::string quantized(Arguments a) {
     return std::string(figures_header) +
            figures_csv(fit::fit_on_tensor_gemm(operator_rows(a).rows, embedded_device_profile()));
