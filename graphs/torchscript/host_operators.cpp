@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "ftax/error.hpp"
@@ -66,14 +67,14 @@ class HostOperators {
   private:
     Value integer(std::int64_t value) { return pool_.constant(value); }
 
-    template <class T>
-    static Value if_known(const std::optional<T>& value) {
-        return value ? Value(*value) : Value(Unknown{});
+    /// What is `made` of a known value.
+    template <class T, class Make = std::identity>
+    static Value if_known(const std::optional<T>& value, const Make& made = {}) {
+        return value ? Value(made(*value)) : Value(Unknown{});
     }
 
     Value equals(const Value& a, const Value& b, bool same) {
-        const auto equal = equality(a, b);
-        return equal ? Value(*equal == same) : Value(Unknown{});
+        return if_known(equality(a, b), [&](bool equal) { return equal == same; });
     }
 
     /// What holds for every run on a GPU without gradients, autocast or tracing.
@@ -103,15 +104,13 @@ class HostOperators {
         if (kind == "aten::dim" || kind == "aten::ndimension") return integer(std::ssize(tensor.shape));
         if (kind == "aten::numel") return DimensionMath(pool_).product(tensor.shape);
         if (kind == "aten::len") return dimension(tensor, 0);
-        if (a_.size() > 1 && !a_[1].is_none()) {
-            const auto axis = number_of(pool_, a_[1]);
-            return axis ? dimension(tensor, static_cast<std::int64_t>(*axis)) : Value(Unknown{});
-        }
+        if (a_.size() > 1 && !a_[1].is_none())
+            return if_known(number_of(pool_, a_[1]), [&](double axis) { return dimension(tensor, axis); });
         return make_list({tensor.shape.begin(), tensor.shape.end()});
     }
 
-    static Value dimension(const ftax::Tensor& tensor, std::int64_t axis) {
-        const auto rank = static_cast<std::int64_t>(tensor.shape.size());
+    static Value dimension(const ftax::Tensor& tensor, double place) {
+        const auto rank = std::ssize(tensor.shape), axis = static_cast<std::int64_t>(place);
         if (axis < -rank || axis >= rank)
             throw Error(ErrorCode::model, "a program asks for a dimension that its tensor does not have");
         return tensor.shape[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
@@ -164,14 +163,11 @@ class HostOperators {
         if (kind == "aten::len") return integer(std::ssize(items));
         if (sequence.keys) return on_dictionary(kind, items, *sequence.keys);
         if (change(kind, items)) return a_[0];
-        if (has_word("aten::__getitem__ prim::TupleIndex prim::ModuleContainerIndex", kind)) {
-            const auto at = position(a_[1], items.size());
-            return at ? items[*at] : Value(Unknown{});
-        }
-        if (kind == "aten::pop") {
-            const auto at = position(a_.size() > 1 ? a_[1] : integer(-1), items.size());
-            return at ? taken(items, *at) : Value(Unknown{});
-        }
+        if (has_word("aten::__getitem__ prim::TupleIndex prim::ModuleContainerIndex", kind))
+            return if_known(position(a_[1], items.size()), [&](std::size_t at) { return items[at]; });
+        if (kind == "aten::pop")
+            return if_known(position(a_.size() > 1 ? a_[1] : integer(-1), items.size()),
+                            [&](std::size_t at) { return taken(items, at); });
         if (const auto* more = second_list(); more && kind == "aten::add") {
             std::vector<Value> joined = items;
             append(joined, *more->items);
@@ -366,10 +362,7 @@ class HostOperators {
             "tensor scalar_tensor as_tensor _to_copy";
         if (has_word(passed, name)) return a_[0];
         if (name == "Int" || name == "Float" || name == "Bool") return converted(name);
-        if (name == "__not__" || name == "logical_not") {
-            const auto held = truth_of(graph_, a_[0]);
-            return held ? Value(!*held) : Value(Unknown{});
-        }
+        if (name == "__not__" || name == "logical_not") return if_known(truth_of(graph_, a_[0]), std::logical_not{});
         if (name == "__range_length" || name == "__derive_index") return of_range(name == "__range_length");
         if (a_.size() > 1 && is_number(a_[1]))
             if (auto result = binary(name, a_[0], a_[1])) return result;
@@ -483,8 +476,7 @@ class HostOperators {
         if (name == "eq" || name == "ne") return equals(a, b, name == "eq");
         const bool swapped = name == "lt" || name == "ge";  // a < b is b > a; a ≥ b is not b > a
         const bool negated = name == "ge" || name == "le";
-        const auto greater = is_greater(swapped ? b : a, swapped ? a : b);
-        return greater ? Value(*greater != negated) : Value(Unknown{});
+        return if_known(is_greater(swapped ? b : a, swapped ? a : b), [&](bool greater) { return greater != negated; });
     }
 
     /// a > b, where it can be proved or disproved for all values of the symbols.
