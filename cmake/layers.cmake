@@ -212,17 +212,17 @@ target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_profiles f
 add_library(ftax::ftax ALIAS ftax)
 
 if(NOT FTAX_BUILD_FIT)
-    set_source_files_properties(src/cli/fit.cpp src/cli/calibrate.cpp src/scenario/model_rows.cpp
-                                src/scenario/machine_rows.cpp PROPERTIES HEADER_FILE_ONLY ON)
+    set_source_files_properties(src/cli/fit.cpp src/cli/calibrate.cpp src/scenario/machine_rows.cpp
+                                PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        alternatives.cpp arguments.cpp benchmark_run.cpp combinations.cpp comparison.cpp cpu.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp model_rows.cpp row_predictor.cpp
+        alternatives.cpp arguments.cpp benchmark_run.cpp combinations.cpp comparison.cpp cpu.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp row_predictor.cpp
         scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt $<BUILD_INTERFACE:Eigen3::Eigen>
-           ALONE ${PROJECT_SOURCE_DIR}/src/scenario/machine_rows.cpp ${PROJECT_SOURCE_DIR}/src/scenario/model_rows.cpp)
+           ALONE ${PROJECT_SOURCE_DIR}/src/scenario/machine_rows.cpp)
 
 ftax_sources(cli_sources
     src/cli/

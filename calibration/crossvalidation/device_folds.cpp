@@ -17,7 +17,7 @@
 #include "graphs/files/file.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/profiles/profile_file.hpp"
-#include "src/scenario/model_rows.hpp"
+#include "src/scenario/machine_rows.hpp"
 
 namespace ftax::folds {
 namespace {

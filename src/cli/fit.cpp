@@ -18,7 +18,6 @@
 #include "predictors/profiles/profile_file.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/scenario/machine_rows.hpp"
-#include "src/scenario/model_rows.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

@@ -6,11 +6,26 @@
 #include <vector>
 
 #include "calibration/fit/machine_fit.hpp"
+#include "calibration/fit/model_fit.hpp"
+#include "calibration/rows/measurement_file.hpp"
 #include "graphs/files/csv.hpp"
 #include "src/scenario/usable_rows.hpp"
 
-/// Rows that `ftax measure` wrote on one machine with a GPU, prepared for fitting.
+/// Rows prepared for fitting: of whole models, and those that `ftax measure` wrote on one machine with a GPU.
 namespace ftax::scenario {
+
+struct ModelRowSelection {
+    std::string models_folder;  ///< where models are files; other names are zoo models
+    std::vector<std::string> frameworks{"pytorch-eager"};
+    std::vector<std::string> left_out_models;
+    std::vector<std::string> left_out_devices;  ///< slugs
+    std::vector<std::string> left_out_runs;     ///< GPU:RUN
+};
+
+/// Lists the points of whole-model latency curves that the device decides, with the kernels they launch; the median
+/// stands for replicates. Unknown models are reported on stderr.
+[[nodiscard]] std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
+                                                    const ModelRowSelection& selection);
 
 struct MachineRows {
     DeviceSpec device;

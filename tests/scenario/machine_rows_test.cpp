@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "src/scenario/model_rows.hpp"
 #include "tests/approx.hpp"
 #include "tests/temporary_folder.hpp"
 
