@@ -117,7 +117,7 @@ ftax_sources(predictors_sources
     predictors/steps/
         evidence.cpp kernel_plans.cpp launch_times.cpp prepared_model.cpp summary.cpp
     predictors/lowering/
-        autocast.cpp equal_kernels.cpp kernel_shapes.cpp launch_rules.cpp library_behaviour.cpp lowering.cpp math_path.cpp
+        autocast.cpp kernel_shapes.cpp launch_rules.cpp library_behaviour.cpp lowering.cpp math_path.cpp
         rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp
         rewrite_quantization.cpp rewrite_serving.cpp type_assignment.cpp
     predictors/kernels/

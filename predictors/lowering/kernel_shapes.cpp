@@ -1,6 +1,9 @@
 #include "predictors/lowering/kernel_shapes.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
 
 #include "graphs/base/checked_math.hpp"
 #include "graphs/ir/operands.hpp"
@@ -68,6 +71,89 @@ std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& sche
         }
     }
     return listed;
+}
+
+namespace {
+
+/// Returns, for each of `count` things, the first one that equals it, possibly itself.
+template <class Hash, class Equal>
+std::vector<std::uint32_t> first_equal(std::size_t count, const Hash& hash, const Equal& equal) {
+    constexpr std::uint32_t none = ~std::uint32_t{0};
+    std::vector<std::uint32_t> first(count), table(std::bit_ceil(2 * count + 1), none);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        std::size_t at = hash(i) % table.size();
+        while (table[at] != none && !equal(table[at], i)) at = (at + 1) % table.size();
+        if (table[at] == none) table[at] = i;
+        first[i] = table[at];
+    }
+    return first;
+}
+
+std::size_t mixed(std::size_t hash, std::size_t value) {
+    return (hash ^ value) * 0x9E3779B97F4A7C15 >> 7;
+}
+
+}  // namespace
+
+// Tensors are equal in the fields that binding reads; operators and kernels are equal if their operands are.
+std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule) {
+    const auto tensors = first_equal(
+        graph.tensors.size(),
+        [&](TensorId id) {
+            auto hash = static_cast<std::size_t>(schedule.storage[id]);
+            for (const Expression dim : graph.tensors[id].shape) hash = mixed(hash, dim.id);
+            return hash;
+        },
+        [&](TensorId first, TensorId second) {
+            const Tensor &a = graph.tensors[first], &b = graph.tensors[second];
+            return schedule.storage[first] == schedule.storage[second] && a.known_shape == b.known_shape &&
+                   a.shape == b.shape && a.strides == b.strides;
+        });
+    const auto place = [&](TensorId id) { return id == no_tensor ? id : tensors[id]; };
+    const auto alike = [&](const auto& a, const auto& b) { return std::ranges::equal(a, b, {}, place, place); };
+    const auto hash_of = [&](std::size_t hash, const std::vector<TensorId>& ids) {
+        for (const TensorId id : ids) hash = mixed(hash, place(id));
+        return hash;
+    };
+    const auto ops = first_equal(
+        graph.ops.size(),
+        [&](OpId id) { return hash_of(static_cast<std::size_t>(graph.ops[id].kind), graph.ops[id].inputs); },
+        [&](OpId first, OpId second) {
+            const Op &a = graph.ops[first], &b = graph.ops[second];
+            return a.kind == b.kind && alike(a.inputs, b.inputs) && alike(a.outputs, b.outputs) &&
+                   a.attributes == b.attributes;
+        });
+    return first_equal(
+        schedule.kernels.size(),
+        [&](std::uint32_t i) { return hash_of(ops[schedule.kernels[i].op], schedule.kernels[i].writes); },
+        [&](std::uint32_t first, std::uint32_t second) {
+            // Names every member: a new one does not compile without its comparison.
+            const auto& [shape, path, when, longest, part, op, reads, writes, strided, type] = schedule.kernels[first];
+            const Kernel& b = schedule.kernels[second];
+            return ops[op] == ops[b.op] && path == b.path && when == b.when && longest == b.longest && part == b.part &&
+                   type == b.written_type && place(strided) == place(b.strided_read) && alike(reads, b.reads) &&
+                   alike(writes, b.writes) && shape == b.shape;
+        });
+}
+
+std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
+                                                const std::vector<std::uint32_t>& first_equal_kernels) {
+    std::map<std::vector<std::uint32_t>, std::uint32_t> different;
+    std::vector<std::uint32_t> first(schedule.launches.size());
+    for (std::uint32_t i = 0; i < first.size(); ++i) {
+        const Launch& launch = schedule.launches[i];
+        first[i] = i;
+        if (launch.on_host) continue;
+        std::vector<std::uint32_t> key{static_cast<std::uint32_t>(launch.host_kind), launch.module_calls,
+                                       launch.list_parts, static_cast<std::uint32_t>(launch.blas_call),
+                                       launch.further_calls};
+        if (launch.blas_call == BlasCall::at_batch_one)
+            key.push_back(graph.tensors[graph.ops[launch.op].inputs[0]].shape[0].id);
+        for (std::uint32_t k = 0; k < launch.kernel_count; ++k)
+            key.push_back(first_equal_kernels[launch.first_kernel + k]);
+        first[i] = different.try_emplace(std::move(key), i).first->second;
+    }
+    return first;
 }
 
 }  // namespace ftax
