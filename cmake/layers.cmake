@@ -145,7 +145,7 @@ target_compile_options(ftax_predictors PRIVATE -fno-stack-protector)
 ftax_sources(fit_sources
     calibration/fit/
         call_fit.cpp dispatch_fit.cpp framework_fit.cpp kernel_fit.cpp log_fit.cpp
-        machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_rows.cpp scoped_fit.cpp)
+        machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
         device_folds.cpp evidence_folds.cpp framework_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
@@ -199,7 +199,7 @@ ftax_sources(report_sources
         chart.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
         generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
         prediction_pages.cpp prediction_report.cpp quantities.cpp serving_report.cpp
-        symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp
+        table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp
         validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_profiles ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
