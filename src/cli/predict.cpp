@@ -15,7 +15,6 @@
 #include "src/report/pages.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/scenario/alternatives.hpp"
-#include "src/scenario/measured.hpp"
 
 namespace ftax::cli {
 namespace {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,25 @@ struct Alternative {
 /// Returns the three changes of a run that gain most, each at least 5 %, the best first.
 [[nodiscard]] std::vector<report::Advice> advise(const Graph& graph, const ModelArguments& model,
                                                  const RunArguments& run, std::optional<std::int64_t> batch);
+
+struct MeasuredRun {
+    double latency_s = 0;
+    double items = 1;                                ///< of its batch
+    Prediction own{};                                ///< without a change
+    std::string machine = "host", network = "card";  ///< runs of one share the error of the host, of the device
+};
+
+/// Predicts all measured runs under a change; nullopt for those that it does not apply to.
+using PredictUnder = std::function<std::vector<std::optional<Prediction>>(const Change&)>;
+
+/// Ranks what may explain measured runs of a framework, the most likely first. Causes that change no latency are left
+/// out.
+[[nodiscard]] std::vector<report::Hypothesis> rank_causes(std::span<const MeasuredRun> runs, std::string_view framework,
+                                                          const PredictUnder& predict_under);
+
+/// The same for the measured rows of a report; also sets its first line. Does nothing without a measured row.
+void diagnose(const Graph& graph, const ModelArguments& model, const RunArguments& run,
+              report::PredictionReport& report);
 
 /// How much more latency a larger model may take: a share, or with % in percent.
 [[nodiscard]] const Quantity& budget_quantity();

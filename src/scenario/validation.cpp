@@ -15,8 +15,8 @@
 #include "graphs/files/file.hpp"
 #include "predictors/operator_model.hpp"
 #include "predictors/profiles/profile_file.hpp"
+#include "src/scenario/alternatives.hpp"
 #include "src/scenario/language_rows.hpp"
-#include "src/scenario/measured.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/scenario.hpp"
 

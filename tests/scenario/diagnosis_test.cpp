@@ -9,7 +9,6 @@
 
 #include "ftax/error.hpp"
 #include "src/scenario/alternatives.hpp"
-#include "src/scenario/measured.hpp"
 
 using namespace ftax;
 using namespace ftax::scenario;
