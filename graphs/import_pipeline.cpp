@@ -80,7 +80,13 @@ class Pipeline : public GraphBuilder {
     /// module that runs again reads the same weights.
     TensorId append(const std::string& block, const std::string& path, const Tensors& inputs,
                     const ShapeBindings& sizes = {}) {
+        return append_all(block, path, inputs, sizes).front();
+    }
+    /// The same for a block with several results.
+    Tensors append_all(const std::string& block, const std::string& path, const Tensors& inputs,
+                       const ShapeBindings& sizes) {
         const Graph& part = blocks.at(block);
+        const DType own = half_type_of_weights(part);  // what else is f32 in such a block stays f32
         Graph& whole = graph();
         if (whole.ops.size() > options_.max_nodes) check_room(whole, options_.max_nodes, whole.name);
         std::map<std::string, Expression, std::less<>> replace;
@@ -104,7 +110,7 @@ class Pipeline : public GraphBuilder {
             }
             for (auto* dims : {&tensor.shape, &tensor.strides})
                 for (Expression& e : *dims) e = whole.expressions.import(part.expressions, e, replace);
-            if (tensor.dtype == DType::f32) tensor.dtype = dtype;
+            if (tensor.dtype == own) tensor.dtype = dtype;
             whole.tensors.push_back(std::move(tensor));
         }
         for (const ModuleCall& call : part.module_calls) whole.module_calls.push_back({placed(call.path), call.type});
@@ -115,7 +121,7 @@ class Pipeline : public GraphBuilder {
             op.module = placed(op.module);
             whole.ops.push_back(std::move(op));
         }
-        return ids[part.outputs.front()];
+        return mapped(part.outputs, [&](TensorId id) { return ids[id]; });
     }
 
     /// UNet2DConditionModel; `summary` of the text for Stable Diffusion XL.
@@ -169,6 +175,46 @@ class Pipeline : public GraphBuilder {
         return append("head", "unet", {x}, {{"out", file.count("out_channels")}});
     }
 
+    /// FluxTransformer2DModel (`kind` flux) or SD3Transformer2DModel (sd3).
+    TensorId transform(const std::string& kind, const PartFile& file, TensorId latents, TensorId text, TensorId pooled,
+                       const ShapeBindings& sizes) {
+        const bool guided = file.document.value("guidance_embeds", json()) == true, flux = kind == "flux";
+        file.require(flux
+                         ? R"({"num_attention_heads": 24, "attention_head_dim": 128, "in_channels": 64, "patch_size": 1,
+                                "joint_attention_dim": 4096, "pooled_projection_dim": 768})"
+                         : R"({"attention_head_dim": 64, "in_channels": 16, "patch_size": 2,
+                                "joint_attention_dim": 4096, "pooled_projection_dim": 2048})");
+        const json norm = file.document.value("qk_norm", json()),
+                   dual = file.document.value("dual_attention_layers", json());
+        file.require(norm.is_null() || (norm == "rms_norm" && !flux), "qk_norm", "ftax reads rms_norm, of SD3");
+        file.require(dual.empty() || !norm.is_null(), "dual_attention_layers",
+                     "ftax reads those of layers with qk_norm");
+        const std::string norms = norm.is_null() ? "" : "_rms_norm";
+        Tensors state = append_all(kind + (guided ? "_guided" : ""), "transformer", {latents, text, pooled}, sizes);
+        const auto layer = [&](const std::string& block, const char* path, std::int64_t i) {
+            const Tensors result = append_all(kind + block, fmt::format("transformer.{}.{}", path, i), state, sizes);
+            std::ranges::copy(result, state.begin());
+        };
+        const std::int64_t layers = file.count("num_layers"), last = flux ? -1 : layers - 1;
+        for (std::int64_t i = 0; i < layers; ++i) {
+            const bool twice = std::ranges::count(dual, json(i)) > 0;
+            layer((i == last ? "_last" : twice ? "_dual" : "_block") + norms, "transformer_blocks", i);
+        }
+        for (std::int64_t i = 0; flux && i < file.count("num_single_layers"); ++i)
+            layer("_single", "single_transformer_blocks", i);
+        return append(kind + "_head", "transformer", {state[0], state[2]}, sizes);
+    }
+
+    /// T5EncoderModel.
+    TensorId encode(const PartFile& file, const std::string& part, TensorId ids) {
+        file.require(R"({"model_type": "t5", "d_model": 4096, "d_ff": 10240, "num_heads": 64, "d_kv": 64,
+            "feed_forward_proj": "gated-gelu", "vocab_size": 32128})");
+        Tensors state = append_all("t5", part, {ids}, {});
+        for (std::int64_t i = 1; i < file.count("num_layers"); ++i)
+            state[0] = append("t5_block", fmt::format("{}.encoder.block.{}", part, i), state);
+        return append("t5_norm", part, {state[0]});
+    }
+
     std::map<std::string, Graph> blocks;  ///< and text encoders, by name
     DType dtype = DType::f32;             ///< of what the parts have in f32
 
@@ -177,54 +223,99 @@ class Pipeline : public GraphBuilder {
     std::map<std::string, TensorId> weights_;
 };
 
+/// What sets a pipeline apart. Sources: diffusers 0.35, pipeline_stable_diffusion.py, pipeline_stable_diffusion_xl.py,
+/// pipeline_stable_diffusion_3.py, pipeline_flux.py.
+struct Kind {
+    std::string_view pipeline;    ///< _class_name of model_index.json
+    std::string network, blocks;  ///< the network that denoises: its class, and what its blocks' names begin with
+    std::size_t encoders;         ///< of the text
+    std::int64_t steps, words;    ///< default steps, and tokens of T5, the last encoder; 0: there is none
+
+    /// Whether each step denoises every image twice: for the prompt and the negative prompt, encoded one after the
+    /// other.
+    [[nodiscard]] bool is_guided() const { return blocks != "flux"; }
+};
+const Kind kinds[] = {{"StableDiffusionPipeline", "UNet2DConditionModel", "", 1, 50, 0},
+                      {"StableDiffusionXLPipeline", "UNet2DConditionModel", "", 2, 50, 0},
+                      {"StableDiffusion3Pipeline", "SD3Transformer2DModel", "sd3", 3, 28, 256},
+                      {"FluxPipeline", "FluxTransformer2DModel", "flux", 2, 28, 512}};
+
+/// The text that the denoising network reads, and its summary; no_tensor where there is none.
+std::pair<TensorId, TensorId> encode(Pipeline& net, const std::string& root, const PartFile& index, const Kind& kind,
+                                     const std::string& prompt, const ImportOptions& options) {
+    TensorId ids = no_tensor, text = no_tensor, summary = no_tensor;
+    for (std::size_t i = 1; i <= kind.encoders; ++i) {
+        const std::string number = i == 1 ? "" : fmt::format("_{}", i);
+        const std::string part = "text_encoder" + number, path = root + part + "/config.json";
+        const std::string type = index.entries(part.c_str(), 2).back().text();
+        const PartFile file(path);
+        if (kind.words > 0 && i == kind.encoders) {
+            const TensorId words =
+                net.encode(file, part, net.input(prompt + number, {"batch", std::to_string(kind.words)}, DType::i64));
+            text = kind.is_guided() ? net.append("join_words", part, {text, words}) : words;
+            continue;
+        }
+        file.require(R"({"model_type": "clip_text_model"})");
+        net.dtype = half_type_of_weights(net.blocks[part] = import_config(file.document.dump(), path, part, options));
+        if (ids == no_tensor) ids = net.input(prompt, {"batch", file.text("max_position_embeddings")}, DType::i64);
+        TensorId pooled = net.append(part, part, {ids});
+        const TensorId hidden = net.graph().ops.back().inputs[0];
+        text = text == no_tensor ? hidden : net.append("join_width", part, {text, hidden});
+        const bool projects = type == "CLIPTextModelWithProjection";
+        if (projects) pooled = net.append("project", part, {pooled}, {{"out", file.count("projection_dim")}});
+        if (projects && summary != no_tensor) pooled = net.append("join_summaries", part, {summary, pooled});
+        if (projects || kind.words > 0) summary = pooled;
+    }
+    return {text, summary};
+}
+
 }  // namespace
 
-// Source: diffusers, pipeline_stable_diffusion.py and pipeline_stable_diffusion_xl.py: the texts of prompt and negative
-// prompt are encoded one after the other; with guidance, the default, each step denoises every image twice.
 Graph import_pipeline(const std::string& folder, const ImportOptions& options) {
     const std::string root = folder + "/";
     const PartFile index(root + "model_index.json");
     Pipeline net(std::filesystem::path(root).parent_path().filename().string(), options);
-    const std::string kind = index.root["_class_name"].text();
-    const std::string scheduler = index.entries("scheduler", 2).back().text();
-    const bool xl = kind == "StableDiffusionXLPipeline";
-    index.require(xl || kind == "StableDiffusionPipeline", "_class_name", "ftax reads StableDiffusion(XL)Pipeline");
-    index.require(scheduler.ends_with("Scheduler") && net.blocks.contains(scheduler), "scheduler",
+    const auto* kind = std::ranges::find(kinds, index.root["_class_name"].text(), &Kind::pipeline);
+    index.require(kind != std::end(kinds), "_class_name", "ftax reads StableDiffusion, XL, 3 and Flux pipelines");
+    const bool flux = kind->blocks == "flux";
+    const std::string part = kind->blocks.empty() ? "unet" : "transformer";
+    const std::string scheduler = index.entries("scheduler", 2).back().text() + (flux ? "_packed" : "");
+    index.require(scheduler.find("Scheduler") != std::string::npos && net.blocks.contains(scheduler), "scheduler",
                   "ftax knows the steps of other schedulers");
-    index.require(R"({"unet": ["diffusers", "UNet2DConditionModel"], "vae": ["diffusers", "AutoencoderKL"]})");
-    const PartFile unet(root + "unet/config.json"), vae(root + "vae/config.json");
-    Tensors texts, summaries;
-    for (const char* prompt : {"negative_prompt", "prompt"}) {
-        TensorId ids = no_tensor, text = no_tensor;
-        for (const std::string part : {"text_encoder", "text_encoder_2"}) {
-            if (!xl && text != no_tensor) break;
-            const std::string path = root + part + "/config.json";
-            const PartFile file(path);
-            file.require(R"({"model_type": "clip_text_model"})");
-            net.dtype =
-                half_type_of_weights(net.blocks[part] = import_config(file.document.dump(), path, part, options));
-            if (ids == no_tensor) ids = net.input(prompt, {"batch", file.text("max_position_embeddings")}, DType::i64);
-            const TensorId pooled = net.append(part, part, {ids}), hidden = net.graph().ops.back().inputs[0];
-            text = text == no_tensor ? hidden : net.append("join_width", part, {text, hidden});
-            if (text != hidden)
-                summaries.push_back(net.append("project", part, {pooled}, {{"out", file.count("projection_dim")}}));
-        }
-        texts.push_back(text);
+    index.require(
+        fmt::format(R"({{"{}": ["diffusers", "{}"], "vae": ["diffusers", "AutoencoderKL"]}})", part, kind->network)
+            .c_str());
+    const PartFile network(root + part + "/config.json"), vae(root + "vae/config.json");
+    auto [text, summary] = encode(net, root, index, *kind, kind->is_guided() ? "negative_prompt" : "prompt", options);
+    if (kind->is_guided()) {
+        const auto prompt = encode(net, root, index, *kind, "prompt", options);
+        text = net.append("twice", "scheduler", {text, prompt.first});
+        if (summary != no_tensor) summary = net.append("twice_summary", "scheduler", {summary, prompt.second});
     }
-    const TensorId text = net.append("twice", "scheduler", texts);
-    const TensorId summary = xl ? net.append("twice_summary", "scheduler", summaries) : no_tensor;
-    const std::string side = unet.text("sample_size");
-    TensorId latents = net.input("latents", {"batch", unet.text("in_channels"), side, side}, net.dtype);
-    const std::int64_t steps = passes_of(net.graph(), options, "steps", 50);  // the default of both
+    const std::int64_t side = flux ? 128 : network.count("sample_size"), tokens = side / 2 * (side / 2);
+    ShapeBindings sizes{{"h", side}, {"w", side}, {"tokens", tokens}};
+    if (kind->blocks == "sd3")
+        sizes.insert({{"heads", network.count("num_attention_heads")}, {"most", network.count("pos_embed_max_size")}});
+    const std::string channels = network.text("in_channels"), height = std::to_string(side);
+    TensorId latents = flux ? net.input("latents", {"batch", std::to_string(tokens), channels}, net.dtype)
+                            : net.input("latents", {"batch", channels, height, height}, net.dtype);
+    const std::int64_t steps = passes_of(net.graph(), options, "steps", kind->steps);
     const std::int64_t passes = scheduler.starts_with("Heun") ? 2 * steps - 1 : steps + scheduler.starts_with("PNDM");
     for (std::int64_t pass = 0; pass < passes; ++pass) {
-        const TensorId noise = net.denoise(unet, net.append("double", "scheduler", {latents}), text, summary);
-        latents = net.append(scheduler, "scheduler", {net.append("guide", "scheduler", {noise}), latents});
+        const TensorId noisy = kind->is_guided() ? net.append("double", "scheduler", {latents}) : latents;
+        TensorId noise = kind->blocks.empty() ? net.denoise(network, noisy, text, summary)
+                                              : net.transform(kind->blocks, network, noisy, text, summary, sizes);
+        if (kind->is_guided()) noise = net.append("guide", "scheduler", {noise});
+        latents = net.append(scheduler, "scheduler", {noise, latents});
     }
-    if (xl && vae.document.value("force_upcast", json()) != false) net.dtype = DType::f32;
+    if (kind->pipeline.find("XL") != std::string_view::npos && vae.document.value("force_upcast", json()) != false)
+        net.dtype = DType::f32;
     static_cast<void>(vae.entries("block_out_channels", 4));  // is there
     vae.require(R"({"act_fn": "silu", "norm_num_groups": 32, "block_out_channels": [128, 256, 512, 512],
-        "layers_per_block": 2, "out_channels": 3, "use_post_quant_conv": true, "mid_block_add_attention": true})");
+        "layers_per_block": 2, "out_channels": 3, "mid_block_add_attention": true})");
+    if (flux) latents = net.append("unpack", "vae", {latents}, {{"h", side / 2}, {"w", side / 2}});
+    latents = net.append(vae.document.value("use_post_quant_conv", json()) != false ? "post_quant" : "shift", "vae",
+                         {latents});
     Graph graph = net.finish({net.append("AutoencoderKL", "vae", {latents})});
     graph.format = "diffusers";
     shorten_names(graph);

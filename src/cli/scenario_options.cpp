@@ -26,7 +26,8 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
                "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5");
     repeatable("--trip", "LOOP=N", arguments.trips, "trip count of a loop");
     const auto add_steps = [&](const std::string& steps) { arguments.trips.push_back("steps=" + steps); };
-    verb.add_option_function<std::string>("--steps", add_steps, "denoising steps of a diffusers folder (default: 50)")
+    verb.add_option_function<std::string>("--steps", add_steps,
+                                          "denoising steps of a diffusers folder (default: the pipeline's)")
         ->type_name("N");
     repeatable("--branch", "IF=then|else", arguments.branches, "branch of an If whose condition depends on data");
     add_option(verb, "--kv-cache", "KIND", arguments.cache,

@@ -83,6 +83,39 @@ TEST_CASE("folders of diffusers have the parameters that their model cards give"
     CHECK(xl.at("text_encoder") == clip);
     CHECK(xl.at("text_encoder_2") == 694'659'840);
     CHECK(xl.at("vae") == decoder);
+    // diffusers 0.35 and transformers 4.57 on the meta device.
+    constexpr std::int64_t wide_decoder = 49'545'475, t5 = 4'762'310'656;
+    const auto flux = parameters_by_part(load(shipped("flux-1-dev"), 1));
+    const std::int64_t constants = 4608 * 3 + 1;  // positions and guidance, which the pipeline passes
+    CHECK(flux.at("transformer") == 11'901'408'320 + constants);
+    CHECK(flux.at("text_encoder") == clip);
+    CHECK(flux.at("text_encoder_2") == t5);
+    CHECK(flux.at("vae") == wide_decoder);
+    const auto sd3 = parameters_by_part(load(shipped("stable-diffusion-3-medium"), 1));
+    CHECK(sd3.at("transformer") == 2'028'328'000 + 192 * 192 * 1536);  // with the table of positions
+    CHECK(sd3.at("text_encoder") == clip + 768 * 768);
+    CHECK(sd3.at("text_encoder_3") == t5);
+    CHECK(parameters_by_part(load(shipped("stable-diffusion-3.5-medium"), 1)).at("transformer") ==
+          2'243'171'520 + 384 * 384 * 1536);
+}
+
+TEST_CASE("transformers denoise as often as the pipeline asks, Flux without a negative prompt") {
+    const Graph flux = load_graph(shipped("flux-1-dev")), two = load(shipped("flux-1-dev"), 2);
+    CHECK(std::ranges::count(flux.module_calls, "transformer", &ModuleCall::path) == 28);
+    CHECK(std::ranges::count(two.module_calls, "transformer", &ModuleCall::path) == 2);
+    CHECK(std::ranges::count(two.module_calls, "text_encoder_2", &ModuleCall::path) == 1);
+    CHECK(std::ranges::count(two.module_calls, "transformer.single_transformer_blocks.37", &ModuleCall::path) == 2);
+    const Graph sd3 = load(shipped("stable-diffusion-3-medium"), 2);
+    CHECK(std::ranges::count(sd3.module_calls, "transformer", &ModuleCall::path) == 2);
+    CHECK(std::ranges::count(sd3.module_calls, "text_encoder_3", &ModuleCall::path) == 2);
+    // 29.4 TMAC a pass of Flux: 2 FLOP × (11.9 G parameters, those of modulation once) × 4,608 tokens, and attention.
+    const auto flops = [](const Graph& graph) {
+        return static_cast<double>(total_work(graph, bind(graph, {{"batch", 1}})).flops);
+    };
+    const double pass = flops(two) - flops(load(shipped("flux-1-dev"), 1));
+    const double width = 3072, tokens = 4608, layer = 12 * width * width;
+    const double products = 2 * tokens * (19 + 38) * layer, attention = 57 * 4 * tokens * tokens * width;
+    CHECK(pass == approx(products + attention).epsilon(0.02));
 }
 
 TEST_CASE("a pipeline runs its UNet once a step for both prompts and its decoder once") {
