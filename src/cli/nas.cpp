@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <limits>
@@ -29,6 +30,7 @@ struct NasArguments {
     std::string score;
     std::uint64_t top = 0;
     double max_latency_s = std::numeric_limits<double>::infinity();
+    double max_memory_bytes = std::numeric_limits<double>::infinity();
     unsigned threads = 0;
     bool pareto = false;
     std::optional<bool> waits;
@@ -102,9 +104,21 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
     return result;
 }
 
-/// With a score, the result keeps the input columns; returns the names of all columns.
-std::vector<std::string> keep_columns(Architectures& archs, const std::string& score) {
+/// A card to search for, with the latencies on it: a row per architecture, a column per batch.
+struct Target {
+    std::string name;
+    Scenario scenario;
+    nas::CostFunction cost;
+    std::vector<double> latency_s{};
+
+    [[nodiscard]] double latency_of(std::size_t i) const { return latency_s[i * cost.batches().size()]; }
+};
+
+/// With several cards, the result names each row's; with a score, it keeps the input columns. Returns the names of all
+/// columns.
+std::vector<std::string> keep_columns(Architectures& archs, const std::string& score, bool names_devices) {
     std::vector<std::string> names{"arch", "batch", "predicted_ms"};
+    if (names_devices) names.insert(names.begin() + 1, "device");
     if (score.empty()) return names;
     if (!archs.table.column(score)) throw_error(ErrorCode::usage, "no column {} for --score", score);
     for (std::size_t column = 0; column < archs.table.header().size(); ++column) {
@@ -134,25 +148,53 @@ std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int>
     return latency_s;
 }
 
-/// Appends the rows of one architecture unless it exceeds the latency limit.
+/// Appends the rows of one architecture on one card, which is named unless `device` is empty.
 void append_rows(std::string& text, const Architectures& archs, std::size_t i, std::span<const double> latency_s,
-                 std::span<const std::int64_t> batches, double max_latency_s) {
-    if (latency_s[0] > max_latency_s) return;
+                 std::span<const std::int64_t> batches, const std::string& device) {
     for (std::size_t b = 0; b < batches.size(); ++b) {
         const auto input = archs.table.row(archs.rows[i]);
         std::vector<std::string> cells{std::string(input[archs.column]), std::to_string(batches[b]),
                                        format_number(latency_s[b] * 1e3)};
+        if (!device.empty()) cells.insert(cells.begin() + 1, device);
         for (const std::size_t column : archs.kept) cells.emplace_back(input[column]);
         append_csv_row(text, cells);
     }
 }
 
+/// Whether an architecture fits into the limit on every card at the largest batch: predicted as a whole network.
+bool keeps_memory(const NasArguments& arguments, const Architectures& archs, std::size_t i,
+                  std::span<const Target> targets) {
+    const nas::CostFunction& cost = targets[0].cost;
+    const std::size_t sites = cost.space().options().size();
+    const Graph graph = nas::build_graph(cost.space(), std::span(archs.choices).subspan(i * sites, sites));
+    ShapeBindings dims = cost.dims();
+    dims["batch"] = std::ranges::max(cost.batches());
+    return std::ranges::all_of(targets, [&](const Target& target) {
+        const auto& [device, framework, options] = target.scenario;
+        return Predictor(graph, device, framework, options).memory(dims).total_bytes() <= arguments.max_memory_bytes;
+    });
+}
+
+/// Indices of the architectures to write, in order. With several cards the slowest one counts.
 std::vector<std::size_t> select(const NasArguments& arguments, const Architectures& archs,
-                                std::span<const double> latency_s, std::size_t batches) {
+                                std::span<const Target> targets) {
     std::vector<std::size_t> selected(archs.rows.size());
     std::iota(selected.begin(), selected.end(), std::size_t{0});
-    const auto first_s = [&](std::size_t i) { return latency_s[i * batches]; };
+    const auto first_s = [&](std::size_t i) {
+        double slowest = 0;
+        for (const Target& target : targets) slowest = std::max(slowest, target.latency_of(i));
+        return slowest;
+    };
     std::erase_if(selected, [&](std::size_t i) { return first_s(i) > arguments.max_latency_s; });
+    if (std::isfinite(arguments.max_memory_bytes)) {
+        Progress progress("networks, for their memory");
+        std::size_t done = 0;
+        const std::size_t all = selected.size();
+        std::erase_if(selected, [&](std::size_t i) {
+            progress.show(++done, all);
+            return !keeps_memory(arguments, archs, i, targets);
+        });
+    }
     if (arguments.top == 0 && !arguments.pareto) return selected;
     std::vector<double> score(archs.rows.size());
     if (!arguments.score.empty()) {
@@ -185,31 +227,43 @@ int run_nas(const NasArguments& arguments) {
     const nas::Space& space = nas::space(arguments.space);
     const ShapeBindings dims = parse_dimensions(arguments.dims);
     Architectures archs = read_architectures(arguments.architectures, space);
-    const Scenario scenario = resolve(arguments.run, parse_precision(arguments.run.precision));
-    const auto& [device, framework, options] = scenario;
-    print_provenance(device.warnings);
-    print_provenance(framework.warnings);
-    print_provenance(nas_assumptions(arguments.run, framework));
-    const nas::Campaign campaign = campaign_of(arguments, space, scenario, dims);
-    const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign, dims);
-    const auto& batches = cost.batches();
+    std::vector<Target> targets;
+    for (const std::string& name : split_list(arguments.run.device)) {
+        RunArguments run = arguments.run;
+        run.device = name;
+        Scenario scenario = resolve(run, parse_precision(run.precision));
+        const auto& [device, framework, options] = scenario;
+        print_provenance(device.warnings);
+        print_provenance(framework.warnings);
+        print_provenance(nas_assumptions(run, framework));
+        const nas::Campaign campaign = campaign_of(arguments, space, scenario, dims);
+        nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign, dims);
+        targets.push_back({device.device.slug, std::move(scenario), std::move(cost)});
+    }
+    const bool several = targets.size() > 1;
+    const auto& batches = targets[0].cost.batches();
     // Without a selection, rows are written immediately; a file appears complete, at the end.
-    const bool streams = arguments.output == "-" && arguments.top == 0 && !arguments.pareto;
+    const bool streams = arguments.output == "-" && arguments.top == 0 && !arguments.pareto && !several &&
+                         std::isinf(arguments.max_memory_bytes);
     std::string text;
-    append_csv_row(text, keep_columns(archs, arguments.score));
+    append_csv_row(text, keep_columns(archs, arguments.score, several));
     const auto stream = [&](std::size_t first, std::span<const double> part) {
         if (!streams) return;
-        for (std::size_t i = 0; i * batches.size() < part.size(); ++i)
-            append_rows(text, archs, first + i, part.subspan(i * batches.size()), batches, arguments.max_latency_s);
+        for (std::size_t i = 0; i * batches.size() < part.size(); ++i) {
+            if (part[i * batches.size()] <= arguments.max_latency_s)
+                append_rows(text, archs, first + i, part.subspan(i * batches.size()), batches, "");
+        }
         write_standard_output(text);
         std::fflush(stdout);
         text.clear();
     };
-    const std::vector<double> latency_s = cost_all(cost, archs.choices, archs.rows.size(), arguments.threads, stream);
+    for (Target& target : targets)
+        target.latency_s = cost_all(target.cost, archs.choices, archs.rows.size(), arguments.threads, stream);
     if (!streams) {
-        for (const std::size_t i : select(arguments, archs, latency_s, batches.size()))
-            append_rows(text, archs, i, std::span(latency_s).subspan(i * batches.size()), batches,
-                        arguments.max_latency_s);
+        for (const std::size_t i : select(arguments, archs, targets))
+            for (const Target& target : targets)
+                append_rows(text, archs, i, std::span(target.latency_s).subspan(i * batches.size()), batches,
+                            several ? target.name : "");
     }
     write_output(arguments.output, text);
     if (archs.broken == 0) return 0;
@@ -228,9 +282,10 @@ void setup_nas(CLI::App& verb, Action& action) {
     add_batch_option(verb, arguments.batches);
     add_option(verb, "--dim", "NAME=N", arguments.dims, "value of a symbolic dimension of the space, e.g. seq=512")
         ->allow_extra_args(false);
-    add_option(verb, "-o,--output", "FILE", arguments.output,
-               "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard "
-               "output")
+    add_option(
+        verb, "-o,--output", "FILE", arguments.output,
+        "CSV to write: arch,batch,predicted_ms, with several cards also device, with --score the other columns of "
+        "ARCHS; - is standard output")
         ->capture_default_str();
     add_option(verb, "--top", "K", arguments.top, "keep only the best K: by --score, else the fastest")
         ->check(within(1, 1e18, "a number of architectures from 1 on"));
@@ -238,6 +293,10 @@ void setup_nas(CLI::App& verb, Action& action) {
     add_option(verb, "--max-latency", "TIME", arguments.max_latency_s,
                "keep only architectures up to this latency at the first batch: 5ms, 800us (default unit: ms)")
         ->transform(is_quantity({"a latency from 1e-9 s to 1e6 s, such as 5ms", 1e-9, 1e6, units}));
+    const std::vector<std::pair<std::string_view, double>> sizes{{"MB", 1e6}, {"GB", 1e9}, {"", 1}};
+    add_option(verb, "--max-memory", "SIZE", arguments.max_memory_bytes,
+               "keep only architectures whose peak memory at the largest batch is up to this: 500MB, 2GB")
+        ->transform(is_quantity({"a size from 1 to 1e15 bytes, such as 2GB", 1, 1e15, sizes}));
     add_option(verb, "--score", "COLUMN", arguments.score, "column of ARCHS with a score to maximise");
     verb.add_flag("--pareto", arguments.pareto, "keep only Pareto-optimal architectures in latency and score");
     // Two flags instead of one with two names: CLI11 sets an optional flag that is not given to false.
