@@ -148,6 +148,42 @@ std::string provenance_section(const PredictionReport& report) {
                           columns.select(rows, "=profile =name =value =source").page_table("provenance")));
 }
 
+/// A small chart for each likely cause: the measured latencies and what it would have given, on the same axes. Empty
+/// for a single measured batch.
+std::string diagnosis_figures(const PredictionReport& report) {
+    constexpr std::size_t most = 6;
+    constexpr double least_share = 0.01;
+    Chart frame{.y_label = "latency, ms",
+                .series = {{.label = "predicted", .look = SeriesLook::line, .points = {}, .category = 7, .dash = 1},
+                           {.label = "measured", .look = SeriesLook::measured, .points = {}}}};
+    std::vector<double> batches;
+    for (const PredictionRow& row : report.rows) {
+        if (!row.measured || !row.batch) continue;
+        batches.push_back(static_cast<double>(*row.batch));
+        frame.series[0].points.push_back({batches.back(), row.prediction.latency_s * 1e3});
+        frame.series[1].points.push_back({batches.back(), row.measured->latency_s * 1e3});
+    }
+    if (batches.size() < 2) return "";
+    std::vector<Chart> charts;
+    std::vector<ChartPoint> extent = frame.series[1].points;
+    for (const Hypothesis& cause : report.diagnosis) {
+        if (cause.share < least_share || charts.size() == most) continue;
+        Chart& chart = charts.emplace_back(frame);
+        chart.title = fmt::format("{}: {}", percent(cause.share), cause.sentence);
+        Series& then = chart.series.emplace_back(
+            Series{.label = "predicted then", .look = SeriesLook::line, .points = {}, .category = 0});
+        for (std::size_t i = 0; i < batches.size(); ++i) then.points.push_back({batches[i], cause.latency_s[i] * 1e3});
+        extent.insert(extent.end(), then.points.begin(), then.points.end());
+        label_batches(chart, batches);
+    }
+    std::string html;
+    for (Chart& chart : charts) {
+        chart.extent = extent;
+        html += section(chart.title, to_figure(chart, ""));
+    }
+    return fmt::format("<div class=\"panels spans\">\n{}</div>\n", html);
+}
+
 /// Advice and diagnosis; empty without.
 std::string what_next_sections(const PredictionReport& report) {
     std::string html;
@@ -155,8 +191,9 @@ std::string what_next_sections(const PredictionReport& report) {
         html +=
             section("What next", advice_grid(report, "=name =latency_s =interval =speed =code").page_table("advice"));
     if (!report.diagnosis.empty())
-        html += section("What may explain the measurement",
-                        diagnosis_grid(report, "=sentence =latency_s =share").page_table("diagnosis"));
+        html += section(
+            "What may explain the measurement",
+            diagnosis_grid(report, "=sentence =latency_s =share").page_table("diagnosis") + diagnosis_figures(report));
     return html;
 }
 
