@@ -120,10 +120,10 @@ void append_runs(const std::vector<Run>& runs, const std::string& model, const F
 
 }  // namespace
 
-/// Rows of a framework at batch 1 only do not tell its two host costs apart: they are predicted with start values. Rows
-/// of other frameworks and models are skipped. The known run is the one measured fastest: batch 1, the fewest tokens.
 /// Hosts of frameworks that serve language models: each model left out, then with one of its runs known; and in the
 /// fold "costs" what was fitted on all rows for each framework: host_s of a pass, device_s of a sequence.
+/// Rows of a framework at batch 1 only do not tell its two host costs apart: they are predicted with start values. Rows
+/// of other frameworks and models are skipped. The known run is the one measured fastest: batch 1, the fewest tokens.
 std::string serving(Arguments a) {
     const std::vector<LanguageMeasurement> rows = scenario::usable_rows(read_language_measurements(read_csv(a[0])));
     const std::string source = std::filesystem::path(a[0]).filename().string();
