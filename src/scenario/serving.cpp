@@ -631,6 +631,66 @@ std::vector<std::string> commands_of(const ServingArguments& a, const Combinatio
     return commands;
 }
 
+/// Serves the requests of each trial, those of a group one after the other; row i is that of trial i.
+void serve_trials(const Graph& graph, const std::vector<LanguageMeasurement>& anchors,
+                  const std::map<std::string, std::vector<ServingRequest>>& requests, std::vector<Trial>& trials,
+                  std::vector<HeldWarnings>& warnings, report::ServingReport& report) {
+    const auto shards = std::make_shared<Shards>();
+    const Graph* const given = GivenGraph::of_this_thread();
+    in_parallel(warnings.size(), 0, [&](std::size_t group) {
+        const GivenGraph same(given, &warnings[group]);
+        SharedPools shared{.models = {.shards = shards}};
+        for (std::size_t i = 0; i < trials.size(); ++i) {
+            auto& [own, one, own_group] = trials[i];
+            if (own_group != group) continue;
+            report::ServingRow& row = report.rows[i];
+            const std::vector<ServingRequest>& some = requests.at(one.run.framework);
+            try {
+                require(report.generates || (own.cards == 0 && own.layout == Layout{} && is_plain(own)),
+                        "--tp, --dp, --ep, --pp, --replicas, --prefill, --cards and --draft-tokens are for language "
+                        "models");
+                row.is_saturated = i > 0 && trials[i - 1].group == group && report.rows[i - 1].is_saturated &&
+                                   trials[i - 1].arguments.readers == own.readers;
+                const Server server = report.generates ? language_server(own, one, anchors, some, shared, row)
+                                                       : batch_server(own, one.run, graph, row);
+                serve_row(own, server, some, report, row);
+                if (own.cards > 0) row.commands = commands_of(own, one);
+            } catch (const Error& error) {
+                if (error.code() != ErrorCode::usage) throw;
+                row.skipped = error.what();
+            }
+            row.precision = one.run.precision;
+        }
+    });
+}
+
+/// Finds the front of a search, ranks the rows and prints the warnings of those that are shown.
+void rank_trials(const std::vector<Trial>& trials, std::vector<HeldWarnings>& warnings, report::ServingReport& report) {
+    std::set<std::string> reported;
+    const auto warn = [&](std::size_t group, const report::ServingRow& row) {
+        release(warnings[group]);
+        print_warnings(row.warnings);
+        reported.insert(row.warnings.begin(), row.warnings.end());
+    };
+    for (std::size_t i = 0; report.searches == 0 && i < warnings.size(); ++i) warn(i, report.rows[i]);
+    if (std::all_of(report.rows.begin(), report.rows.end(), [](const report::ServingRow& row) { return !row.runs(); }))
+        throw Error(ErrorCode::usage, report.rows.front().skipped);
+    const auto choices = choices_of(report.rows);
+    for (report::ServingRow& row : report.rows) {
+        row.on_front = report.searches > 0 && is_on_front(row, choices);
+        if (row.on_front)
+            row.rates = {{row.dollars_per_million().value_or(row.cost()), row.serving.latency_s.p50, *row.latency_s}};
+    }
+    rank_rows(report.rows, report.ranking);
+    for (const Trial& trial : trials)
+        if (report.searches > 0 && trial.one.run.device == report.rows.front().device)
+            warn(trial.group, report.rows.front());
+    if (report.ranking.has_level && !report.rows.front().keeps_level)
+        print_warnings({report.warnings.emplace_back("no combination keeps the level")});
+    reported.insert(report.warnings.begin(), report.warnings.end());
+    report.warnings = report::joined(report.warnings, warnings_besides(reported));
+}
+
 }  // namespace
 
 std::string Layout::text() const {
@@ -708,60 +768,11 @@ report::ServingReport serve(const ServingArguments& given_arguments) {
     std::vector<Trial> trials = trials_of(arguments, run, graph);
     require(arguments.verify.empty() || (trials.size() == 1 && report.generates),
             "--verify compares one run: give one --device, --framework and --precision, and a language model");
-    const std::size_t groups = trials.back().group + 1;
-    std::vector<HeldWarnings> warnings(groups);
+    std::vector<HeldWarnings> warnings(trials.back().group + 1);
     for (const Trial& trial : trials) report.rows.push_back({trial.one.choice()});
-    const auto shards = std::make_shared<Shards>();
-    const Graph* const given = GivenGraph::of_this_thread();
-    in_parallel(groups, 0, [&](std::size_t group) {
-        const GivenGraph same(given, &warnings[group]);
-        SharedPools shared{.models = {.shards = shards}};
-        for (std::size_t i = 0; i < trials.size(); ++i) {
-            auto& [own, one, own_group] = trials[i];
-            if (own_group != group) continue;
-            report::ServingRow& row = report.rows[i];
-            const std::vector<ServingRequest>& some = requests.at(one.run.framework);
-            try {
-                require(report.generates || (own.cards == 0 && own.layout == Layout{} && is_plain(own)),
-                        "--tp, --dp, --ep, --pp, --replicas, --prefill, --cards and --draft-tokens are for language "
-                        "models");
-                row.is_saturated = i > 0 && trials[i - 1].group == group && report.rows[i - 1].is_saturated &&
-                                   trials[i - 1].arguments.readers == own.readers;
-                const Server server = report.generates ? language_server(own, one, anchors, some, shared, row)
-                                                       : batch_server(own, one.run, graph, row);
-                serve_row(own, server, some, report, row);
-                if (own.cards > 0) row.commands = commands_of(own, one);
-            } catch (const Error& error) {
-                if (error.code() != ErrorCode::usage) throw;
-                row.skipped = error.what();
-            }
-            row.precision = one.run.precision;
-        }
-    });
-    std::set<std::string> reported;
-    const auto warn = [&](std::size_t group, const report::ServingRow& row) {
-        release(warnings[group]);
-        print_warnings(row.warnings);
-        reported.insert(row.warnings.begin(), row.warnings.end());
-    };
+    serve_trials(graph, anchors, requests, trials, warnings, report);
     report.searches = arguments.cards > 0 ? trials.size() : 0;
-    for (std::size_t i = 0; report.searches == 0 && i < groups; ++i) warn(i, report.rows[i]);
-    if (std::all_of(report.rows.begin(), report.rows.end(), [](const report::ServingRow& row) { return !row.runs(); }))
-        throw Error(ErrorCode::usage, report.rows.front().skipped);
-    const auto choices = choices_of(report.rows);
-    for (report::ServingRow& row : report.rows) {
-        row.on_front = report.searches > 0 && is_on_front(row, choices);
-        if (row.on_front)
-            row.rates = {{row.dollars_per_million().value_or(row.cost()), row.serving.latency_s.p50, *row.latency_s}};
-    }
-    rank_rows(report.rows, report.ranking);
-    for (const Trial& trial : trials)
-        if (report.searches > 0 && trial.one.run.device == report.rows.front().device)
-            warn(trial.group, report.rows.front());
-    if (report.ranking.has_level && !report.rows.front().keeps_level)
-        print_warnings({report.warnings.emplace_back("no combination keeps the level")});
-    reported.insert(report.warnings.begin(), report.warnings.end());
-    report.warnings = report::joined(report.warnings, warnings_besides(reported));
+    rank_trials(trials, warnings, report);
     return report;
 }
 
