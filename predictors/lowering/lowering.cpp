@@ -413,6 +413,16 @@ class Lowering {
         }
     }
 
+    void copy_heads(OpId id) {
+        const Op& op = graph_.ops[id];
+        for (std::size_t i = 0; is_widened_attention(op) && i < 3; ++i)
+            launch_copy(id, op.inputs[i], MemoryClass::pointwise, LaunchCondition::always, DType::f32);
+        // Callers of xformers move the heads into the batch first. Source: huggingface/diffusers 0.10,
+        // models/cross_attention.py (head_to_batch_dim).
+        for (std::size_t i = 0; libraries_.xformers && i < 3; ++i)
+            launch_copy(id, op.inputs[i], MemoryClass::transpose, LaunchCondition::unless_contiguous);
+    }
+
     void lower_contraction(OpId id, const LaunchRule& rule) {
         const Op& op = graph_.ops[id];
         const bool by_node = traits_.joins_contrib_nodes && op.source == "com.microsoft::Attention";
@@ -422,13 +432,7 @@ class Lowering {
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
-        const bool widened = is_widened_attention(op);
-        for (std::size_t i = 0; widened && i < 3; ++i)
-            launch_copy(id, op.inputs[i], MemoryClass::pointwise, LaunchCondition::always, DType::f32);
-        // Its callers move the heads into the batch first. Source: huggingface/diffusers 0.10,
-        // models/cross_attention.py (head_to_batch_dim).
-        for (std::size_t i = 0; op.kind == OpKind::attention && libraries_.xformers && i < 3; ++i)
-            launch_copy(id, op.inputs[i], MemoryClass::transpose, LaunchCondition::unless_contiguous);
+        if (op.kind == OpKind::attention) copy_heads(id);
         const Precision operands = types_.operands_of(op);
         const bool converts = traits_.wide_activations && is_layer(op);
         change_format(id, operands, converts);
@@ -441,12 +445,13 @@ class Lowering {
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
         const bool sums_in_f32 = libraries_.keeps_scores && op.kind == OpKind::attention;
-        Kernel kernel{
-            .shape = contraction_shape(op, operands),
-            .path = widened ? MathPath::fp32 : contraction_path(convolution || sums_in_f32 || splits_f32(op), operands),
-            .op = id,
-            .reads = present_inputs(op),
-            .writes = op.outputs};
+        Kernel kernel{.shape = contraction_shape(op, operands),
+                      .path = is_widened_attention(op)
+                                  ? MathPath::fp32
+                                  : contraction_path(convolution || sums_in_f32 || splits_f32(op), operands),
+                      .op = id,
+                      .reads = present_inputs(op),
+                      .writes = op.outputs};
         if (std::holds_alternative<kernels::GroupedGemmShape>(kernel.shape)) {  // rows that a reshape has sorted
             const OpId sorting = graph_.tensors[op.inputs[0]].producer;
             const bool grouped = sorting != no_op && graph_.ops[sorting].kind == OpKind::reshape;
