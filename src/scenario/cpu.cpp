@@ -62,6 +62,12 @@ std::pair<std::optional<Cpu>, std::string> known_host(const RunArguments& run) {
     return {Cpu{fmt::format("{}, probed {:.2f} us", cpu->name, cpu_us), std::sqrt(cpu->score * score)}, load};
 }
 
+/// Leaves the weight of the fastest machines alone, which are dedicated ones, or that of the slowest.
+void choose_group(std::vector<HostGroup>& groups, bool fastest) {
+    const auto [fast, slow] = std::ranges::minmax(groups, {}, &HostGroup::scale);
+    for (HostGroup& group : groups) group.weight = group.scale == (fastest ? fast : slow).scale ? 1 : 0;
+}
+
 }  // namespace
 
 std::optional<Cpu> find_cpu(const std::string& name) {
@@ -87,12 +93,13 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     Parameter* scale = find_parameter(profile.parameters, "host.scale");
     const auto [known, load] = known_host(run);
     const bool loaded = load != "unknown", dedicated = load == "dedicated";
-    if (loaded && !dedicated && load != "shared")
+    const bool stated = known || loaded;
+    if (!has_word("dedicated shared unknown", load))
         throw_error(ErrorCode::usage, "--host-load {} is neither dedicated nor shared nor unknown", load);
     const std::string& own_cpu = scenario.device.device.host_cpu;
     if (scale == nullptr || profile.reference_cpu.empty() || !own_cpu.empty()) {
         if (profile.host == "reference") profile.assumed = own_cpu.empty() ? "a middling machine" : own_cpu;
-        if (known || loaded)
+        if (stated)
             profile.warnings.push_back(
                 fmt::format("--cpu, --host-file, --host-load do nothing for {}", profile.framework));
         return;
@@ -106,11 +113,10 @@ void place_host(Scenario& scenario, const RunArguments& run) {
                           : !run.cpu.empty() && run.host_load == "dedicated" ? 0.19
                                                                              : 0.24;
     std::vector<HostGroup> groups = profile.groups;
-    if (groups.empty()) groups = {{1, scale->value, known || loaded ? spread : scale->relative_stddev}};
-    const auto [fast, slow] = std::ranges::minmax(groups, {}, &HostGroup::scale);
+    if (groups.empty()) groups = {{1, scale->value, stated ? spread : scale->relative_stddev}};
+    if (loaded) choose_group(groups, dedicated);
     for (HostGroup& group : groups) {
-        if (loaded) group.weight = group.scale == (dedicated ? fast : slow).scale ? 1 : 0;
-        if (known || loaded) group.log_stddev = std::max(group.log_stddev, spread);
+        if (stated) group.log_stddev = std::max(group.log_stddev, spread);
         group.scale *= ratio;
     }
     const HostGroup& most = *std::ranges::max_element(groups, {}, &HostGroup::weight);
@@ -125,7 +131,7 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     scale->relative_stddev = std::min(scale->relative_stddev, std::sqrt(variance));
     profile.assumed =
         fmt::format("{}, load {}: {:.2g} × the time of {}{}", cpu.name, load, most.scale, reference.name, others);
-    if (known || loaded || !profile.groups.empty()) profile.groups = std::move(groups);
+    if (stated || !profile.groups.empty()) profile.groups = std::move(groups);
 }
 
 }  // namespace ftax::scenario
