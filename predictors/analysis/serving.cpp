@@ -357,77 +357,16 @@ class Scheduler {
     /// wait.
     StepLoad schedule(std::int64_t step, double now_s, bool holds) {
         stop_if_interrupted();
-        StepLoad load;
-        std::int64_t budget = options_.max_tokens;
         blocked_.reset();
         const auto all = std::min(options_.max_sequences, static_cast<std::int64_t>(running_.size() + waiting_.size()));
-        std::int64_t places = (all + options_.stages - 1) / options_.stages;
-        const auto take = [&](Sequence& sequence, std::int64_t tokens) {
-            sequence.taken = tokens;
-            sequence.step = step;
-            ++under_way_;
-            budget -= tokens;
-            --places;
-            if (decodes(sequence)) {
-                ++load.sequences;
-                load.context += static_cast<double>(sequence.computed);
-            } else {
-                load.prompt_tokens += tokens;
-                load.prompt_keys += static_cast<double>(tokens) *
-                                    (static_cast<double>(sequence.computed) + static_cast<double>(tokens + 1) / 2);
-            }
-        };
-        bool evicted = false;
-        const auto take_running = [&](bool prompts, bool decoding) {
-            if (decoding && together_ > 0) {
-                evicted = make_room();
-                together_step_ = step;
-                load.sequences += together_;
-                load.context += static_cast<double>(cached_);
-                under_way_ += static_cast<std::size_t>(together_);
-                budget -= together_;
-                places -= together_;
-            }
-            for (auto i = static_cast<std::size_t>(together_); i < running_.size() && budget > 0 && places > 0; ++i) {
-                if (running_[i].step != 0 || (decodes(running_[i]) ? !decoding : !prompts)) continue;
-                const std::int64_t tokens = std::min(wanted(running_[i]), budget);
-                bool fits = allocate(running_[i], tokens);
-                // Never one that a step has taken.
-                while (!fits && i < running_.size() && running_.back().step == 0) {
-                    evict_youngest();
-                    evicted = true;
-                    fits = i < running_.size() && allocate(running_[i], tokens);
-                }
-                if (fits) take(running_[i], tokens);
-            }
-        };
+        Step next{
+            .number = step, .budget = options_.max_tokens, .places = (all + options_.stages - 1) / options_.stages};
         // What another server has read goes on at once: there is nothing to do before decoding.
         const bool mixes = options_.mixes_phases || (!waiting_.empty() && decodes(waiting_.front()));
-        take_running(true, mixes);
-        while (!holds && !waiting_.empty() && budget > 0 && places > 0 && !evicted) {
-            if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
-                blocked_ = ServingBound::queue;
-                break;
-            }
-            Sequence sequence = waiting_.front();
-            const std::int64_t held = free_.held_for(sequence.request);
-            sequence.computed = std::min(sequence.computed + held * options_.block_tokens, sequence.known - 1);
-            const std::int64_t left = wanted(sequence);
-            const std::int64_t tokens = options_.chunks_prompts ? std::min(left, budget) : left;
-            if (tokens > budget && load.prompt_tokens > 0) break;
-            RequestTimes& times = arrivals_[sequence.request];
-            const std::int64_t reserved =
-                options_.evicts ? tokens : longest(times.prompt, times.output) - sequence.computed;
-            if (!allocate(sequence, reserved, held)) {
-                blocked_ = ServingBound::cache;
-                break;
-            }
-            if (sequence.generated == 0 && times.scheduled_s == 0) times.scheduled_s = now_s;
-            running_.push_back(sequence);
-            waiting_.pop_front();
-            take(running_.back(), tokens);
-        }
-        if (!mixes && load.prompt_tokens == 0) take_running(false, true);
+        take_running(next, true, mixes);
+        if (!holds) take_waiting(next, now_s);
+        StepLoad& load = next.load;
+        if (!mixes && load.prompt_tokens == 0) take_running(next, false, true);
         if (load.prompt_tokens > 0) load.prompt_keys /= static_cast<double>(load.prompt_tokens);
         if (load.sequences > 0) load.context /= static_cast<double>(load.sequences);
         return load;
@@ -492,6 +431,80 @@ class Scheduler {
     }
 
   private:
+    /// A step that takes sequences, and what it has room for.
+    struct Step {
+        std::int64_t number, budget, places;  ///< budget: in tokens
+        StepLoad load{};
+        bool evicted = false;
+        [[nodiscard]] bool has_room() const { return budget > 0 && places > 0; }
+    };
+
+    void take(Step& step, Sequence& sequence, std::int64_t tokens) {
+        sequence.taken = tokens;
+        sequence.step = step.number;
+        ++under_way_;
+        step.budget -= tokens;
+        --step.places;
+        if (decodes(sequence)) {
+            ++step.load.sequences;
+            step.load.context += static_cast<double>(sequence.computed);
+        } else {
+            step.load.prompt_tokens += tokens;
+            step.load.prompt_keys += static_cast<double>(tokens) *
+                                     (static_cast<double>(sequence.computed) + static_cast<double>(tokens + 1) / 2);
+        }
+    }
+
+    void take_running(Step& step, bool prompts, bool decoding) {
+        if (decoding && together_ > 0) {
+            step.evicted = make_room();
+            together_step_ = step.number;
+            step.load.sequences += together_;
+            step.load.context += static_cast<double>(cached_);
+            under_way_ += static_cast<std::size_t>(together_);
+            step.budget -= together_;
+            step.places -= together_;
+        }
+        for (auto i = static_cast<std::size_t>(together_); i < running_.size() && step.has_room(); ++i) {
+            if (running_[i].step != 0 || (decodes(running_[i]) ? !decoding : !prompts)) continue;
+            const std::int64_t tokens = std::min(wanted(running_[i]), step.budget);
+            bool fits = allocate(running_[i], tokens);
+            // Never one that a step has taken.
+            while (!fits && i < running_.size() && running_.back().step == 0) {
+                evict_youngest();
+                step.evicted = true;
+                fits = i < running_.size() && allocate(running_[i], tokens);
+            }
+            if (fits) take(step, running_[i], tokens);
+        }
+    }
+
+    void take_waiting(Step& step, double now_s) {
+        while (!waiting_.empty() && step.has_room() && !step.evicted) {
+            if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
+                blocked_ = ServingBound::queue;
+                break;
+            }
+            Sequence sequence = waiting_.front();
+            const std::int64_t held = free_.held_for(sequence.request);
+            sequence.computed = std::min(sequence.computed + held * options_.block_tokens, sequence.known - 1);
+            const std::int64_t left = wanted(sequence);
+            const std::int64_t tokens = options_.chunks_prompts ? std::min(left, step.budget) : left;
+            if (tokens > step.budget && step.load.prompt_tokens > 0) break;
+            RequestTimes& times = arrivals_[sequence.request];
+            const std::int64_t reserved =
+                options_.evicts ? tokens : longest(times.prompt, times.output) - sequence.computed;
+            if (!allocate(sequence, reserved, held)) {
+                blocked_ = ServingBound::cache;
+                break;
+            }
+            if (sequence.generated == 0 && times.scheduled_s == 0) times.scheduled_s = now_s;
+            running_.push_back(sequence);
+            waiting_.pop_front();
+            take(step, running_.back(), tokens);
+        }
+    }
+
     /// Tokens of a request that the cache holds before it comes.
     template <class Request>
     [[nodiscard]] std::int64_t shared(const Request& request) const {
