@@ -136,30 +136,35 @@ def gathered(row, tp, dp, clients, drafts):
         yield from ("--batch-wait-iters", 40, "--batch-wait-ratio", 0.8)
 
 
-def recipe(row, model, tp, dp, clients, drafts):
-    """Options that a run's script gives its engine. Of TensorRT-LLM's Llama-3.1-8B no script is known: first tokens take 1/clients of
-    a request's whole time longer than its prompt, so that one client always waits for a place."""
+def tensorrt_llm(row, model, tp, dp, clients, drafts):
     prompt = int(row["isl"])
-    if row["backend"] == "trtllm" and model == "llama-3.1-8b":
-        yield from ("--max-num-seqs", clients - 1)
-    if drafts:
-        yield from ("--draft-tokens", drafts, "--acceptance", ACCEPTANCE)
-    if row["backend"] == "trtllm" and dp > 1:
+    if dp > 1:
         yield from ("--dp-balance-iters", 60 if model == "deepseek-v3" else 50)
-    if row["backend"] == "trtllm" and model == "deepseek-v3":
+    if model == "deepseek-v3":
         yield from gathered(row, tp, dp, clients, drafts)
         batch = (clients // max(tp, dp) if dp > 1 else clients) if drafts else clients
         tokens = ((drafts + 1) * batch + prompt + 127) // 64 * 64
         yield from ("--max-num-batched-tokens", tokens if drafts else max(8192, tokens), "--gpu-memory-utilization", 0.8)
         if drafts:
             yield from ("--max-num-seqs", batch)
-    elif row["backend"] == "trtllm" and model == "llama-3.1-70b":
+    elif model == "llama-3.1-70b":
         yield from ("--max-num-batched-tokens", 16384)
         if (row["isl"], row["osl"]) == ("1024", "1024") and tp < 8:
             yield from ("--batch-wait-iters", 20, "--batch-wait-ratio", 0.9)
-    elif row["backend"] == "trtllm" and model == "gpt-oss-120b":
+    elif model == "gpt-oss-120b":
         yield from ("--max-num-batched-tokens", 20000, "--max-num-seqs", 512, "--gpu-memory-utilization", 0.85)
-    elif row["backend_version"].startswith("0.12.") and model == "llama-3.1-8b":
+
+
+def recipe(row, model, tp, dp, clients, drafts):
+    """Options that a run's script gives its engine. Of TensorRT-LLM's Llama-3.1-8B no script is known: first tokens take 1/clients of
+    a request's whole time longer than its prompt, so that one client always waits for a place."""
+    if row["backend"] == "trtllm" and model == "llama-3.1-8b":
+        yield from ("--max-num-seqs", clients - 1)
+    if drafts:
+        yield from ("--draft-tokens", drafts, "--acceptance", ACCEPTANCE)
+    if row["backend"] == "trtllm":
+        yield from tensorrt_llm(row, model, tp, dp, clients, drafts)
+    if row["backend_version"].startswith("0.12.") and model == "llama-3.1-8b":
         yield from ("--shared-prefix", 0.9)  # without one its prompts would take more than the card's peak
     elif model in OWN and row["backend_version"][:5] in ("0.5.6", "0.5.7", "0.5.8", "0.5.9"):
         yield from ("--spread", 0.2)  # clients of SGLang drift apart
