@@ -42,6 +42,17 @@ def attempt(action, *arguments):
         return {"problem": reason(error)}
 
 
+def noise_of(samples):
+    return statistics.stdev(samples) / statistics.mean(samples) if len(samples) > 1 else 0
+
+
+def agree(samples, limits):
+    noise = noise_of(samples)
+    before = noise_of(samples[:-4]) if len(samples) > 5 else 1
+    known = 1.96 * noise / len(samples) ** 0.5 < limits.relative_interval
+    return known or noise < limits.relative_stddev or abs(noise - before) < 0.05 * noise
+
+
 def measure(timer, run, mode, power, limits, operators=1):
     """Samples until they agree, their noise has settled (more will not lower it), or the limit; those under a throttled clock
     do not count. `operators`: of one call."""
@@ -77,19 +88,13 @@ def measure(timer, run, mode, power, limits, operators=1):
         samples.append(seconds)
         clocks.append(clock)
         elapsed = now() - begin
-        if elapsed > limits.max_s and samples:
+        if elapsed > limits.max_s or len(samples) >= limits.min_samples and elapsed > limits.min_s and agree(samples, limits):
             break
-        if len(samples) >= limits.min_samples and elapsed > limits.min_s:
-            noise = statistics.stdev(samples) / statistics.mean(samples)
-            before = statistics.stdev(samples[:-4]) / statistics.mean(samples[:-4]) if len(samples) > 5 else 1
-            known = 1.96 * noise / len(samples) ** 0.5 < limits.relative_interval
-            if known or noise < limits.relative_stddev or abs(noise - before) < 0.05 * noise:
-                break
     if power.disturbed():
         raise RuntimeError(DISTURBED)
     known = [c for c in clocks if c != ""]
     return {"latency_ms": f"{1e3 * statistics.median(samples):.6g}", "min_ms": f"{1e3 * min(samples):.6g}",
             "samples": len(samples), "calls": calls, "discarded": discarded,
-            "relative_stddev": f"{statistics.stdev(samples) / statistics.mean(samples):.3g}" if len(samples) > 1 else 0,
+            "relative_stddev": f"{noise_of(samples):.3g}",
             "clock_mhz": round(statistics.median(known)) if known else "", "slowdown": slowdown,
             "samples_ms": " ".join(f"{1e3 * seconds:.5g}" for seconds in samples)}
