@@ -84,9 +84,8 @@ void add_generations(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRe
         const bool unseen_everywhere = std::ranges::all_of(
             unknowns.architectures, [&](const auto& generation) { return is_unseen(generation.second[i]); });
         if (unseen_everywhere) continue;
-        for (const Architecture generation :
-             {Architecture::volta, Architecture::turing, Architecture::ampere, Architecture::ada, Architecture::hopper,
-              Architecture::blackwell, Architecture::rtx_blackwell}) {
+        for (auto index = static_cast<std::size_t>(Architecture::volta); index < architecture_names.size(); ++index) {
+            const auto generation = static_cast<Architecture>(index);
             const auto own = unknowns.architectures.find(generation);
             const Unknown& u = own != unknowns.architectures.end() ? own->second[i] : expected[i];
             const bool seen = own != unknowns.architectures.end() && !is_unseen(u);

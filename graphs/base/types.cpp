@@ -29,8 +29,6 @@ static_assert(std::size(dtype_rows) == static_cast<std::size_t>(DType::string) +
 constexpr std::array<std::string_view, math_path_count> math_path_names{
     "fp64",       "fp32",      "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate",
     "fp8_tensor", "fp4_tensor"};
-constexpr std::array<std::string_view, 10> architecture_names{
-    "cpu", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
 constexpr std::array<std::string_view, host_kind_count> host_kind_names{
     "conv",       "conv_depthwise", "conv_grouped", "batch_norm",  "gemm",      "bmm",
     "layer_norm", "elementwise",    "view",         "module_call", "list_part", "fused",

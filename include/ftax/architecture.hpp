@@ -27,6 +27,9 @@ enum class Architecture : std::uint8_t {
     blackwell,
     rtx_blackwell
 };
+/// Their names, in order: that of the file with each one's description.
+inline constexpr auto architecture_names = std::to_array<std::string_view>(
+    {"cpu", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx-blackwell"});
 
 [[nodiscard]] std::string_view name_of(Architecture architecture) noexcept;
 [[nodiscard]] std::optional<Architecture> architecture_from_name(std::string_view name) noexcept;
@@ -119,6 +122,8 @@ struct ArchitectureSpec {
     int main_loop_stages = 1;             ///< prefetch depth of tensor-core kernels relative to Ampere and earlier
     bool integer_shares_lanes = false;    ///< half of the f32 lanes also execute integer and address arithmetic
     double integer_product_ratio = 1;     ///< time of integer arithmetic with 32-bit products; 1 from Volta on
+    bool has_large_l2 = false;            ///< unified L2 of 24 MB and more, unlike the split L2 of A100 and H100
+    bool tf32_at_boost = false;           ///< the power limit does not slow TF32 products, see power.hpp
     bool cta_skew = false;                ///< CTAs that share operands drift apart, see gemm_traffic.hpp
     bool pointwise_through_blas = false;  ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
     bool has_sgemm_largek = false;        ///< cublasLt 13 may run f32 layers in sgemm_largek, see gemm.hpp

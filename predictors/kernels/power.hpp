@@ -52,10 +52,10 @@ constexpr double traffic_power_share = 0.6;
 /// products take; `energy_scale` is theirs. The main loops of convolutions and attention consist of such products.
 /// Source: Stable Diffusion's UNet in fp16, PyTorch 1.13: an A100 of 250 W takes 1.15 times as long as one of
 /// 400 W (LambdaLabsML/lambda-diffusers); on a T4 (diffusers' page of PyTorch 2.0) the time at boost clock is 0.56 of
-/// the measured one, with this limit 0.73. Not for TF32 from Ada on: kernelbench.csv, layers in sequence on an L40S,
-/// 5 % too slow at boost clock, 20 % within the limit.
+/// the measured one, with this limit 0.73. Not for TF32 where the generation runs it at boost clock: kernelbench.csv,
+/// layers in sequence on an L40S, 5 % too slow at boost clock, 20 % within the limit.
 inline double powered_share(const DeviceRates& rates, double energy_scale) {
-    const bool boosts = rates.path == MathPath::tf32 && rates.chip->architecture >= Architecture::ada;
+    const bool boosts = rates.path == MathPath::tf32 && rates.chip->tf32_at_boost;
     if (!is_tensor(rates.path) || boosts) return 1.0;
     const double flop_j = rates.chip->tensor_energy_per_flop_j * energy_ratio(rates.path) * energy_scale;
     return rates.power_limit_w / (flop_j * rates.flops_per_s);

@@ -124,7 +124,8 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     const JsonField root(document, origin);
     root.allow(
         "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
-        "integer_shares_lanes integer_product_ratio stream_gap_s graph_gap_s cta_skew pointwise_through_blas gemv_rows "
+        "integer_shares_lanes integer_product_ratio has_large_l2 tf32_at_boost stream_gap_s graph_gap_s cta_skew "
+        "pointwise_through_blas gemv_rows "
         "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
         "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j tensor_ops_per_cycle operand_sharing "
         "scales_on_tensor_cores gemm attention flash2 conv");
@@ -139,6 +140,8 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.integer_product_ratio = quantity(root["integer_product_ratio"]);
     spec.cta_skew = quantity.flag(root["cta_skew"]);
     spec.pointwise_through_blas = quantity.flag(root["pointwise_through_blas"]);
+    if (const auto flag = root.find("has_large_l2")) spec.has_large_l2 = quantity.flag(*flag);
+    if (const auto flag = root.find("tf32_at_boost")) spec.tf32_at_boost = quantity.flag(*flag);
     if (const auto flag = root.find("has_sgemm_largek")) spec.has_sgemm_largek = quantity.flag(*flag);
     spec.gemv_rows = quantity.count(root["gemv_rows"]);
     if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = quantity(*gap);
