@@ -146,7 +146,10 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
                                          : shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = real(s.batch) * real(s.m) * real(s.n);
     const double narrow = weight_bytes(s) / s.element_bytes;
-    const double read_s = operands.rows * strided + narrow * operands.columns * (s.linear ? strided : 1.0);
+    // An engine holds its weights in the order in which its kernels read them. Source: alexnet.txt under Torch-TensorRT
+    // in f32, batch 2 to 16 (framework_tax.csv): Turing cards read the weights at full bandwidth.
+    const bool strided_weights = s.linear && !s.engine;
+    const double read_s = operands.rows * strided + narrow * operands.columns * (strided_weights ? strided : 1.0);
     const double bias_bytes = s.separate_bias ? results * s.element_bytes : 0;
     plan.memory_s = (read_s + results * s.element_bytes / p.write_bandwidth + bias_bytes) * per_byte_s;
 

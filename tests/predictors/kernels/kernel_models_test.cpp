@@ -67,6 +67,19 @@ TEST_CASE("tiny kernels are bound by the floor, large copies by memory") {
           Bound::memory);
 }
 
+TEST_CASE("an engine reads the weights of few rows at full bandwidth") {
+    const DeviceProfile t4 = unfitted("t4");
+    const KernelModels models(t4.device, kernel_parameters(t4));
+    kernels::GemmShape layer{.m = 4, .n = 4096, .k = 512 * 7 * 7, .linear = true};
+    const double cublas_s = models.plan(layer, MathPath::fp32).seconds;
+    layer.engine = true;
+    const double engine_s = models.plan(layer, MathPath::fp32).seconds;
+    const double weights_s = 4.0 * 4096 * 512 * 49 / models.at(MathPath::fp32).bandwidth_bytes_per_s;
+    CHECK(engine_s > weights_s);
+    CHECK(engine_s < 1.3 * weights_s);
+    CHECK(cublas_s > 2 * weights_s);
+}
+
 TEST_CASE("every row of data/parameters.tsv is a parameter of a model, between its bounds and with a source") {
     std::set<std::string, std::less<>> names;
     const auto add = [&](std::string_view name, double&, const ParameterSpec&) { names.emplace(name); };
