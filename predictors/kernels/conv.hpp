@@ -487,6 +487,22 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
 
 }  // namespace convolution
 
+/// Returns the matrix product that an engine makes of a filter over the whole input, as in the first layer of VGG's
+/// head. Source: TensorRT's fully connected layers are such convolutions (IFullyConnectedLayer).
+inline std::optional<GemmShape> as_product(const ConvShape& s) {
+    const bool whole = s.out_height * s.out_width == 1 && s.kernel_h == s.in_height && s.kernel_w == s.in_width;
+    if (s.library != ConvLibrary::tensorrt || !whole || s.kernel_h * s.kernel_w == 1 || s.groups > 1 || s.transposed ||
+        s.in_depth > 1)
+        return std::nullopt;
+    return GemmShape{.m = s.batch,
+                     .n = s.out_channels,
+                     .k = s.in_channels * s.kernel_h * s.kernel_w,
+                     .element_bytes = s.element_bytes,
+                     .linear = true,
+                     .engine = true,
+                     .operands = s.operands};
+}
+
 /// Plans a convolution with the cheapest algorithm for the shape on the math path of `rates`. Excludes host time and a
 /// bias added by a separate kernel. With TF32, CUDA-core kernels are candidates too and win for some 3x3 filters:
 /// GeForce tensor cores are no faster at them.

@@ -113,6 +113,7 @@ struct KernelModels {
         return kernels::quantized::parameters(precision_spec(shape.operands), half, parameters.quantized);
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::ConvShape& shape, MathPath path) const {
+        if (const auto product = kernels::as_product(shape)) return plan(*product, path);
         return kernels::plan(shape, at(path), parameters.conv);
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::MemoryShape& shape, MathPath) const {

@@ -67,7 +67,7 @@ TEST_CASE("tiny kernels are bound by the floor, large copies by memory") {
           Bound::memory);
 }
 
-TEST_CASE("an engine reads the weights of few rows at full bandwidth") {
+TEST_CASE("an engine reads the weights of few rows at full bandwidth, also under a filter over the whole input") {
     const DeviceProfile t4 = unfitted("t4");
     const KernelModels models(t4.device, kernel_parameters(t4));
     kernels::GemmShape layer{.m = 4, .n = 4096, .k = 512 * 7 * 7, .linear = true};
@@ -78,6 +78,12 @@ TEST_CASE("an engine reads the weights of few rows at full bandwidth") {
     CHECK(engine_s > weights_s);
     CHECK(engine_s < 1.3 * weights_s);
     CHECK(cublas_s > 2 * weights_s);
+    kernels::ConvShape filter{.batch = 4, .in_channels = 512, .out_channels = 4096, .in_height = 7, .in_width = 7};
+    filter.kernel_h = filter.kernel_w = 7;
+    filter.library = kernels::ConvLibrary::tensorrt;
+    CHECK(models.plan(filter, MathPath::fp32).seconds == engine_s);
+    filter.library = kernels::ConvLibrary::cudnn_heuristic;
+    CHECK(models.plan(filter, MathPath::fp32).algorithm != "gemm");
 }
 
 TEST_CASE("every row of data/parameters.tsv is a parameter of a model, between its bounds and with a source") {
