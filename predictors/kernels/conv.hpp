@@ -485,6 +485,28 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
     return best;
 }
 
+/// Returns true if an engine's builder prefers one kernel per group to one kernel for all of them: where the products
+/// of a group take long. Source: ResNeXt-50, -101 and -152 of PaddleClas, whose groups of 0.9 MFLOP per image have
+/// launches of their own on a T4 at batch 1 (0.11 us at the peak rate), on a V100 at batch 4 (0.23) but not 1 (0.06).
+inline bool launches_each_group(const ConvShape& s, const ConvCounts& c, const DeviceRates& rates) {
+    constexpr double least_s = 0.08e-6;
+    return s.launches_groups && 2 * c.rows * c.columns * c.reduction > least_s * rates.peak_flops_per_s;
+}
+
+/// Returns the plan of all groups, `whole`, with the time of one kernel for each, which the host delays. Source: the
+/// same networks at batch 1 on a T4 take 15.4 us for each group, whatever their depth and number of groups.
+inline KernelPlan plan_each_group(KernelPlan whole, const ConvShape& s, const DeviceRates& rates,
+                                  const ConvParameters& p) {
+    constexpr double launch_s = 15.4e-6;
+    ConvShape one = s;
+    one.groups = 1;
+    one.in_channels /= s.groups;
+    one.out_channels /= s.groups;
+    whole.floor_s = real(s.groups) * launch_s;
+    whole.seconds = std::max(whole.floor_s, real(s.groups) * plan_on_cores(conv_counts(one), one, rates, p).seconds);
+    return whole;
+}
+
 }  // namespace convolution
 
 /// Returns the matrix product that an engine makes of a filter over the whole input, as in the first layer of VGG's
@@ -520,7 +542,8 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
         const auto cores = core_rates(rates);
         const bool wide = c.taps == 1 && !is_half && !is_timed(s);
         const std::span<const Tile> tiles = wide ? std::span(implicit_tiles).first(1) : available(implicit_tiles, s);
-        return plan_implicit_gemm(c, s, cores, p, tiles);
+        const auto whole = plan_implicit_gemm(c, s, cores, p, tiles);
+        return launches_each_group(s, c, cores) ? plan_each_group(whole, s, cores, p) : whole;
     }
     if (rates.path == MathPath::fp32) return plan_on_cores(c, s, rates, p);
     if (has_few_channels(s)) {

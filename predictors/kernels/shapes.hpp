@@ -93,6 +93,7 @@ struct ConvShape {
     Precision operands = Precision::fp32;  ///< see GemmShape
     ConvLibrary library = ConvLibrary::cudnn_heuristic;
     std::int64_t workspace_bytes = 0;  ///< workspace limit; 0: unlimited
+    bool launches_groups = false;      ///< see LibraryBehaviour
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 

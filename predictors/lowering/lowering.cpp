@@ -502,6 +502,7 @@ class Lowering {
         shape.channels_last = quantized || (shape.channels_last && storage_type(options_.precision) != DType::f32);
         shape.transposed = op.kind == OpKind::conv_transpose;
         shape.older_library = older_blas();
+        shape.launches_groups = libraries_.launches_groups && traits_.host_kind == HostKind::engine;
         shape.operands = operands;
         if (libraries_.unlimited_workspace) shape.workspace_bytes = 0;
         if (shape.library == kernels::ConvLibrary::cudnn_heuristic && libraries_.cudnn7_heuristic)

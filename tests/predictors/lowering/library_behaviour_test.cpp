@@ -34,6 +34,10 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK_FALSE(torch(0).newest_blas);
     CHECK(behaviour_of({.cudnn = 7}, Library::none).cudnn7_heuristic);
     CHECK_FALSE(behaviour_of({.cudnn = 8}, Library::none).cudnn7_heuristic);
+    const auto tensorrt = [](int version) { return behaviour_of({.tensorrt = version}, Library::none); };
+    CHECK_FALSE(tensorrt(702).launches_groups);
+    CHECK(tensorrt(800).launches_groups);
+    CHECK_FALSE(tensorrt(804).launches_groups);
     CHECK(behaviour_of({.cudnn = 9}, Library::none).cublas_lt_of_any_size);
     const auto engine = [](Library library, int version) { return behaviour_of({.engine = version}, library); };
     CHECK_FALSE(engine(Library::vllm, 10).pads_experts);
