@@ -88,10 +88,10 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
     plan.seconds = plan.floor_s;
     if (scores <= 0) return plan;
 
-    const double powered = powered_share(device, gemm.energy_scale);
     const double tensors_bytes = attention::elements(shape) * shape.element_bytes;
     if (unfused) {
-        plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * std::min(p.math_efficiency, powered));
+        const double share = std::min(p.math_efficiency, powered_share(device, gemm.energy_scale));
+        plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * share);
         // PyTorch scales queries and keys in separate passes.
         const bool scales_apart = shape.path == AttentionPath::math;
         // fp16 for the products, f32 for the softmax, conversions between: 24 bytes per score.
@@ -114,6 +114,7 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
                                  : !tf32              ? p.memory_efficient_efficiency
                                  : xformers           ? attention::xformers_tf32_share * device.chip->conv_share
                                                       : attention::tf32_share;
+        const double powered = powered_share(device, gemm.energy_scale, gemm.efficiency / sustained);
         const double share = std::min(sustained, powered / std::min(1.0, plan.blocks / device.sms)) /
                              (tf32 ? attention::tf32_products : 1);
         const double score_s =

@@ -31,7 +31,7 @@ struct ConvParameters {
     double tensor_efficiency{}, tensor_narrow_efficiency{};
     double depthwise_rate{}, depthwise_steps{}, depthwise_half_rate{}, depthwise_cudnn_steps{};
     double engine_rate{}, engine_bandwidth{};
-    double product_energy_scale{};  ///< tensor_gemm.energy_scale
+    double product_energy_scale{}, product_efficiency{};  ///< of tensor_gemm
     ResidencyParameters residency;  ///< shared with memory-bound kernels; unset in fits of CUDA-core kernels
 };
 
@@ -364,8 +364,9 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
                               p.tensor_efficiency * share, p, p.tensor_narrow_efficiency,
                               s.older_library || is_by_tap(s) ? most_parts(s) : std::max(most_parts(s), cudnn9_parts));
     // Idle multiprocessors leave their power to the others.
-    const double power = p.tensor_efficiency * share * std::min(1.0, plan.blocks / rates.sms);
-    if (!engine) plan.compute_s *= std::max(1.0, power / powered_share(rates, p.product_energy_scale));
+    const double efficiency = p.tensor_efficiency * share;
+    const double powered = powered_share(rates, p.product_energy_scale, p.product_efficiency / efficiency);
+    if (!engine) plan.compute_s *= std::max(1.0, efficiency * std::min(1.0, plan.blocks / rates.sms) / powered);
     const double in_bytes = c.in_bytes * padding;
     const double memory_s = operands_seconds(in_bytes + c.out_bytes, c.weight_bytes * padding, s, rates, p);
     if (is_laid_out(s, c, rates.path))

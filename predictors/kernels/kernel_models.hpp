@@ -52,6 +52,7 @@ struct KernelModels {
     KernelModels(const DeviceSpec& device, const KernelParameters& values) : parameters(values) {
         parameters.conv.residency = parameters.memory.residency;
         parameters.conv.product_energy_scale = parameters.tensor_gemm.energy_scale;
+        parameters.conv.product_efficiency = parameters.tensor_gemm.efficiency;
         for (int i = 0; i < math_path_count; ++i)
             rates[i] = kernels::device_rates(device, static_cast<MathPath>(i), parameters.sustained);
     }

@@ -48,16 +48,26 @@ constexpr double traffic_power_share = 0.6;
     return core_j * device.chip().tensor_energy_ratio * energy_ratio(path);
 }
 
+/// Returns the energy of a tensor-core operation that takes `cycles` times as many cycles as in a matrix product at
+/// full rate: most of it goes with the cycles. Source: an L20, whose tensor cores are slowed, falls to 107 TFLOP/s with
+/// the largest products, which are taken to be at its limit of 275 W (tensor_gemm::share_left).
+constexpr double energy_of_cycles(double cycles) {
+    constexpr double of_cycles = 0.77;
+    return cycles <= 1 ? 1 : 1 - of_cycles + of_cycles * cycles;
+}
+
 /// Returns the share of flops_per_s that the power limit lets tensor cores sustain, with the energy that matrix
-/// products take; `energy_scale` is theirs. The main loops of convolutions and attention consist of such products.
-/// Source: Stable Diffusion's UNet in fp16, PyTorch 1.13: an A100 of 250 W takes 1.15 times as long as one of
-/// 400 W (LambdaLabsML/lambda-diffusers); on a T4 (diffusers' page of PyTorch 2.0) the time at boost clock is 0.56 of
-/// the measured one, with this limit 0.73. Not for TF32 where the generation runs it at boost clock: kernelbench.csv,
-/// layers in sequence on an L40S, 5 % too slow at boost clock, 20 % within the limit.
-inline double powered_share(const DeviceRates& rates, double energy_scale) {
+/// products take; `energy_scale` is theirs. The main loops of convolutions and attention consist of such products,
+/// which may take more `cycles` than those of cuBLAS, as slowed tensor cores do. Source: Stable Diffusion's UNet in
+/// fp16, PyTorch 1.13: an A100 of 250 W takes 1.15 times as long as one of 400 W (LambdaLabsML/lambda-diffusers); on a
+/// T4 (diffusers' page of PyTorch 2.0) the time at boost clock is 0.56 of the measured one, with this limit 0.88. Not
+/// for TF32 where the generation runs it at boost clock: kernelbench.csv, layers in sequence on an L40S, 5 % too slow
+/// at boost clock, 20 % within the limit.
+inline double powered_share(const DeviceRates& rates, double energy_scale, double cycles = 1) {
     const bool boosts = rates.path == MathPath::tf32 && rates.chip->tf32_at_boost;
     if (!is_tensor(rates.path) || boosts) return 1.0;
-    const double flop_j = rates.chip->tensor_energy_per_flop_j * energy_ratio(rates.path) * energy_scale;
+    const double flop_j = rates.chip->tensor_energy_per_flop_j * energy_ratio(rates.path) * energy_scale *
+                          energy_of_cycles(cycles / rates.tensor_rate_left);
     return rates.power_limit_w / (flop_j * rates.flops_per_s);
 }
 

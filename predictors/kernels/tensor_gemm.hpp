@@ -84,11 +84,9 @@ inline double share_left(double share, const DeviceCounts& device) {
     return 1 / (1 + device.tensor_rate_left * (1 / share - 1));
 }
 
-/// Returns the energy of an f16 operation of a product. Most goes with the cycles, of which a slowed board has more.
-/// Source: the same L20 falls to 107 TFLOP/s with the largest products, which are taken to be at its limit of 275 W.
+/// Returns the energy of an f16 operation of a product; a slowed board has more cycles.
 inline double energy_per_flop_j(const DeviceRates& device) {
-    constexpr double of_cycles = 0.77;
-    return device.chip->tensor_energy_per_flop_j * (1 - of_cycles + of_cycles / device.tensor_rate_left);
+    return device.chip->tensor_energy_per_flop_j * energy_of_cycles(1 / device.tensor_rate_left);
 }
 
 /// Returns the waves of blocks; `sharpness` is the share of blocks that start in whole waves.

@@ -219,6 +219,32 @@ TEST_CASE("half-precision convolutions and attention run at the rate that the bo
     CHECK(seconds("t4", conv, half) > flops * 3e-12 / 70);
 }
 
+TEST_CASE("kernels that take more cycles for an operation than products take more energy for it") {
+    CHECK(kernels::energy_of_cycles(1) == 1);
+    CHECK(kernels::energy_of_cycles(0.5) == 1);
+    CHECK(kernels::energy_of_cycles(2) == approx(1.77));
+    KernelModels t4(device_spec("t4"), kernel_parameters(device_profile("t4")));
+    const kernels::AttentionShape attention{8, 16, 4096, 4096, 64, 2, false, kernels::AttentionPath::memory_efficient};
+    // A third of the rate of products; exponentials come on top.
+    const double flops = 4.0 * 8 * 16 * 4096 * 4096 * 64;
+    CHECK(t4.plan(attention, MathPath::fp16_tensor).seconds > 2 * flops * 3e-12 / 70);
+    kernels::ConvShape conv{.batch = 64, .in_channels = 512, .out_channels = 512};
+    conv.in_height = conv.in_width = conv.out_height = conv.out_width = 32;
+    conv.kernel_h = conv.kernel_w = 3;
+    conv.element_bytes = 2;
+    conv.channels_last = true;
+    // Slowed tensor cores have more cycles as well.
+    const KernelModels l40(device_spec("l40"), kernel_parameters(device_profile("l40")));
+    const auto& rates = l40.at(MathPath::fp16_tensor);
+    CHECK(rates.tensor_rate_left < 0.6);
+    const double flop_j = rates.chip->tensor_energy_per_flop_j * kernels::energy_of_cycles(1 / rates.tensor_rate_left);
+    const double conv_flops = 2.0 * 64 * 32 * 32 * 512 * 512 * 9;
+    CHECK(l40.plan(conv, MathPath::fp16_tensor).seconds > conv_flops * flop_j / rates.power_limit_w);
+    const double before_s = t4.plan(conv, MathPath::fp16_tensor).seconds;
+    t4.parameters.conv.product_efficiency *= 2;
+    CHECK(t4.plan(conv, MathPath::fp16_tensor).seconds > 1.5 * before_s);
+}
+
 TEST_CASE("f32 convolutions of an engine take less energy than those of benchmarks by themselves") {
     const KernelModels models(device_spec("t4"), kernel_parameters(device_profile("t4")));
     kernels::ConvShape conv{.batch = 64, .in_channels = 512, .out_channels = 512};
