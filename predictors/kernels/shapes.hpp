@@ -187,6 +187,7 @@ struct GroupedGemmShape {
     Precision operands = Precision::fp32;  ///< see GemmShape
     double weight_reuse_bytes = 1e18;      ///< see GemmShape
     bool sorted = false;                   ///< one of two whose rows kernels of the engine's own route and sort
+    bool scaled_outside = false;           ///< the kernel scales its sums outside of tensor cores that could
     std::int64_t padding_cards = 0;        ///< cards whose experts' rows are computed in whole tiles; 0: none
     double padded = 0;                     ///< these rows; 0: those that there are
     bool gated = false;                    ///< of padded rows: a kernel activates the results, another quantises them

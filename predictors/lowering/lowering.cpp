@@ -550,7 +550,11 @@ class Lowering {
         const int major = device_.compute_capability_major;
         shape.sorted =
             libraries_.sorts_experts || (libraries_.triton_experts && operands == Precision::w4a16 && major == 9);
-        if (libraries_.pads_experts && operands == Precision::fp8_block && (major == 9 || major == 10)) {
+        const bool pads = libraries_.pads_experts && (major == 9 || major == 10);
+        // TensorRT-LLM's kernels, also those of SGLang and vLLM. Source: FlashInfer, trtllm_fp8_block_scale_moe: scales
+        // of 128 values are f32, which tcgen05.mma does not apply.
+        shape.scaled_outside = operands == Precision::fp8_block && major == 10 && !pads;
+        if (pads && operands == Precision::fp8_block) {
             shape.padding_cards = op.integer("cards", 1);
             shape.gated = op.integer("gated", 0) != 0;
         }

@@ -77,6 +77,29 @@ output %z
     }
 }
 
+TEST_CASE(
+    "sums of experts with block scales are scaled outside of the tensor cores of a B200, unless DeepGEMM pads them") {
+    const Graph graph = parse_text_graph(R"(graph experts
+input %x f32[batch,256]
+weight %w f32[8,256,128]
+%y f32[batch,128] = matmul(%x,%w) {experts=8 experts_per_token=2}
+output %y
+)");
+    const auto scaled_outside = [&](const char* device, const char* framework, int version, Precision precision) {
+        const Schedule schedule =
+            lower(graph, device_spec(device), {.precision = precision, .libraries = {.engine = version}},
+                  framework_model(framework).traits);
+        return std::get<kernels::GroupedGemmShape>(schedule.kernels.back().shape).scaled_outside;
+    };
+    CHECK(scaled_outside("b200", "sglang", 5, Precision::fp8_block));
+    CHECK(scaled_outside("b200", "tensorrt-llm", 102, Precision::fp8_block));
+    CHECK(scaled_outside("b200", "vllm", 14, Precision::fp8_block));
+    CHECK_FALSE(scaled_outside("b200", "vllm", 12, Precision::fp8_block));
+    CHECK_FALSE(scaled_outside("b200", "sglang", 5, Precision::fp8));
+    CHECK_FALSE(scaled_outside("h200-sxm-141gb", "sglang", 5, Precision::fp8_block));
+    CHECK_FALSE(scaled_outside("rtx-pro-6000-blackwell-server", "sglang", 5, Precision::fp8_block));
+}
+
 TEST_CASE("a precision that a device lacks is an error that names both and what there is") {
     const Graph graph = parse_text_graph(layers);
     try {
