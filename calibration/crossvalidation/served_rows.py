@@ -8,7 +8,8 @@ are apart and counted, on up to 72. serving.csv does not say how long prompts ar
 the median of chat's prompts, their spread and the share that follow an answer were chosen with the times in view. What
 serving_engines.csv does not say of a run is what its recipe says: lengths, limits and draft tokens of InferenceX (SemiAnalysisAI,
 benchmarks/*.sh and utils/bench_serving: random-range-ratio 0.8, ten requests a client, whose first come at once), fixed lengths of
-AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B.
+AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B, ten requests a client (ai-dynamo/dynamo, performance_sweeps/scripts/bench.sh
+with genai-perf).
 """
 
 import concurrent.futures
@@ -33,6 +34,7 @@ PRECISIONS = {"": "bf16", "bfloat16": "bf16", "fp4": "nvfp4"}
 BLOCK_SCALED = ("deepseek-v3", "qwen3-235b-a22b")  # checkpoints in fp8
 OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
 UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
+SPREAD = 0.05  # of those requests, whose clients drift apart: chosen on first tokens of Qwen3-32B
 ANCHORS, DRAWS = 5, 2
 GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
 ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
@@ -47,7 +49,9 @@ def precision_of(row, model, *keys):
     """That of the configuration where it quantises itself; InferenceX's recipes ask for keys and values in fp8."""
     if row["precision"] == "fp8" and model in BLOCK_SCALED:
         return ("--precision", "fp8_block", *keys)
-    return () if model.startswith("gpt-oss") else ("--precision", PRECISIONS.get(row["precision"], row["precision"]))
+    if model.startswith("gpt-oss"):
+        return keys if row.get("system", "").startswith("b") else ()
+    return "--precision", PRECISIONS.get(row["precision"], row["precision"])
 
 
 def log_normal(draw, median, sigma, most):
@@ -164,7 +168,9 @@ def recipe(row, model, tp, dp, clients, drafts):
         yield from ("--draft-tokens", drafts, "--acceptance", ACCEPTANCE)
     if row["backend"] == "trtllm":
         yield from tensorrt_llm(row, model, tp, dp, clients, drafts)
-    if row["backend_version"].startswith("0.12.") and model == "llama-3.1-8b":
+    if row["backend"] == "vllm" and model == "gpt-oss-120b":
+        yield from ("--captured-tokens", 2048, "--max-num-seqs", clients if row["system"][0] == "h" else 512)
+    elif row["backend_version"].startswith("0.12.") and model == "llama-3.1-8b":
         yield from ("--shared-prefix", 0.9)  # without one its prompts would take more than the card's peak
     elif model in OWN and row["backend_version"][:5] in ("0.5.6", "0.5.7", "0.5.8", "0.5.9"):
         yield from ("--spread", 0.2)  # clients of SGLang drift apart
@@ -246,8 +252,10 @@ def engines(rows, folder):
         model, clients, (tp, dp, ep) = model_of(row["model_path"]), int(row["concurrency"]), layout(row)
         faster = 1.05 * float(row["silicon_tpot_ms"]) < slowest[(*(row[c] for c in alike), model, (tp, dp, ep))]
         drafts = drafts_of(row, dp, faster and model == "deepseek-v3")
-        lengths = (("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", max(5 * clients, 20)) if model in OWN or row["isl"] not in ("1024", "8192") else
-                   ("--requests", requests_file(folder, row, clients)))
+        lengths = ("--requests", requests_file(folder, row, clients))
+        if model in OWN or row["isl"] not in ("1024", "8192"):
+            spread = () if row["backend"] == "sglang" else ("--spread", SPREAD)
+            lengths = ("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", 10 * clients, *spread)
         yield (engine_of(row), DEVICES[row["system"]], model, [
             *precision_of(row, model, "--kv-precision", "fp8"),
             "--tp", tp, "--dp", dp, "--ep", ep, "--concurrency", clients, *lengths, *recipe(row, model, tp, dp, clients, drafts)],
