@@ -550,7 +550,8 @@ class Lowering {
         const int major = device_.compute_capability_major;
         shape.sorted =
             libraries_.sorts_experts || (libraries_.triton_experts && operands == Precision::w4a16 && major == 9);
-        const bool pads = libraries_.pads_experts && (major == 9 || major == 10);
+        // TensorRT-LLM has DeepGEMM's kernels for compute capability 10 alone. Source: fused_moe_deepgemm.py.
+        const bool pads = libraries_.pads_experts && (major == 10 || (major == 9 && traits_.library == Library::vllm));
         // TensorRT-LLM's kernels, also those of SGLang and vLLM. Source: FlashInfer, trtllm_fp8_block_scale_moe: scales
         // of 128 values are f32, which tcgen05.mma does not apply.
         shape.scaled_outside = operands == Precision::fp8_block && major == 10 && !pads;

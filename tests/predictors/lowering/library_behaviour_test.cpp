@@ -44,6 +44,9 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK(engine(Library::vllm, 11).pads_experts);
     CHECK(engine(Library::vllm, 12).pads_experts);
     CHECK_FALSE(engine(Library::vllm, 13).pads_experts);
+    CHECK_FALSE(engine(Library::tensorrt_llm, 100).pads_experts);
+    CHECK(engine(Library::tensorrt_llm, 101).pads_experts);
+    CHECK_FALSE(engine(Library::tensorrt_llm, 102).pads_experts);
     CHECK(engine(Library::tensorrt_llm, 100).triton_experts);
     CHECK_FALSE(engine(Library::llama_cpp, 202405).multiplies_int8);
     CHECK(engine(Library::llama_cpp, 202406).multiplies_int8);

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -85,19 +86,27 @@ weight %w f32[8,256,128]
 %y f32[batch,128] = matmul(%x,%w) {experts=8 experts_per_token=2}
 output %y
 )");
-    const auto scaled_outside = [&](const char* device, const char* framework, int version, Precision precision) {
+    const auto experts = [&](const char* device, const char* framework, int version, Precision precision) {
         const Schedule schedule =
             lower(graph, device_spec(device), {.precision = precision, .libraries = {.engine = version}},
                   framework_model(framework).traits);
-        return std::get<kernels::GroupedGemmShape>(schedule.kernels.back().shape).scaled_outside;
+        return std::get<kernels::GroupedGemmShape>(schedule.kernels.back().shape);
     };
-    CHECK(scaled_outside("b200", "sglang", 5, Precision::fp8_block));
-    CHECK(scaled_outside("b200", "tensorrt-llm", 102, Precision::fp8_block));
-    CHECK(scaled_outside("b200", "vllm", 14, Precision::fp8_block));
-    CHECK_FALSE(scaled_outside("b200", "vllm", 12, Precision::fp8_block));
-    CHECK_FALSE(scaled_outside("b200", "sglang", 5, Precision::fp8));
-    CHECK_FALSE(scaled_outside("h200-sxm-141gb", "sglang", 5, Precision::fp8_block));
-    CHECK_FALSE(scaled_outside("rtx-pro-6000-blackwell-server", "sglang", 5, Precision::fp8_block));
+    CHECK(experts("b200", "sglang", 5, Precision::fp8_block).scaled_outside);
+    CHECK(experts("b200", "tensorrt-llm", 102, Precision::fp8_block).scaled_outside);
+    CHECK(experts("b200", "vllm", 14, Precision::fp8_block).scaled_outside);
+    CHECK_FALSE(experts("b200", "sglang", 5, Precision::fp8).scaled_outside);
+    CHECK_FALSE(experts("h200-sxm-141gb", "sglang", 5, Precision::fp8_block).scaled_outside);
+    CHECK_FALSE(experts("rtx-pro-6000-blackwell-server", "sglang", 5, Precision::fp8_block).scaled_outside);
+    for (const auto& [framework, version] : {std::pair{"vllm", 12}, std::pair{"tensorrt-llm", 101}}) {
+        CAPTURE(framework);
+        const auto padded = experts("b200", framework, version, Precision::fp8_block);
+        CHECK_FALSE(padded.scaled_outside);
+        CHECK(padded.padding_cards == 1);
+    }
+    // TensorRT-LLM's own experts on Hopper are CUTLASS's.
+    CHECK(experts("h200-sxm-141gb", "vllm", 12, Precision::fp8_block).padding_cards == 1);
+    CHECK(experts("h200-sxm-141gb", "tensorrt-llm", 101, Precision::fp8_block).padding_cards == 0);
 }
 
 TEST_CASE("a precision that a device lacks is an error that names both and what there is") {
