@@ -106,10 +106,26 @@ def serving(rows, folder):
              "joules per token" + kind: ("energy_per_item_j", float(row["j_per_token"]))})
 
 
+def of_2025(row):
+    """DeepSeek under TensorRT-LLM 1.1, whose rows have neither version nor layout."""
+    return row["backend"] == "trtllm" and not row["backend_version"] and row["mode"] == "agg" and "DeepSeek" in row["model_path"]
+
+
+def layout_of_2025(row, cards):
+    """Of nvidia-master.yaml, 700f3054b (InferenceX)."""
+    clients, chat, long, fp8 = int(row["concurrency"]), row["osl"] == row["isl"], row["isl"] == "8192", row["precision"] == "fp8"
+    if clients >= (256 if not fp8 and not long else 64) and not (fp8 and not chat):
+        return 1, cards, cards
+    apart = fp8 or (long if cards == 4 else clients >= (16 if chat else 32) and not long) or clients >= 64
+    return cards, 1, cards if apart else 1
+
+
 def layout(row):
     """Cards of an aggregated run: tensor, data and expert parallel. Some rows have products: a run with --tp 8 --ep 8 is there with
     tp_size 64, one with eight groups with attention_dp_size 64."""
     tp, dp, cut, ep = (max(1, int(row[c] or 1)) for c in ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size"))
+    if of_2025(row):
+        return layout_of_2025(row, tp)
     if ep > 1 and cut == ep and max(tp, dp) == cut * ep:
         tp, dp = (ep, 1) if dp == 1 else (1, ep)
     return tp, dp, ep
@@ -144,7 +160,9 @@ def tensorrt_llm(row, model, tp, dp, clients, drafts):
     prompt = int(row["isl"])
     if dp > 1:
         yield from ("--dp-balance-iters", 60 if model == "deepseek-v3" else 50)
-    if model == "deepseek-v3":
+    if of_2025(row):
+        yield from ("--max-num-batched-tokens", (clients + prompt + 127) // 64 * 64, "--gpu-memory-utilization", 0.8)
+    elif model == "deepseek-v3":
         yield from gathered(row, tp, dp, clients, drafts)
         batch = (clients // max(tp, dp) if dp > 1 else clients) if drafts else clients
         tokens = ((drafts + 1) * batch + prompt + 127) // 64 * 64
@@ -208,6 +226,8 @@ def different(rows):
 
 def engine_of(row):
     """That of a version that is named, else one of the time; disaggregated runs name that of Dynamo (0.8)."""
+    if of_2025(row):
+        return "tensorrt-llm@1.1"
     engine, version = ENGINES[row["backend"]], row["backend_version"].split(".")
     return engine if version[:2] in ([""], ["0", "8"]) else f"{engine.split('@')[0]}@{'.'.join(version[:2])}"
 
