@@ -172,7 +172,9 @@ def crossovers(rows):
 
 
 def quantile(values, share):
-    return sorted(values)[round(share * (len(values) - 1))]
+    """Linear between neighbours, as error_figures() of graphs/base/statistics.hpp has it."""
+    ordered, at = sorted(values), share * (len(values) - 1)
+    return ordered[int(at)] + at % 1 * (ordered[math.ceil(at)] - ordered[int(at)])
 
 
 def table(title, errors, unit="rows"):

@@ -23,8 +23,9 @@ from model_folds import read
 
 
 def quantile(values, share):
-    """Rounded down to a value that occurs."""
-    return sorted(values)[int(share * (len(values) - 1))]
+    """Linear between neighbours, as error_figures() of graphs/base/statistics.hpp has it."""
+    ordered, at = sorted(values), share * (len(values) - 1)
+    return ordered[int(at)] + at % 1 * (ordered[math.ceil(at)] - ordered[int(at)])
 
 
 def unique(values):
@@ -53,10 +54,8 @@ class Errors:
             "width": round(math.sqrt(statistics.median(r["high"] / r["low"] for r in rows)), 2),
             "needed_width": round(quantile([max(ratio, 1 / ratio) for ratio in self.ratios], 0.9), 2),
             "inside_90": inside, "inside_percent": round(100 * inside), "models": len({r["model"] for r in rows}),
-            "mape_percent": round(100 * statistics.fmean(self.absolute), 1),
-            "median_percent": round(100 * statistics.median(self.absolute), 1),
-            "p90_percent": round(100 * quantile(self.absolute, 0.9), 1),
             "bias_percent": round(100 * (statistics.fmean(self.ratios) - 1), 1)}
+        self.columns |= {f"{name}_percent": round(100 * self.columns[name], 1) for name in ("mape", "median", "p90")}
 
     def spearman(self):
         ranks = [dict(zip(sorted(range(len(self.rows)), key=[r[time] for r in self.rows].__getitem__), itertools.count()))

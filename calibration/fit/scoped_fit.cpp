@@ -251,15 +251,9 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
 }  // namespace
 
 ErrorSummary summarize(std::string group, const std::vector<double>& log_errors) {
-    ErrorSummary summary{.group = std::move(group), .rows = log_errors.size()};
-    if (log_errors.empty()) return summary;
-    summary.bias = upper_median(log_errors);
-    std::vector<double> errors = mapped(log_errors, [](double e) { return std::abs(std::expm1(e)); });
-    std::ranges::sort(errors);
-    for (const double e : errors) summary.mean += e / static_cast<double>(errors.size());
-    summary.median = upper_median(errors);
-    summary.p90 = errors[errors.size() * 9 / 10];
-    return summary;
+    const auto absolute = [](double e) { return std::abs(std::expm1(e)); };
+    const double bias = log_errors.empty() ? 0 : upper_median(log_errors);
+    return {error_figures(mapped(log_errors, absolute)), std::move(group), bias};
 }
 
 LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::string_view> free) {

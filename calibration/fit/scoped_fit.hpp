@@ -11,6 +11,7 @@
 
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
+#include "graphs/base/statistics.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/profiles/profile_file.hpp"
 
@@ -18,11 +19,9 @@
 namespace ftax::fit {
 
 /// Errors of one group of rows: |predicted − measured| / measured.
-struct ErrorSummary {
+struct ErrorSummary : ErrorFigures {
     std::string group{};  ///< a device's slug, or a region of shapes
-    std::size_t rows = 0;
-    double mean = 0, median = 0, p90 = 0;
-    double bias = 0;  ///< median of log(predicted / measured)
+    double bias = 0;      ///< median of log(predicted / measured)
 };
 
 /// Summarises log(predicted / measured).

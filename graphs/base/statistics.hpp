@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,26 @@ namespace ftax {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
+}
+
+/// What every summary of errors states of |predicted / measured − 1|.
+struct ErrorFigures {
+    std::size_t rows = 0;
+    double mean = 0;  ///< MAPE
+    double median = 0;
+    double p90 = 0;  ///< 90th percentile, linear between neighbours (NumPy's default)
+};
+
+/// Returns the figures of absolute errors; zeros without one.
+[[nodiscard]] inline ErrorFigures error_figures(std::vector<double> errors) {
+    if (errors.empty()) return {};
+    const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
+    std::ranges::sort(errors);
+    const double position = 0.9 * static_cast<double>(errors.size() - 1);
+    const auto below = static_cast<std::size_t>(position);
+    const double above = errors[std::min(below + 1, errors.size() - 1)];
+    return {errors.size(), sum / static_cast<double>(errors.size()), median(errors),
+            errors[below] + (position - static_cast<double>(below)) * (above - errors[below])};
 }
 
 /// Returns the quantile for a share from 0 to 1, rounded down to an existing value. Requires a value.

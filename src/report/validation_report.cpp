@@ -12,15 +12,6 @@
 namespace ftax::report {
 namespace {
 
-/// Quantile of sorted values, linear between neighbours (NumPy's default).
-double quantile(const std::vector<double>& sorted, double q) {
-    const double position = q * static_cast<double>(sorted.size() - 1);
-    const auto below = static_cast<std::size_t>(position);
-    const std::size_t above = std::min(below + 1, sorted.size() - 1);
-    const double fraction = position - static_cast<double>(below);
-    return sorted[below] + fraction * (sorted[above] - sorted[below]);
-}
-
 Value tenths(double fraction, Tone tone = Tone::plain) {
     return {fraction, fmt::format("{:.1f} %", 100 * fraction), tone};
 }
@@ -42,19 +33,13 @@ std::optional<ErrorStatistics> error_statistics(std::span<const ValidatedRow* co
         if (!row->prediction) continue;
         const double error = row->prediction->latency_s / row->measured_s - 1;
         absolute.push_back(std::abs(error));
-        errors.mean += std::abs(error);
         errors.bias += error;
         if (row->prediction->low_s <= row->measured_s && row->measured_s <= row->prediction->high_s) ++errors.inside;
     }
     if (absolute.empty()) return std::nullopt;
-    std::sort(absolute.begin(), absolute.end());
-    errors.rows = absolute.size();
-    const auto count = static_cast<double>(absolute.size());
-    errors.mean /= count;
-    errors.bias /= count;
-    errors.inside /= count;
-    errors.median = quantile(absolute, 0.5);
-    errors.p90 = quantile(absolute, 0.9);
+    static_cast<ErrorFigures&>(errors) = error_figures(std::move(absolute));
+    errors.bias /= static_cast<double>(errors.rows);
+    errors.inside /= static_cast<double>(errors.rows);
     return errors;
 }
 

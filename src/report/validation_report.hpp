@@ -11,6 +11,7 @@
 
 #include "ftax/anchor.hpp"
 #include "ftax/predict.hpp"
+#include "graphs/base/statistics.hpp"
 #include "graphs/files/csv.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/report/table.hpp"
@@ -38,11 +39,7 @@ struct ValidatedRow {
 };
 
 /// Errors of predictions against measurements: predicted / measured − 1.
-struct ErrorStatistics {
-    std::size_t rows = 0;
-    double median = 0;  ///< median absolute error
-    double mean = 0;    ///< mean absolute error (MAPE)
-    double p90 = 0;     ///< 90th percentile of the absolute error
+struct ErrorStatistics : ErrorFigures {
     double bias = 0;    ///< mean of the signed error
     double inside = 0;  ///< share of measurements inside the 90 % interval
 };
