@@ -156,16 +156,17 @@ TEST_CASE("the decoder of Stable Diffusion XL stays in f32") {
 TEST_CASE("what is not a readable pipeline is refused with file and field") {
     const ChangedFolder index("model_index.json"), unet("unet/config.json"), vae("vae/config.json"),
         text("text_encoder/config.json");
-    const Failure pipeline = index.with("_class_name", "FluxPipeline");
+    const Failure pipeline = index.with("_class_name", "KandinskyPipeline");
     CHECK(pipeline.code == ErrorCode::model);
     CHECK(pipeline.says("model_index.json"));
     CHECK(pipeline.says("_class_name"));
-    CHECK(pipeline.says("FluxPipeline"));
+    CHECK(pipeline.says("KandinskyPipeline"));
     CHECK(index.with("unet", {"diffusers", "SD3Transformer2DModel"}).says("SD3Transformer2DModel"));
     CHECK(index.with("scheduler", {"diffusers", "NewScheduler"}).says("NewScheduler"));
     CHECK(index.with("scheduler", nullptr).says("scheduler"));
     CHECK(index.with("scheduler", nlohmann::json::array()).says("scheduler"));
     CHECK(index.with("scheduler", {"diffusers", "conv"}).says("scheduler"));
+    CHECK(index.with("_class_name", "FluxPipeline").says("scheduler"));
     CHECK(unet.with("class_embed_type", "timestep").says("class_embed_type"));
     CHECK(unet.with("down_block_types", {"DownBlock2D"}).says("down_block_types"));
     CHECK(unet.with("up_block_types", {"UpBlock2D", "X", "UpBlock2D", "UpBlock2D"}).says("up_block_types"));
