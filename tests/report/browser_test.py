@@ -246,7 +246,9 @@ def check_predict(test, rows_path):
     launches = test.table("launches")
     test.check(sum(row[4]["value"] for row in launches) == last["kernels"], f"{test.name}: the launches have other kernels")
     kernels = test.table("kernels")
-    dots = test.browser.evaluate("document.querySelectorAll('svg.plot')[1].querySelectorAll('.dot').length")
+    causes = test.browser.evaluate("document.querySelectorAll('.panels svg.plot').length")
+    test.check(causes == min(6, sum(cause["share"] >= 0.01 for cause in result["diagnosis"])), f"{test.name}: {causes} charts of causes")
+    dots = test.browser.evaluate("Math.max(...[...document.querySelectorAll('svg.plot')].map(plot => plot.querySelectorAll('.dot').length))")
     test.check(dots >= len(kernels), f"{test.name}: {dots} dots for {len(kernels)} kernels")
     batch = result["crossover"]["batch"]
     shown = test.browser.evaluate("document.getElementById('crossover').textContent")
