@@ -91,7 +91,7 @@ std::string print_explained(const Explanation& explained) {
         const double percent = 100 * std::expm1(equations::normal_90 * stddev);
         if (percent >= 1) parts.push_back(fmt::format("± {:.0f} % {}", percent, name));
     }
-    return fmt::format("interval at the last batch: {}{}{}\n", fmt::join(parts, ", "),
+    return fmt::format("interval at the last batch: {}{}{}", fmt::join(parts, ", "),
                        explained.evidence.empty() ? "" : "; rests on: ", explained.evidence);
 }
 
@@ -238,10 +238,10 @@ std::string to_table(const PredictionReport& report, Style style) {
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
     text += print_widest_components(report);
-    if (report.explained) text += print_explained(*report.explained);
+    if (report.explained) text += print_explained(*report.explained) + "\n";
     if (report.crossover) text += print_crossover(*report.crossover, style);
     if (!report.diagnosis.empty()) text += "\n" + diagnosis_grid(report, "share latency_s sentence").print(style);
-    if (report.anchors) text += print_anchors(*report.anchors);
+    if (report.anchors) text += print_anchors(*report.anchors) + "\n";
     return text;
 }
 
@@ -280,12 +280,12 @@ Grid advice_grid(const PredictionReport& report, std::string_view keys) {
 
 std::string print_anchors(const AnchorPlan& plan) {
     std::string text = fmt::format("latencies are known to within {} (90 %)", percent(plan.half_width));
-    if (plan.runs.empty()) return text + "; no further run would narrow that by a tenth\n";
+    if (plan.runs.empty()) return text + "; no further run would narrow that by a tenth";
     text += "; worth measuring, for --anchor:";
     for (const SuggestedAnchor& run : plan.runs)
         text += fmt::format("{} {} (then {})", &run == plan.runs.data() ? "" : ",", escape_terminal(run.label),
                             percent(run.half_width));
-    return text + "\n";
+    return text;
 }
 
 std::string to_csv(const PredictionReport& report) {

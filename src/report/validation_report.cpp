@@ -146,7 +146,7 @@ std::string to_table(const ValidationReport& report, Style style) {
         text += fmt::format("  {} (line{} {}): {}\n", skipped.lines.size(), skipped.lines.size() == 1 ? "" : "s",
                             some_lines(skipped.lines), escape_terminal(skipped.reason));
     if (!report.anchors.empty()) text += "\n";
-    for (const auto& [gpu, plan] : report.anchors) text += escape_terminal(gpu) + ": " + print_anchors(plan);
+    for (const auto& [gpu, plan] : report.anchors) text += escape_terminal(gpu) + ": " + print_anchors(plan) + "\n";
     return text;
 }
 

@@ -98,8 +98,9 @@ output %y
     CHECK_FALSE(experts("b200", "sglang", 5, Precision::fp8).scaled_outside);
     CHECK_FALSE(experts("h200-sxm-141gb", "sglang", 5, Precision::fp8_block).scaled_outside);
     CHECK_FALSE(experts("rtx-pro-6000-blackwell-server", "sglang", 5, Precision::fp8_block).scaled_outside);
-    for (const auto& [framework, version] : {std::pair{"vllm", 12}, std::pair{"tensorrt-llm", 101}}) {
-        CAPTURE(framework);
+    for (const auto& release : {std::pair{"vllm", 12}, std::pair{"tensorrt-llm", 101}}) {
+        const auto [framework, version] = release;
+        CAPTURE(release.first);
         const auto padded = experts("b200", framework, version, Precision::fp8_block);
         CHECK_FALSE(padded.scaled_outside);
         CHECK(padded.padding_cards == 1);
