@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "graphs/base/interruption.hpp"
+
 namespace ftax {
 
 /// Calls `work(i)` for each i below `count`, on `threads` threads, the caller's among them; 0: as many as there are
@@ -22,6 +24,7 @@ void in_parallel(std::size_t count, unsigned threads, const Work& work) {
     const auto take = [&] {
         for (std::size_t i = next++; i < count; i = next++) {
             try {
+                stop_if_interrupted();
                 work(i);
             } catch (...) {
                 const std::lock_guard guard(mutex);
