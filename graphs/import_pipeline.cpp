@@ -37,7 +37,7 @@ struct PartFile {
         if (!holds) root[field].fail(fmt::format("{}, not {}", what, document[field].dump()));
     }
     /// The same for fields that are there with other values than these.
-    void require(const char* values) const {
+    void require(const std::string& values) const {
         const json only = json::parse(values);
         for (const auto& [field, value] : only.items())
             require(document.value(field, value) == value, field, "ftax reads " + value.dump());
@@ -283,8 +283,7 @@ Graph import_pipeline(const std::string& folder, const ImportOptions& options) {
     index.require(scheduler.find("Scheduler") != std::string::npos && net.blocks.contains(scheduler), "scheduler",
                   "ftax knows the steps of other schedulers");
     index.require(
-        fmt::format(R"({{"{}": ["diffusers", "{}"], "vae": ["diffusers", "AutoencoderKL"]}})", part, kind->network)
-            .c_str());
+        fmt::format(R"({{"{}": ["diffusers", "{}"], "vae": ["diffusers", "AutoencoderKL"]}})", part, kind->network));
     const PartFile network(root + part + "/config.json"), vae(root + "vae/config.json");
     auto [text, summary] = encode(net, root, index, *kind, kind->is_guided() ? "negative_prompt" : "prompt", options);
     if (kind->is_guided()) {

@@ -279,6 +279,8 @@ void setup_nas(CLI::App& verb, Action& action) {
         ->required();
     verb.add_option("ARCHS", arguments.architectures, "CSV with a column arch")->required();
     add_run_options(verb, arguments.run);
+    CLI::Option* device = verb.get_option("--device");
+    device->description(device->get_description() + ", or a list");
     add_batch_option(verb, arguments.batches);
     add_option(verb, "--dim", "NAME=N", arguments.dims, "value of a symbolic dimension of the space, e.g. seq=512")
         ->allow_extra_args(false);

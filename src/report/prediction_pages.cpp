@@ -152,7 +152,6 @@ std::string provenance_section(const PredictionReport& report) {
 /// for a single measured batch.
 std::string diagnosis_figures(const PredictionReport& report) {
     constexpr std::size_t most = 6;
-    constexpr double least_share = 0.01;
     Chart frame{.y_label = "latency, ms",
                 .series = {{.label = "predicted", .look = SeriesLook::line, .points = {}, .category = 7, .dash = 1},
                            {.label = "measured", .look = SeriesLook::measured, .points = {}}}};
@@ -167,7 +166,7 @@ std::string diagnosis_figures(const PredictionReport& report) {
     std::vector<Chart> charts;
     std::vector<ChartPoint> extent = frame.series[1].points;
     for (const Hypothesis& cause : report.diagnosis) {
-        if (cause.share < least_share || charts.size() == most) continue;
+        if (cause.share < negligible_share || charts.size() == most) continue;
         Chart& chart = charts.emplace_back(frame);
         chart.title = fmt::format("{}: {}", percent(cause.share), cause.sentence);
         Series& then = chart.series.emplace_back(

@@ -95,14 +95,17 @@ struct PredictionReport {
 [[nodiscard]] std::string print_explained(const Explanation& explained);
 [[nodiscard]] std::string print_anchors(const AnchorPlan& plan);
 
-/// Selections of the columns for a table, a page or JSON; tables and pages omit negligible hypotheses.
-[[nodiscard]] Grid diagnosis_grid(const PredictionReport& report, std::string_view keys, double least_share = 0.01);
+/// Tables and pages omit hypotheses below this share.
+inline constexpr double negligible_share = 0.01;
+/// Selections of the columns for a table, a page or JSON.
+[[nodiscard]] Grid diagnosis_grid(const PredictionReport& report, std::string_view keys,
+                                  double least_share = negligible_share);
 [[nodiscard]] Grid advice_grid(const PredictionReport& report, std::string_view keys);
 
 /// Refer to the report.
 [[nodiscard]] Columns<PredictionRow> prediction_row_columns(const PredictionReport& report);
 [[nodiscard]] std::string to_table(const PredictionReport& report, Style style);
-/// Schema: docs/formats.md.
+/// Schema: docs/outputs.md.
 [[nodiscard]] std::string to_json(const PredictionReport& report);
 [[nodiscard]] std::string to_csv(const PredictionReport& report);
 
