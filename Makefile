@@ -14,15 +14,18 @@ demo:
 	@examples/demo.sh $(BUILD)/demo/ftax
 
 # WERROR=ON: warnings in the product's C++ fail the build, as in .ci/run; other compilers than Debian's warn of other things.
-# A first build compiles the sources of a layer together, which halves its time; UNITY=OFF compiles each by itself, and later calls as well.
+# A first build compiles the sources of a layer and the tests of a folder together, which halves its time; UNITY=OFF compiles each by
+# itself, and later calls as well; with UNITY_TESTS=ON the tests of a folder stay together.
 WERROR ?= OFF
+UNITY_TESTS ?= $(UNITY)
 UNITY ?= $(if $(wildcard $(BUILD)/test/CMakeCache.txt),,ON)
 test:
 	@cmake/packages.sh program fit tests python
 	@cmake/venv.sh $(BUILD)/venv
 	@cmake/libtorch.sh $(BUILD)/venv/bin/python $(BUILD)/libtorch
 	$(RUN_CMAKE) -B $(BUILD)/test -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python) \
-	             -DFTAX_BUILD_TORCH=ON -DFTAX_TORCH=$(abspath $(BUILD)/libtorch/torch) -DFTAX_WERROR=$(WERROR) $(UNITY:%=-DFTAX_UNITY=%) \
+	             -DFTAX_BUILD_TORCH=ON -DFTAX_TORCH=$(abspath $(BUILD)/libtorch/torch) -DFTAX_WERROR=$(WERROR) \
+	             $(UNITY:%=-DFTAX_UNITY=%) $(UNITY_TESTS:%=-DFTAX_UNITY_TESTS=%) \
 	             -DFTAX_BUILD_CUDA=$$(command -v nvcc >/dev/null && echo ON || echo OFF)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure
