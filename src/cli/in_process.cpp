@@ -10,8 +10,7 @@
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/near_names.hpp"
 #include "graphs/base/throw_error.hpp"
-#include "src/cli/verbs.hpp"
-#include "src/scenario/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -57,15 +56,22 @@ Result run_in_process(const std::vector<std::string>& words, const Graph* graph,
     static std::mutex turns;
     const std::lock_guard turn(turns);
     CLI::App app("", "ftax");
+    Result result;
     Action action;
+    action.graph = graph, action.result = &result, action.with_page = with_page;
     add_verb(app, action, words.front());
     if (!parse(app, words)) throw Error(ErrorCode::usage, "--help and --version are for the program");
-    const scenario::GivenGraph given(graph);
     scenario::forget_warnings();
-    Result result;
-    const Capture capture(result, with_page);
     static_cast<void>(action());
     return result;
+}
+
+RunArguments run_of(const std::vector<std::string>& options) {
+    CLI::App app;
+    RunArguments run;
+    add_run_options(app, run);
+    static_cast<void>(parse(app, options));
+    return run;
 }
 
 std::vector<std::pair<std::string, std::string>> options_of(const std::string& command) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ftax/graph.hpp"
+#include "src/scenario/scenario.hpp"
 
 /// Commands run inside another process, for Python's functions and for agents, with the same options and results.
 namespace ftax::cli {
@@ -20,6 +21,9 @@ inline constexpr const char* commands_in_process[] = {"predict",  "compare", "cr
 
 /// Runs the words of a command line, one call at a time; `graph` replaces the model that they name. Throws Error.
 [[nodiscard]] Result run_in_process(const std::vector<std::string>& words, const Graph* graph, bool with_page);
+
+/// Parses the options of a run, such as "--device=t4". Throws Error{usage}.
+[[nodiscard]] scenario::RunArguments run_of(const std::vector<std::string>& options);
 
 /// Returns a command's options, without dashes, with their descriptions.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> options_of(const std::string& command);

@@ -34,20 +34,7 @@ void refuse_one_place_for_two(std::span<const Form> forms) {
     }
 }
 
-struct Captured {
-    Result* result = nullptr;
-    bool with_page = false;
-};
-thread_local Captured captured;
-
 }  // namespace
-
-Capture::Capture(Result& result, bool with_page) {
-    captured = {&result, with_page};
-}
-Capture::~Capture() {
-    captured = {};
-}
 
 void add_json_option(CLI::App& verb, OutputArguments& arguments) {
     add_option(verb, "--json", "FILE", arguments.json, "write JSON to a file, or to standard output (-)")
@@ -73,12 +60,17 @@ int write_result(const OutputArguments& arguments, const Forms& forms) {
         Form{"--svg", arguments.svg, forms.svg},       Form{"--predictions", arguments.predictions, forms.predictions}};
     refuse_one_place_for_two(all);
     const report::Style style = report::standard_output_style();
-    bool table = captured.result == nullptr;
-    if (captured.result)
-        *captured.result = {forms.table(style), forms.json(), captured.with_page && forms.html ? forms.html() : ""};
+    Result* const result = arguments.caller ? arguments.caller->result : nullptr;
+    bool table = result == nullptr;
+    if (result)
+        *result = {forms.table(style), forms.json(), arguments.caller->with_page && forms.html ? forms.html() : ""};
     for (const Form& form : all) {
         if (form.path.empty()) continue;
-        write_output(form.path, form.text());
+        if (result && form.path == standard_output) {
+            result->table += form.text();
+        } else {
+            write_output(form.path, form.text());
+        }
         table = table && form.path != standard_output;
     }
     if (table) write_standard_output(forms.table(style));
@@ -100,10 +92,6 @@ void write_output(const std::string& path, std::string_view text) {
 }
 
 void write_standard_output(std::string_view text) {
-    if (captured.result) {
-        captured.result->table += text;
-        return;
-    }
     scenario::flush_warnings();
     std::fwrite(text.data(), 1, text.size(), stdout);
 }

@@ -11,13 +11,21 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/graph.hpp"
 #include "graphs/files/number.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::cli {
 
-/// Action of the program after parsing its arguments; returns the exit code.
-using Action = std::function<int()>;
+struct Result;  // src/cli/in_process.hpp
+/// Action of the program after parsing its arguments; returns the exit code. A caller in the same process (Python, MCP)
+/// may give the graph, and take the result.
+struct Action : std::function<int()> {
+    using function::operator=;
+    const Graph* graph = nullptr;  ///< replaces the model that the words name
+    Result* result = nullptr;      ///< takes what standard output would get
+    bool with_page = false;        ///< and the page
+};
 
 /// Returns the exit code of --max-mape: 1, with a message, if the error exceeds it; 0 disables the gate. Without an
 /// error (no row could be predicted): that of unusable rows.
@@ -34,11 +42,20 @@ Setup setup_predict, setup_crossover, setup_compare, setup_explore, setup_headro
 Setup setup_calibrate, setup_fit;
 #endif
 
+/// Makes an action of a verb's arguments, which get the caller's graph and place for the result.
+template <class Arguments>
+void set_action(Action& action, const std::shared_ptr<Arguments>& arguments, int (*run)(const Arguments&)) {
+    if constexpr (requires { arguments->model.graph; }) arguments->model.graph = action.graph;
+    if constexpr (requires { arguments->output.caller; }) arguments->output.caller = &action;
+    if constexpr (requires { arguments->caller; }) arguments->caller = &action;
+    action = [arguments, run] { return run(*arguments); };
+}
+
 /// Returns the arguments that the verb's options fill; they live as long as the verb and are passed to `run`.
 template <class Arguments>
 Arguments& run_with(CLI::App& verb, Action& action, int (*run)(const Arguments&)) {
     const auto arguments = std::make_shared<Arguments>();
-    verb.callback([arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
+    verb.callback([arguments, run, &action] { set_action(action, arguments, run); });
     return *arguments;
 }
 
@@ -48,7 +65,7 @@ CLI::App& add_part(CLI::App& verb, Action& action, const std::shared_ptr<Argumen
                    const std::string& description, int (*run)(const Arguments&)) {
     CLI::App& part = name.empty() ? verb : *verb.add_subcommand(name, description);
     part.callback([arguments, run, &action] {
-        if (!action) action = [arguments, run] { return run(*arguments); };
+        if (!action) set_action(action, arguments, run);
     });
     return part;
 }
@@ -81,6 +98,7 @@ void setup_verbs(CLI::App& app, Action& action, std::span<const std::string> wor
 /// Destinations of a result's forms other than the table: a path, "-" for standard output, or empty for none.
 struct OutputArguments {
     std::string json, csv, html, svg, trace, predictions;
+    const Action* caller = nullptr;
 };
 
 void add_json_option(CLI::App& verb, OutputArguments& arguments);
@@ -110,16 +128,6 @@ template <class Report>
 /// Writes the requested forms; the table goes to standard output unless another form does. Returns the exit code 0.
 /// Throws Error{usage} if a file cannot be written or two forms have the same destination.
 int write_result(const OutputArguments& arguments, const Forms& forms);
-
-struct Result;  // src/cli/in_process.hpp
-/// During its lifetime, write_result() of this thread captures the forms of a result instead of writing them.
-class Capture {
-  public:
-    Capture(Result& result, bool with_page);
-    ~Capture();
-    Capture(const Capture&) = delete;
-    Capture& operator=(const Capture&) = delete;
-};
 
 /// Writes to a file, or to standard output if the path is "-".
 void write_output(const std::string& path, std::string_view text);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "graphs/base/throw_error.hpp"
+#include "src/cli/in_process.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/scenario.hpp"
@@ -120,10 +121,11 @@ class SpaceHandle {
 /// A cost function with the space it refers to.
 class SharedCost {
   public:
-    SharedCost(nb::object space, const scenario::RunArguments& run, const std::vector<std::int64_t>& batches,
+    SharedCost(nb::object space, const std::vector<std::string>& words, const std::vector<std::int64_t>& batches,
                const nas::Campaign& campaign, const std::vector<SampleTuple>& samples, const ShapeBindings& dims)
         : space_(std::move(space)), campaign_(campaign) {
         const nb::gil_scoped_release released;
+        const scenario::RunArguments run = cli::run_of(words);
         auto [device, framework, options] = scenario::resolve(run, scenario::parse_precision(run.precision));
         if (!samples.empty()) {
             std::vector<nas::Sample> known;
@@ -240,9 +242,9 @@ void bind_nas(nb::module_& module) {
         .def("build_graph", build, "choices"_a);
 
     nb::class_<SharedCost>(module, "CostFunction")
-        .def(nb::init<nb::object, const scenario::RunArguments&, const std::vector<std::int64_t>&, const nas::Campaign&,
-                      const std::vector<SampleTuple>&, const ShapeBindings&>(),
-             "space"_a, "run"_a, "batches"_a, "campaign"_a, "samples"_a, "dims"_a)
+        .def(nb::init<nb::object, const std::vector<std::string>&, const std::vector<std::int64_t>&,
+                      const nas::Campaign&, const std::vector<SampleTuple>&, const ShapeBindings&>(),
+             "space"_a, "options"_a, "batches"_a, "campaign"_a, "samples"_a, "dims"_a)
         .def("cost", cost_of, "choices"_a, "threads"_a)
         .def("marginal_cost", marginal_cost, "choices"_a, "site"_a)
         .def_prop_ro("campaign", &SharedCost::campaign)

@@ -3,6 +3,7 @@
 #include "ftax/error.hpp"
 #include "ftax/headroom.hpp"
 #include "ftax/predict.hpp"
+#include "src/cli/in_process.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/headroom_report.hpp"
@@ -19,10 +20,11 @@ using Batches = std::vector<std::optional<std::int64_t>>;  ///< nullopt: the mod
 /// A predictor that threads may share: prediction changes its state.
 class SharedPredictor {
   public:
-    SharedPredictor(const Graph& graph, const scenario::RunArguments& run) : graph_(graph) {
+    SharedPredictor(const Graph& graph, const std::vector<std::string>& options) : graph_(graph) {
         scenario::HeldWarnings held;
-        const scenario::GivenGraph holding(nullptr, &held);
-        predictor_ = std::make_unique<Predictor>(scenario::make_predictor(graph, {.model = graph.name}, run));
+        const scenario::Holding holding(held);
+        predictor_ =
+            std::make_unique<Predictor>(scenario::make_predictor(graph, {.model = graph.name}, cli::run_of(options)));
         warnings_ = graph.warnings;
         for (auto& [warning, prints] : held) warnings_.push_back(std::move(warning));
     }
@@ -31,26 +33,24 @@ class SharedPredictor {
     [[nodiscard]] std::string predict(const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
         scenario::HeldWarnings in_row;
-        const scenario::GivenGraph holding(nullptr, &in_row);
+        const scenario::Holding holding(in_row);
         report::PredictionRow row = scenario::predicted_row(*predictor_, dims, std::nullopt);
         std::vector<std::string>& warnings = row.prediction.warnings;
         warnings.insert(warnings.begin(), warnings_.begin(), warnings_.end());
-        report::Json json = report::prediction_columns().json(
-            row.prediction,
-            "latency_s low_s high_s host_s device_s closed_form_s widest_component evidence bound kernels sm_active "
-            "warp_occupancy power_w coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
-            "coverage.time=coverage_time warnings");
-        json["memory_bytes"] = row.memory->total_bytes();
-        json["fits"] = row.memory->fits();
-        if (!row.parts.empty())
-            json["parts"] = report::share_columns("", row.parts).json_rows(row.parts, "name host_s device_s");
-        return json.dump();
+        static const report::PredictionReport any;
+        static const auto columns = report::prediction_row_columns(any);
+        return columns
+            .json(row,
+                  "latency_s low_s high_s host_s device_s closed_form_s widest_component evidence bound kernels "
+                  "sm_active warp_occupancy power_w coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
+                  "coverage.time=coverage_time warnings memory_bytes=total_bytes fits parts")
+            .dump();
     }
     /// Table and chart of a sweep.
     [[nodiscard]] std::pair<std::string, std::string> render(const Batches& batches, const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
         scenario::HeldWarnings reported_before;
-        const scenario::GivenGraph holding(nullptr, &reported_before);
+        const scenario::Holding holding(reported_before);
         report::PredictionReport report = scenario::report_on(*predictor_, {.model = graph_.name});
         report.dims = dims;
         for (const auto& batch : batches)
@@ -99,42 +99,10 @@ class SharedPredictor {
 }  // namespace
 
 void bind_predictor(nb::module_& module) {
-    using Run = scenario::RunArguments;
-    nb::class_<Run>(module, "Run", "The arguments of a run, as the options of the program.")
-        .def(nb::init<>())
-        .def_rw("device", &Run::device)
-        .def_rw("framework", &Run::framework)
-        .def_rw("framework_given", &Run::framework_given)
-        .def_rw("precision", &Run::precision)
-        .def_rw("host", &Run::host)
-        .def_rw("cpu", &Run::cpu)
-        .def_rw("host_load", &Run::host_load)
-        .def_rw("host_file", &Run::host_file)
-        .def_rw("anchor", &Run::anchor)
-        .def_rw("device_profile", &Run::device_profile)
-        .def_rw("framework_profile", &Run::framework_profile)
-        .def_prop_rw(
-            "channels_last", [](const Run& run) { return run.options.channels_last; },
-            [](Run& run, bool value) { run.options.channels_last = value; })
-        .def_prop_rw(
-            "cudnn", [](const Run& run) { return run.options.libraries.cudnn; },
-            [](Run& run, int value) { run.options.libraries.cudnn = value; })
-        .def_prop_rw(
-            "padding", [](const Run& run) { return run.options.padding; },
-            [](Run& run, double value) {
-                if (!(value >= 0 && value <= 1)) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
-                run.options.padding = value;
-            })
-        .def_prop_rw(
-            "synchronized", [](const Run& run) { return run.options.synchronized; },
-            [](Run& run, bool value) { run.options.synchronized = value; })
-        .def_prop_rw(
-            "copies", [](const Run& run) { return run.options.copies; },
-            [](Run& run, bool value) { run.options.copies = value; });
     nb::class_<SharedPredictor>(module, "Predictor",
                                 "Predicts one graph on one device under one framework. Threads may share it; each "
                                 "prediction takes microseconds and releases the interpreter lock.")
-        .def(nb::init<const Graph&, const scenario::RunArguments&>(), "graph"_a, "run"_a, nb::keep_alive<1, 2>(),
+        .def(nb::init<const Graph&, const std::vector<std::string>&>(), "graph"_a, "options"_a, nb::keep_alive<1, 2>(),
              Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("render", &SharedPredictor::render, "batches"_a, "dims"_a, Release())

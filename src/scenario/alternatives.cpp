@@ -120,7 +120,7 @@ std::vector<Change> changes_of(std::string_view framework) {
 std::optional<Alternative> alternative(const Graph& graph, const ModelArguments& model, const RunArguments& run,
                                        const Change& change, const std::function<void(Scenario&)>& prepare) {
     HeldWarnings of_others;
-    const GivenGraph same(GivenGraph::of_this_thread(), &of_others);
+    const Holding holding(of_others);
     ModelArguments lenient = model;
     lenient.strict = false;  // of the run itself, not of what it could be
     RunArguments changed = run;

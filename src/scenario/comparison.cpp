@@ -92,9 +92,8 @@ report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& 
     std::vector<std::vector<report::ComparisonRow>> rows(all.size());
     std::vector<HeldWarnings> warnings(all.size());
     Shards shards;
-    const Graph* const given = GivenGraph::of_this_thread();
     in_parallel(all.size(), 0, [&](std::size_t i) {
-        const GivenGraph same(given, &warnings[i]);
+        const Holding holding(warnings[i]);
         const auto shard = all[i].cards > 1 ? shards.load(arguments.model, all[i].cards) : nullptr;
         rows[i] = compare_one(shard ? *shard : graph, arguments, all[i], batches, level);
     });

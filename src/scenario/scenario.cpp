@@ -85,7 +85,6 @@ DType parse_cache_type(const std::string& name) {
     return found->second;
 }
 
-thread_local const Graph* given_graph = nullptr;
 thread_local HeldWarnings* held_warnings = nullptr;
 
 Notices shown = Notices::all;
@@ -172,20 +171,15 @@ ImportOptions import_options(const ModelArguments& arguments) {
     return options;
 }
 
-GivenGraph::GivenGraph(const Graph* graph, HeldWarnings* held) {
-    given_graph = graph;
-    held_warnings = held;
+Holding::Holding(HeldWarnings& warnings) {
+    held_warnings = &warnings;
 }
-GivenGraph::~GivenGraph() {
-    given_graph = nullptr;
+Holding::~Holding() {
     held_warnings = nullptr;
-}
-const Graph* GivenGraph::of_this_thread() {
-    return given_graph;
 }
 
 Graph load_graph(const ModelArguments& arguments) {
-    Graph graph = given_graph ? *given_graph : load_graph(arguments, import_options(arguments));
+    Graph graph = arguments.graph ? *arguments.graph : load_graph(arguments, import_options(arguments));
     print_warnings(graph.warnings);
     return graph;
 }

@@ -21,6 +21,7 @@ namespace ftax::scenario {
 /// Arguments that select a model and control its import.
 struct ModelArguments {
     std::string model;
+    const Graph* graph = nullptr;       ///< instead of the model, already loaded
     std::vector<std::string> dims;      ///< "seq=128"
     std::vector<std::string> shapes;    ///< "in:4x3x224x224"
     std::string inputs;                 ///< "float:batchx3x224x224,long:4x128"
@@ -63,16 +64,13 @@ struct RunArguments {
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments, const ImportOptions& options);
 /// Deferred warnings of a worker thread, each with whether it is always printed.
 using HeldWarnings = std::vector<std::pair<std::string, bool>>;
-/// During its lifetime, load_graph() of this thread returns this graph regardless of the model arguments. A worker
-/// thread inherits its parent's graph and defers its warnings, which the parent prints in order.
-class GivenGraph {
+/// During its lifetime, warnings of this thread are deferred; its parent prints them in order.
+class Holding {
   public:
-    explicit GivenGraph(const Graph* graph,  ///< nullptr: none
-                        HeldWarnings* held_warnings = nullptr);
-    ~GivenGraph();
-    [[nodiscard]] static const Graph* of_this_thread();
-    GivenGraph(const GivenGraph&) = delete;
-    GivenGraph& operator=(const GivenGraph&) = delete;
+    explicit Holding(HeldWarnings& warnings);
+    ~Holding();
+    Holding(const Holding&) = delete;
+    Holding& operator=(const Holding&) = delete;
 };
 /// Returns the dimensions that the arguments give, by symbols of the graph.
 [[nodiscard]] ShapeBindings dimension_bindings(const Graph& graph, const ModelArguments& arguments);

@@ -636,9 +636,8 @@ void serve_trials(const Graph& graph, const std::vector<LanguageMeasurement>& an
                   const std::map<std::string, std::vector<ServingRequest>>& requests, std::vector<Trial>& trials,
                   std::vector<HeldWarnings>& warnings, report::ServingReport& report) {
     const auto shards = std::make_shared<Shards>();
-    const Graph* const given = GivenGraph::of_this_thread();
     in_parallel(warnings.size(), 0, [&](std::size_t group) {
-        const GivenGraph same(given, &warnings[group]);
+        const Holding holding(warnings[group]);
         SharedPools shared{.models = {.shards = shards}};
         for (std::size_t i = 0; i < trials.size(); ++i) {
             auto& [own, one, own_group] = trials[i];

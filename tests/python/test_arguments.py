@@ -163,8 +163,8 @@ def test_quantities_out_of_range_are_refused_with_their_limits():
                        (lambda: ftax.report("resnet18", "t4", measured="-3ms"), "measured: -3ms is not a time from"),
                        (lambda: ftax.headroom("resnet18", "t4", budget=float("nan")), "nan is not a budget from"),
                        (lambda: ftax.headroom("resnet18", "t4", budget=float("inf")), "inf is not a budget from"),
-                       (lambda: ftax.predict("resnet18", "t4", padding=float("nan")), "padding must be from 0 to 1"),
-                       (lambda: ftax.predict("resnet18", "t4", host_load="heavy"), "host_load heavy is neither dedicated"),
+                       (lambda: ftax.predict("resnet18", "t4", padding=float("nan")), "padding: nan is not a share from 0 to 1"),
+                       (lambda: ftax.predict("resnet18", "t4", host_load="heavy"), "host_load: heavy not in {dedicated,shared,unknown}"),
                        (lambda: ftax.predict("resnet18", "t4", host_file="/nonexistent/host.json"), "/nonexistent/host.json")):
         with pytest.raises(ftax.UsageError, match=said):
             call()

@@ -60,9 +60,6 @@ Model = Union[str, "os.PathLike[str]", Graph, "torch.nn.Module", "torch.export.E
 
 Names = Union[str, Iterable[str], None]  # None: the default of the program
 
-assumed_framework = "pytorch-eager"
-
-
 def _is_torch(model: Any) -> bool:
     torch = sys.modules.get("torch")  # who has a model of torch has imported it
     return torch is not None and isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
@@ -238,9 +235,9 @@ class Predictor:
                  channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False,
                  copies: bool = False, steps: int | None = None) -> None:
         self.graph = self._graph = _graph(model, example_inputs, steps)
-        self._predictor = _ftax.Predictor(self.graph, nas.run_of(
-            device=_one("device", device), framework=_one("framework", framework or assumed_framework),
-            framework_given=framework is not None, precision=_one("precision", precision or ""), host=host, cpu=cpu, host_load=host_load, host_file=os.fspath(host_file), anchor=os.fspath(anchor),
+        self._predictor = _ftax.Predictor(self.graph, nas.options_of(
+            device=_one("device", device), framework=_one("framework", framework or ""), precision=_one("precision", precision or ""),
+            host=host, cpu=cpu, host_load=host_load, host_file=os.fspath(host_file), anchor=os.fspath(anchor),
             device_profile=os.fspath(device_profile), framework_profile=os.fspath(framework_profile),
             channels_last=channels_last, cudnn=cudnn, padding=padding, synchronized=synchronized, copies=copies))
         own = self._predictor

@@ -60,12 +60,10 @@ def space_names() -> list[str]:
     return _ftax.space_names()
 
 
-def run_of(**arguments: Any) -> _ftax.Run:
-    """The arguments of a run for the extension module."""
-    run = _ftax.Run()
-    for name, value in arguments.items():
-        setattr(run, name, value)
-    return run
+def options_of(**arguments: Any) -> list[str]:
+    """The arguments of a run as options of the program: device="t4" is --device=t4."""
+    return [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+            for name, value in arguments.items() if value is not None and value is not False and value != ""]
 
 
 class CostFunction:
@@ -87,10 +85,10 @@ class CostFunction:
             "batches": wholes("batches", batches), "host": host,
             "dims": {name: whole(name, value) for name, value in (dims or {}).items()},
             "device_profile": os.fspath(device_profile), "framework_profile": os.fspath(framework_profile)}
-        run = run_of(**{name: value for name, value in self._arguments.items() if name not in ("space", "batches", "dims")})
+        options = options_of(**{name: value for name, value in self._arguments.items() if name not in ("space", "batches", "dims")})
         self._space = _ftax.SpaceHandle(space)
         samples = [(self._choices([arch])[0].tolist(), whole("batch", batch), float(seconds)) for arch, batch, seconds in anchor]
-        self._cost = _ftax.CostFunction(space=space, run=run, batches=self.batches, campaign=campaign or Campaign(),
+        self._cost = _ftax.CostFunction(space=space, options=options, batches=self.batches, campaign=campaign or Campaign(),
                                         samples=samples, dims=self._arguments["dims"])
         self.warnings: list[str] = self._cost.warnings
         for warning in self.warnings:

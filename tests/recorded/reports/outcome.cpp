@@ -89,11 +89,10 @@ std::pair<int, std::string> run(const std::vector<std::string>& words, const std
     try {
         CLI::App app("", "ftax");
         cli::Action action;
+        action.result = result, action.with_page = true;
         cli::setup_verbs(app, action, words);
         scenario::forget_warnings();
         if (!cli::parse(app, words)) throw Error(ErrorCode::usage, "no command");
-        std::optional<cli::Capture> capture;
-        if (result) capture.emplace(*result, true);
         if (action) ended.first = action();
     } catch (const Error& error) {
         ended = {static_cast<int>(error.code()), error.what()};
@@ -118,6 +117,7 @@ std::vector<std::string> outcome(const std::string& line) {
     std::filesystem::create_directory(out + ".ignored");
     cli::Result result;
     const auto [code, error] = run(words_of_line(line, out), said, &result);
+    result.table += read(said + ".out");
     Digest files, messages;
     messages.add(static_cast<double>(code));
     if (!error.empty()) add_text(messages, error, out);
