@@ -236,13 +236,13 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
         for (std::size_t f = 0; f < factor_count; ++f)
             if (profile.measured[f]) names.push_back(description_of(static_cast<Factor>(f)));
         profile.warnings.push_back(
-            fmt::format("{}: of this card only {} were measured; other kernels are predicted from its datasheet",
-                        device.slug, fmt::join(names, " and ")));
+            fmt::format("{}: only {} were measured; other kernels are predicted from the datasheet", device.slug,
+                        fmt::join(names, " and ")));
     } else if (!own) {
         constexpr std::size_t few = 3;
         const std::size_t others = file.fitted_on.size();
         profile.warnings.push_back(
-            fmt::format("{}: not measured; predicted from its datasheet{}", device.slug,
+            fmt::format("{}: not measured; predicted from the datasheet{}", device.slug,
                         others == 0    ? ""
                         : others > few ? fmt::format(" and measurements of {} other cards", others)
                                        : fmt::format(" and measurements of {}", fmt::join(file.fitted_on, ", "))));

@@ -134,9 +134,9 @@ void warn_of_host(const PreparedModel& prepared, Prediction& result) {
     const DeviceSpec& device = prepared.device.device;
     if (prepared.has_foreign_host())
         result.warnings.push_back(fmt::format(
-            "{} runs on its own {}; the host costs are those of an x86 CPU{} and may be off by a factor of 3: "
+            "{}: runs on its own {}; the host costs are those of an x86 CPU{} and may be off by a factor of 3: "
             "calibrate them with --anchor",
-            device.name, device.host_cpu,
+            device.slug, device.host_cpu,
             device.host_slowdown ? fmt::format(", times {:g},", *device.host_slowdown) : ""));
     const std::vector<Launch>& launches = prepared.schedule.launches;
     const auto runs_on_host = [](const Launch& launch) { return launch.on_host; };

@@ -237,6 +237,7 @@ std::string to_table(const PredictionReport& report, Style style) {
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
+    if (report.advice.empty() && report.measured.empty()) text += "what to change: --advise\n";
     text += print_widest_components(report);
     if (report.explained) text += print_explained(*report.explained) + "\n";
     if (report.crossover) text += print_crossover(*report.crossover, style);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <regex>
 
 #include "ftax/equations.hpp"
@@ -137,6 +138,7 @@ std::vector<std::string> merged(const std::vector<std::string>& warnings) {
         }
     }
     std::vector<std::string> lines;
+    std::map<std::string, std::size_t> line_of;  // of what is said of a name: ": not measured"
     for (auto& [text, numbers] : kinds) {
         std::size_t at = 0;
         for (const auto& [least, most] : numbers) {
@@ -145,7 +147,13 @@ std::vector<std::string> merged(const std::vector<std::string>& warnings) {
             text.replace(at, 1, range);
             at += range.size();
         }
-        lines.push_back(std::move(text));
+        const auto name = text.find_first_of(" :");
+        const std::string said = name < text.size() && text.find(": ") == name ? text.substr(name) : text;
+        const auto [line, is_new] = line_of.try_emplace(said, lines.size());
+        if (is_new)
+            lines.push_back(std::move(text));
+        else
+            lines[line->second].insert(lines[line->second].size() - said.size(), ", " + text.substr(0, name));
     }
     return lines;
 }

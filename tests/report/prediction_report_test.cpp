@@ -113,17 +113,20 @@ TEST_CASE("a report begins with its answer: the latencies, and what bounds which
     CHECK(verdict_of(report) == report.measured);
 }
 
-TEST_CASE("warnings that differ in numbers alone become one with their ranges") {
+TEST_CASE("warnings that differ in numbers or in the name alone become one") {
     CHECK(merged({"batch 8: 25 of 64 sequences fit: 2.6 turns", "other", "batch 16: 25 of 128 sequences fit: 5.1 turns",
                   "batch 4: 25 of 32 sequences fit: 1.3 turns", "other"}) ==
           std::vector<std::string>{"batch 4 to 16: 25 of 32 to 128 sequences fit: 1.3 to 5.1 turns", "other"});
     // Names and versions hold no numbers.
-    const std::vector<std::string> names{
-        "a100: not measured", "a40: not measured", "s77 is called batch", "s78 is called batch", "vllm 0.11.1 has 3x",
-        "vllm 0.12.1 has 3x", "v2 # of 1"};
+    const std::vector<std::string> names{"a100: not measured", "s77 is called batch", "s78 is called batch",
+                                         "vllm 0.11.1 has 3x", "vllm 0.12.1 has 3x",  "v2 # of 1"};
     CHECK(merged(names) == names);
     CHECK(merged({"rows.csv:2: no gpu", "rows.csv:12: no gpu", "takes 9.", "takes 10."}) ==
           std::vector<std::string>{"rows.csv:2 to 12: no gpu", "takes 9 to 10."});
+    CHECK(merged({"a10: not measured", "host: slow", "a40: not measured", "l4: not measured, like a10: old",
+                  "no",
+                  "none"}) == std::vector<std::string>{"a10, a40: not measured", "host: slow",
+                                                          "l4: not measured, like a10: old", "no", "none"});
     CHECK(merged({std::string(100'000, '1'), " 1" + std::string(100'000, 'a')}).size() == 2);
 }
 

@@ -173,9 +173,8 @@ TEST_CASE("a card with measurements of some kernels only has a warning") {
     CHECK(to_text(parse_device_profile(to_text(file), "test")) == to_text(file));
     const DeviceProfile l4 = compose(file, device_spec("l4"));
     CHECK(l4.measured == file.partly_fitted_on[0].kernels);
-    CHECK(l4.warnings ==
-          std::vector<std::string>{"l4: of this card only matrix products on tensor cores were measured; "
-                                   "other kernels are predicted from its datasheet"});
+    CHECK(l4.warnings == std::vector<std::string>{"l4: only matrix products on tensor cores were measured; "
+                                                  "other kernels are predicted from the datasheet"});
     json unknown = json::parse(to_text(file));
     unknown["partly_fitted_on"][0]["kernels"][0] = "gemv";
     CHECK_THROWS_WITH_AS(parse_device_profile(unknown.dump(), "d.json"),
@@ -252,10 +251,10 @@ TEST_CASE("a card that nothing was measured on says which cards the profile is o
     DeviceProfileFile file = example();
     const auto warning = [&] { return compose(file, device_spec("l4")).warnings.at(0); };
     file.fitted_on = {"a40", "t4", "v100-pcie-32gb"};
-    CHECK(warning().find("from its datasheet and measurements of a40, t4, v100-pcie-32gb") != std::string::npos);
+    CHECK(warning().find("from the datasheet and measurements of a40, t4, v100-pcie-32gb") != std::string::npos);
     file.fitted_on.emplace_back("p4");
-    CHECK(warning().find("from its datasheet and measurements of 4 other cards") != std::string::npos);
+    CHECK(warning().find("from the datasheet and measurements of 4 other cards") != std::string::npos);
     file.fitted_on.clear();
-    CHECK(warning() == "l4: not measured; predicted from its datasheet");
+    CHECK(warning() == "l4: not measured; predicted from the datasheet");
     CHECK(compose(file, device_spec("t4")).warnings.empty());
 }
