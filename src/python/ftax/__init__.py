@@ -17,7 +17,6 @@ import os
 import sys
 import warnings as _warnings
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
 from html import escape as _escape
 from typing import TYPE_CHECKING, Any, Union
 
@@ -109,35 +108,27 @@ def _dims(graph: Graph, dims: dict[str, Any]) -> dict[str, int]:
     return {symbols[name]: _whole(name, value) for name, value in dims.items()}
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """Latency of one forward pass and what bounds it. Seconds."""
+class Row(dict):
+    """A row of a report: row["latency_s"] and row.latency_s are the same. The fields are those of `--json` (docs/outputs.md)."""
 
-    latency_s: float  #: end of the simulated timeline: the answer
-    low_s: float  #: lower end of the 90 % interval
-    high_s: float
-    host_s: float  #: sum of the host's dispatch times
-    device_s: float  #: sum of the kernels' times
-    closed_form_s: float  #: the larger of the two sums
-    widest_component: str  #: largest contributor to the interval
-    evidence: str  #: measured, near, far or guess: the distance from measured rows; unrated for serving engines
-    bound: str  #: host, compute, memory or floor
-    kernels: int
-    sm_active: float  #: share of the latency in which an SM holds work, averaged over the SMs: an estimate
-    warp_occupancy: float  #: share of the warps that the SMs can hold, averaged in the same way
-    power_w: float  #: mean draw of each board over the latency; 0 for a CPU
-    coverage: dict[str, float]  #: shares of nodes, FLOPs and time that are modelled
-    warnings: list[str]  #: of the model's file, the profiles, the anchors and this run
-    memory_bytes: float  #: device memory of the run at its peak
-    fits: bool  #: whether the device has that much
-    parts: list[dict[str, Any]] = field(default_factory=list)  #: host_s and device_s of the networks of a pipeline
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"this row has no '{name}'; it has {', '.join(self)}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+
+class Prediction(Row):
+    """Latency of one forward pass in seconds, what bounds it, and the device memory of the run (`memory_bytes`, `fits`)."""
+
+    __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __getitem__(self, name: str) -> Any:
-        """The same by its name, as in a row of compare()."""
-        return self.to_dict()[name]
+        return dict(self)
 
     def __repr__(self) -> str:
         return f"<ftax.Prediction {self.latency_s * 1e3:.4g} ms, bound by {self.bound}>"
@@ -146,29 +137,17 @@ class Prediction:
         return f"<pre>{_escape(explain(self))}</pre>"
 
 
-@dataclass(frozen=True)
-class Crossover:
-    """Batch at which the host takes as long as the device."""
+class Crossover(Row):
+    """Batch at which the host takes as long as the device; `causes` are (kind, operations, host seconds)."""
 
-    batch: float
-    low: float  #: lower end of the 90 % interval
-    high: float
-    host_s: float
-    gpu_waits: str  #: side on which the GPU waits for the framework: below or above
-    causes: list[tuple[str, int, float]]  #: kind, operations and host seconds of what costs the host most
+    __slots__ = ()
 
 
-@dataclass(frozen=True)
-class Headroom:
-    """How far one property of a model can grow within a latency budget."""
+class Headroom(Row):
+    """How far a property (`name`: batch, another dimension, width or depth) can grow, from `start` to `end`, within a latency
+    budget; `is_open`: the search ended before the budget did; `skipped`: why it cannot grow, or ""."""
 
-    name: str  #: batch, another dimension, width or depth
-    start: float = 0  #: a dimension's value; 1 for width and depth, which are factors
-    end: float = 0  #: the largest value within the budget
-    latency_s: float = 0  #: there
-    bound: str = ""
-    is_open: bool = False  #: the search ended before the budget did
-    skipped: str = ""  #: why the property cannot grow; empty when it can
+    __slots__ = ()
 
 
 class Sweep(list):
@@ -248,7 +227,10 @@ class Predictor:
 
     def predict(self, **dims: int) -> Prediction:
         """Predicts one forward pass, e.g. predict(batch=8, seq=128)."""
-        return Prediction(**json.loads(self._predictor.predict(_dims(self._graph, dims))))
+        return self._predict(_dims(self._graph, dims))
+
+    def _predict(self, sizes: dict[str, int]) -> Prediction:
+        return Prediction({"parts": [], **json.loads(self._predictor.predict(sizes))})
 
     def sweep(self, batch: int | Iterable[int] | None = None, **dims: int) -> Sweep:
         """Predicts one forward pass per batch size; without a batch, one of a model that fixes its own."""
@@ -262,7 +244,7 @@ class Predictor:
             if "batch" not in self._graph.symbols:
                 raise UsageError(f"the batch of {self._graph.name} is fixed: leave batch out, or load it with vary_batch=True")
         each = (sizes if batch is None else {**sizes, "batch": batch} for batch in batches)
-        predictions = (Prediction(**json.loads(self._predictor.predict(one))) for one in each)
+        predictions = map(self._predict, each)
         return Sweep(predictions, batches, functools.partial(self._predictor.render, batches, sizes), model=self._graph.name,
                      device=self.device, framework=self.framework, host=self.host, precision=self.precision, dims=sizes)
 
@@ -277,11 +259,12 @@ class Predictor:
     def crossovers(self, largest: int = 4096, **dims: int) -> list[Crossover]:
         """Every batch up to `largest` at which host and device take equally long, in ascending order."""
         found = json.loads(self._predictor.crossovers(_dims(self._graph, dims), _whole("largest", largest)))
-        return [Crossover(**{**one, "causes": [tuple(cause.values()) for cause in one["causes"]]}) for one in found]
+        return [Crossover({**one, "causes": [tuple(cause.values()) for cause in one["causes"]]}) for one in found]
 
     def headroom(self, budget: float = 0.05, **dims: int) -> list[Headroom]:
         """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency."""
-        return [Headroom(**one) for one in json.loads(self._predictor.headroom(_dims(self._graph, dims), budget))]
+        skipped = {"start": 0, "end": 0, "latency_s": 0, "bound": "", "is_open": False, "skipped": ""}
+        return [Headroom({**skipped, **one}) for one in json.loads(self._predictor.headroom(_dims(self._graph, dims), budget))]
 
     def operators(self, **dims: int) -> list[dict[str, Any]]:
         """Every scheduled operation of one forward pass with its host and device time."""
@@ -355,15 +338,6 @@ def headroom(model: Model, device: str, framework: str | None = None, precision:
     if "batch" in predictor.graph.symbols:
         dims["batch"] = batch
     return predictor.headroom(budget, **dims)
-
-
-class Row(dict):
-    """A combination of a report: row["latency_s"] and row.latency_s are the same, as those of a Prediction."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self:
-            return self[name]
-        raise AttributeError(f"this row has no '{name}'; it has {', '.join(self)}")
 
 
 class Report(list):
