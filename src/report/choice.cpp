@@ -260,16 +260,18 @@ Columns<Choice> choice_columns(const Ranking& ranking) {
             {"framework_version", "version", Unit::text, &Choice::version},
             {"host", "host", Unit::text, &Choice::host},
             {"precision", "precision", Unit::text, &Choice::precision},
-            {"cards", "cards", Unit::plain, &Choice::cards},
-            {"keeps_level", "keeps SLO", Unit::text,
+            {"cards", "cards", Unit::plain, "number of cards", &Choice::cards},
+            {"keeps_level", "keeps SLO", Unit::text, "with --slo: whether the limits are kept",
              [&](const Choice& choice) {
                  if (!ranking.has_level || !choice.runs()) return Value();
                  return Value(choice.keeps_level, choice.keeps_level ? Tone::strong : Tone::warning);
              }},
-            {"items_per_s", ranking.items + "/s", Unit::significant, figure(&Choice::items_per_s)},
-            {"energy_per_item_j", "J/" + item, Unit::significant, figure(&Choice::energy_per_item_j)},
-            {"dollars_per_million", "$/M " + ranking.items, Unit::significant, figure(&Choice::dollars_per_million)},
-            {"skipped", "skipped", Unit::text,
+            {"items_per_s", ranking.items + "/s", Unit::significant, "items per second", figure(&Choice::items_per_s)},
+            {"energy_per_item_j", "J/" + item, Unit::significant, "energy per token, or per request without tokens",
+             figure(&Choice::energy_per_item_j)},
+            {"dollars_per_million", "$/M " + ranking.items, Unit::significant,
+             "with --price: per million items, tokens or requests", figure(&Choice::dollars_per_million)},
+            {"skipped", "skipped", Unit::text, "why it cannot run, in place of its figures",
              [](const Choice& choice) { return choice.runs() ? Value() : Value(choice.skipped); }}};
 }
 

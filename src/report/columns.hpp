@@ -78,10 +78,21 @@ template <class T>
 
 template <class Row>
 struct Column {
+    Column(std::string own_key, std::string own_title, Unit own_unit, std::function<Value(const Row&)> own_value)
+        : Column(std::move(own_key), std::move(own_title), own_unit, "", std::move(own_value)) {}
+    Column(std::string own_key, std::string own_title, Unit own_unit, std::string_view own_meaning,
+           std::function<Value(const Row&)> own_value)
+        : key(std::move(own_key)),
+          title(std::move(own_title)),
+          unit(own_unit),
+          value(std::move(own_value)),
+          meaning(own_meaning) {}
+
     std::string key;    ///< in JSON and CSV, and on a page for scripts
     std::string title;  ///< in tables
-    Unit unit = Unit::text;
+    Unit unit;
     std::function<Value(const Row&)> value;
+    std::string_view meaning;  ///< in the JSON schemas and docs/outputs.md, which `make golden` writes
 };
 
 /// Selected columns of the rows of a report.
@@ -89,6 +100,7 @@ struct Grid {
     struct Head {
         std::string key, title;
         Unit unit;
+        std::string_view meaning{};
     };
     std::vector<Head> heads;
     std::vector<std::vector<Value>> rows;
@@ -119,7 +131,7 @@ class Columns {
     template <class Part, class Of>
     Columns&& including(const Columns<Part>& columns, Of part) && {
         for (const Column<Part>& column : columns.all()) {
-            add({column.key, column.title, column.unit, [value = column.value, part](const Row& row) {
+            add({column.key, column.title, column.unit, column.meaning, [value = column.value, part](const Row& row) {
                      const auto& own = std::invoke(part, row);
                      if constexpr (requires { *own; }) {
                          return own ? value(*own) : Value();
@@ -140,7 +152,7 @@ class Columns {
         std::vector<const Column<Row>*> chosen;
         std::vector<std::size_t> optional;
         const auto choose = [&](const Column<Row>& column, const std::string& name) {
-            grid.heads.push_back({name, column.title, column.unit});
+            grid.heads.push_back({name, column.title, column.unit, column.meaning});
             chosen.push_back(&column);
         };
         for (const Selected& selected : parse_selection(keys)) {

@@ -32,9 +32,10 @@ Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
         if (row.prediction) longest = std::max({longest, row.prediction->host_s, row.prediction->device_s});
     }
     return Columns<Row>{{"model", "model", Unit::text, [&](const Row&) { return report.model; }},
-                        {"device_profile", "profile", Unit::text, &Row::device_profile},
-                        {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
-                        {"ratio_to_best", "to best", Unit::plain,
+                        {"device_profile", "profile", Unit::text, "version of the profile", &Row::device_profile},
+                        {"batch", "batch", Unit::plain, "null if the model fixes it",
+                         [](const Row& row) { return batch_value(row.batch); }},
+                        {"ratio_to_best", "to best", Unit::plain, "latency relative to the fastest at the same batch",
                          [](const Row& row) {
                              if (!row.prediction) return Value();
                              const double ratio = row.ratio_to_best;

@@ -24,23 +24,19 @@ const char* side_of(bool gpu_waits_above) {
 
 /// The first crossover of each kind, with the others in `further_batches` and `further_contexts`.
 Json crossover_json(const DecodeCrossover& crossover) {
+    const Columns<ContextCrossover> contexts{
+        {"context", "", Unit::plain, &ContextCrossover::tokens},
+        {"context_gpu_waits", "", Unit::text, [](const auto& at) { return side_of(at.gpu_waits_above); }}};
     Json json = {{"batch", nullptr}, {"context", nullptr}};
-    const auto add = [&json](const char* first, const char* further, const Json& entry) {
-        if (json[first].is_null()) {
-            json.update(entry);
-        } else {
-            json[further].push_back(entry);
-        }
+    const auto add = [&json](const char* further, Json found) {
+        if (found.empty()) return;
+        json.update(found[0]);
+        found.erase(0);
+        if (!found.empty()) json[further] = std::move(found);
     };
-    for (const Crossover& at : crossover.batches)
-        add("batch", "further_batches",
-            {{"batch", at.batch},
-             {"batch_low", at.low},
-             {"batch_high", at.high},
-             {"batch_gpu_waits", side_of(at.gpu_waits_above)}});
-    for (const ContextCrossover& at : crossover.contexts)
-        add("context", "further_contexts",
-            {{"context", at.tokens}, {"context_gpu_waits", side_of(at.gpu_waits_above)}});
+    add("further_batches", crossover_columns().json_rows(
+                               crossover.batches, "batch batch_low=low batch_high=high batch_gpu_waits=gpu_waits"));
+    add("further_contexts", contexts.json_rows(crossover.contexts));
     if (crossover.batches.empty()) json["batch_bound"] = name_of(crossover.batch_bound);
     if (crossover.contexts.empty()) json["context_bound"] = name_of(crossover.context_bound);
     return json;
@@ -89,55 +85,62 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"longest_prompt", "longest prompt", Unit::plain,
          [](const G& g) { return std::max(g.request.prompt, g.request.longest_prompt); }},
         {"new_tokens", "new tokens", Unit::plain, [](const G& g) { return g.request.new_tokens; }},
-        {"ttft_s", "first token", Unit::milliseconds, [](const G& g) { return Value(g.ttft_s, Tone::strong); }},
-        {"tpot_s", "per token", Unit::milliseconds, [](const G& g) { return Value(g.tpot_s, Tone::strong); }},
-        {"first_tpot_s", "first step", Unit::milliseconds, &G::first_tpot_s},
-        {"last_tpot_s", "last step", Unit::milliseconds, &G::last_tpot_s},
+        {"ttft_s", "first token", Unit::milliseconds, "time until every sequence has its first token",
+         [](const G& g) { return Value(g.ttft_s, Tone::strong); }},
+        {"tpot_s", "per token", Unit::milliseconds, "mean time per further token",
+         [](const G& g) { return Value(g.tpot_s, Tone::strong); }},
+        {"first_tpot_s", "first step", Unit::milliseconds, "time of the first further token", &G::first_tpot_s},
+        {"last_tpot_s", "last step", Unit::milliseconds, "time of the last token", &G::last_tpot_s},
         {"tpot_range", "first to last", Unit::plain,
          [](const G& g) { return range_value(g.first_tpot_s, g.last_tpot_s, milliseconds); }},
-        {"total_s", "total", Unit::seconds, &G::total_s},
-        {"low_s", "90 % from", Unit::seconds, &G::low_s},
-        {"high_s", "to", Unit::seconds, &G::high_s},
+        {"total_s", "total", Unit::seconds, "time of all tokens", &G::total_s},
+        {"low_s", "90 % from", Unit::seconds, "lower end of its 90 % interval", &G::low_s},
+        {"high_s", "to", Unit::seconds, "upper end of its 90 % interval", &G::high_s},
         {"interval", "90 % interval", Unit::plain,
          [](const G& g) { return range_value(g.low_s, g.high_s, significant); }},
-        {"tokens_per_s", "tokens/s", Unit::significant, &G::tokens_per_s},
-        {"prefill", "", Unit::text, prefill},
-        {"decode", "", Unit::text, decode},
+        {"tokens_per_s", "tokens/s", Unit::significant, "rate of new tokens of all sequences", &G::tokens_per_s},
+        {"prefill", "", Unit::text, "first pass over the prompts; `passes` is the number of such passes", prefill},
+        {"decode", "", Unit::text, "the step in the middle; `mean_host_s` and `mean_device_s` are of all steps",
+         decode},
         {"prefill_bound", "prompt bound by", Unit::text, [](const G& g) { return g.prefill.bound; }},
         {"decode_bound", "decoding bound by", Unit::text, [](const G& g) { return g.decode.bound; }},
         {"bound", "bound", Unit::text,
          [](const G& g) { return Value(g.decode.bound, g.decode.bound == Bound::host ? Tone::warning : Tone::plain); }},
         {"decode_host_s", "host", Unit::milliseconds, &G::decode_host_s},
         {"decode_device_s", "device", Unit::milliseconds, &G::decode_device_s},
-        {"memory", "", Unit::text,
+        {"memory", "", Unit::text, "memory of a card with all sequences at full length",
          [](const G& g) {
              Json json = memory_json(g.memory);
              json["fits"] = g.fits;
              return json;
          }},
-        {"fits", "fits", Unit::text, [](const G& g) { return Value(g.fits, g.fits ? Tone::plain : Tone::warning); }},
-        {"at_once", "at once", Unit::plain, &G::at_once},
-        {"waves", "waves", Unit::plain, &G::waves},
-        {"warnings", "", Unit::text, &G::warnings},
+        {"fits", "fits", Unit::text, "whether the memory that the framework uses is enough",
+         [](const G& g) { return Value(g.fits, g.fits ? Tone::plain : Tone::warning); }},
+        {"at_once", "at once", Unit::plain, "number of sequences that fit", &G::at_once},
+        {"waves", "waves", Unit::plain, "rounds in which a larger batch is processed", &G::waves},
+        {"warnings", "", Unit::text, "messages about this row", &G::warnings},
         {"all_warnings", "", Unit::text, [&](const G& g) { return joined(report.run.warnings, g.warnings); }}};
     return Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.run.model; }},
-        {"exchange_share", "exchange", Unit::share, [](const Row& row) { return value_if(row.exchange_share); }},
-        {"tokens_per_dollar", "tokens/$", Unit::amount,
+        {"exchange_share", "exchange", Unit::share,
+         "share of a step's device time spent in all-reduce; absent on one card",
+         [](const Row& row) { return value_if(row.exchange_share); }},
+        {"tokens_per_dollar", "tokens/$", Unit::amount, "with --price",
          [](const Row& row) {
              if (!row.dollars_per_hour || !row.runs()) return Value();
              constexpr double seconds_per_hour = 3600;
              return Value(row.generation.tokens_per_s * seconds_per_hour / *row.dollars_per_hour);
          }},
-        {"energy_j", "energy, J", Unit::significant,
+        {"energy_j", "energy, J", Unit::significant, "energy of all cards",
          [](const Row& row) { return row.runs() ? Value(row.cards * row.generation.energy_j()) : Value(); }},
-        {"power_w", "power, W", Unit::significant,
+        {"power_w", "power, W", Unit::significant, "mean power of all cards",
          [](const Row& row) {
              return row.runs() ? Value(row.cards * row.generation.energy_j() / row.generation.total_s) : Value();
          }},
-        {"crossover", "", Unit::text,
+        {"crossover", "", Unit::text, "where decoding changes between framework-bound and device-bound",
          [](const Row& row) { return row.runs() ? Value(crossover_json(row.crossover)) : Value(); }},
-        {"largest_batch", "largest batch", Unit::plain, [](const Row& row) { return value_if(row.largest_batch); }}}
+        {"largest_batch", "largest batch", Unit::plain, "with --largest-batch: the largest that fits",
+         [](const Row& row) { return value_if(row.largest_batch); }}}
         .including(choice_columns(report.ranking), [](const Row& row) { return &row; })
         .including(memory_columns(), [](const Row& row) { return row.runs() ? &row.generation.memory : nullptr; })
         .including(own, [](const Row& row) { return row.runs() ? &row.generation : nullptr; });

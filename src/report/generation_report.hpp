@@ -32,7 +32,6 @@ struct GenerationReport {
 /// Refer to the report.
 [[nodiscard]] Columns<GenerationRow> generation_columns(const GenerationReport& report);
 [[nodiscard]] std::string to_table(const GenerationReport& report, Style style);
-/// Schema: docs/outputs.md.
 [[nodiscard]] std::string to_json(const GenerationReport& report);
 [[nodiscard]] std::string to_csv(const GenerationReport& report);
 

@@ -47,24 +47,25 @@ Columns<Headroom> growth_columns(const std::vector<std::string>& warnings) {
     const auto if_more = [grown](auto value) {
         return [=](const Row& row) { return row.next_to > 0 ? grown(value)(row) : Value(); };
     };
-    return {
-        {"property", "property", Unit::text, &Row::property},
-        {"from", "from", Unit::plain, grown([](const Row& row) { return Value(row.from, value_text(row, row.from)); })},
-        {"to", "to", Unit::plain, grown([](const Row& row) {
-             return Value(row.to, value_text(row, row.to) + (row.is_open ? " or more" : ""));
-         })},
-        {"open", "", Unit::plain, grown(&Row::is_open)},
-        {"growth", "growth", Unit::plain, grown([](const Row& row) {
-             return Value(row.to / row.from, fmt::format("{:.2f}x", row.to / row.from), Tone::strong);
-         })},
-        {"latency_s", "latency", Unit::milliseconds, grown(&Row::latency_s)},
-        {"bound", "bound there", Unit::text, grown(&Row::bound)},
-        {"next_latency_s", "next latency", Unit::milliseconds, if_more(&Row::next_latency_s)},
-        {"next_to", "to there", Unit::plain,
-         if_more([](const Row& row) { return Value(row.next_to, value_text(row, row.next_to)); })},
-        {"skipped", "why not", Unit::text,
-         [](const Row& row) { return row.skipped.empty() ? Value() : Value(row.skipped); }},
-        {"warnings", "", Unit::text, [=](const Row&) { return warnings; }}};
+    return {{"property", "property", Unit::text, "`batch`, another dimension, `width` or `depth`", &Row::property},
+            {"from", "from", Unit::plain, "its value; 1 for width and depth, which are factors",
+             grown([](const Row& row) { return Value(row.from, value_text(row, row.from)); })},
+            {"to", "to", Unit::plain, "the largest value within the budget", grown([](const Row& row) {
+                 return Value(row.to, value_text(row, row.to) + (row.is_open ? " or more" : ""));
+             })},
+            {"open", "", Unit::plain, "whether the search ended before the budget was used up", grown(&Row::is_open)},
+            {"growth", "growth", Unit::plain, grown([](const Row& row) {
+                 return Value(row.to / row.from, fmt::format("{:.2f}x", row.to / row.from), Tone::strong);
+             })},
+            {"latency_s", "latency", Unit::milliseconds, "latency at `to`", grown(&Row::latency_s)},
+            {"bound", "bound there", Unit::text, bound_meaning, grown(&Row::bound)},
+            {"next_latency_s", "next latency", Unit::milliseconds, "latency one step beyond `to`",
+             if_more(&Row::next_latency_s)},
+            {"next_to", "to there", Unit::plain, "the largest value within 0.5 % of that latency",
+             if_more([](const Row& row) { return Value(row.next_to, value_text(row, row.next_to)); })},
+            {"skipped", "why not", Unit::text, "why it cannot grow, in place of the figures",
+             [](const Row& row) { return row.skipped.empty() ? Value() : Value(row.skipped); }},
+            {"warnings", "", Unit::text, [=](const Row&) { return warnings; }}};
 }
 
 Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
@@ -78,9 +79,9 @@ Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
                  return Value(speed, significant(speed) + "x",
                               &row == report.switches.data() ? Tone::strong : Tone::plain);
              }},
-            {"bound", "bound", Unit::text, &Row::bound},
-            {"calibrated", "", Unit::text, &Row::is_calibrated},
-            {"evidence", "", Unit::text, &Row::evidence},
+            {"bound", "bound", Unit::text, bound_meaning, &Row::bound},
+            {"calibrated", "", Unit::text, "false: host costs are initial values", &Row::is_calibrated},
+            {"evidence", "", Unit::text, "as in a prediction", &Row::evidence},
             {"note", "note", Unit::text, note_on}};
 }
 

@@ -71,29 +71,6 @@ std::vector<Launch> launches_of(const Explanation& explanation) {
     return launches;
 }
 
-const Columns<KernelDetail>& kernel_columns() {
-    using K = KernelDetail;
-    static const Columns<K> columns{
-        {"name", "longest kernel", Unit::text, &K::name},
-        {"path", "units", Unit::text, &K::path},
-        {"seconds", "", Unit::duration, &K::seconds},
-        {"compute_s", "", Unit::duration, &K::compute_s},
-        {"memory_s", "", Unit::duration, &K::memory_s},
-        {"waves", "waves", Unit::plain,
-         [](const K& k) { return Value(k.waves, k.waves > 0 ? fmt::format("{:.2f}", k.waves) : ""); }},
-        {"flops", "", Unit::amount, &K::flops},
-        {"bytes", "", Unit::bytes, &K::bytes},
-        {"ridge_flops_per_byte", "", Unit::significant, &K::ridge},
-        {"intensity", "intensity ÷ ridge", Unit::plain,
-         [](const K& k) {
-             if (k.bytes <= 0) return Value();
-             return shown(fmt::format("{:.2f} × {:.3g}", k.flops / k.bytes / k.ridge, k.ridge));
-         }},
-        {"bound", "", Unit::text, &K::bound},
-        {"reason", "why", Unit::text, &K::reason}};
-    return columns;
-}
-
 Columns<Launch> columns_of(const Graph& graph) {
     return Columns<Launch>{{"count", "launches", Unit::plain, &Launch::count},
                            {"total_s", "device in all", Unit::duration,
@@ -130,6 +107,29 @@ std::vector<Launch> equal_launches(const Graph& graph, const std::vector<Launch>
 
 }  // namespace
 
+const Columns<KernelDetail>& kernel_columns() {
+    using K = KernelDetail;
+    static const Columns<K> columns{
+        {"name", "longest kernel", Unit::text, &K::name},
+        {"path", "units", Unit::text, "execution units; element width for copies", &K::path},
+        {"seconds", "", Unit::duration, "under the power limit of the whole pass", &K::seconds},
+        {"compute_s", "", Unit::duration, "at boost clock, as the times in `reason`", &K::compute_s},
+        {"memory_s", "", Unit::duration, "at boost clock", &K::memory_s},
+        {"waves", "waves", Unit::plain,
+         [](const K& k) { return Value(k.waves, k.waves > 0 ? fmt::format("{:.2f}", k.waves) : ""); }},
+        {"flops", "", Unit::amount, &K::flops},
+        {"bytes", "", Unit::bytes, "read and written", &K::bytes},
+        {"ridge_flops_per_byte", "", Unit::significant, &K::ridge},
+        {"intensity", "intensity ÷ ridge", Unit::plain,
+         [](const K& k) {
+             if (k.bytes <= 0) return Value();
+             return shown(fmt::format("{:.2f} × {:.3g}", k.flops / k.bytes / k.ridge, k.ridge));
+         }},
+        {"bound", "", Unit::text, bound_meaning, &K::bound},
+        {"reason", "why", Unit::text, "why this algorithm and tile", &K::reason}};
+    return columns;
+}
+
 Columns<OpPrediction> launch_columns(const Graph& graph) {
     using Launch = OpPrediction;
     const auto of_operator = [&](const Launch& launch, std::string Op::*name) {
@@ -141,13 +141,13 @@ Columns<OpPrediction> launch_columns(const Graph& graph) {
              }},
             {"source", "source", Unit::text, [=](const Launch& launch) { return of_operator(launch, &Op::source); }},
             {"module", "module", Unit::text, [=](const Launch& launch) { return of_operator(launch, &Op::module); }},
-            {"host_kind", "host cost", Unit::text, &Launch::host_kind},
-            {"kernels", "kernels", Unit::plain, &Launch::kernels},
-            {"host_s", "host", Unit::duration, &Launch::host_s},
-            {"device_s", "device", Unit::duration, &Launch::device_s},
+            {"host_kind", "host cost", Unit::text, "kind of the host's work", &Launch::host_kind},
+            {"kernels", "kernels", Unit::plain, "number of launched kernels", &Launch::kernels},
+            {"host_s", "host", Unit::duration, "dispatch time", &Launch::host_s},
+            {"device_s", "device", Unit::duration, "time of the kernels", &Launch::device_s},
             {"kernel_s", "device", Unit::duration,
              [](const Launch& launch) { return launch.kernels > 0 ? Value(launch.device_s) : Value(); }},
-            {"bound", "bound", Unit::text, &Launch::bound}};
+            {"bound", "bound", Unit::text, bound_meaning, &Launch::bound}};
 }
 
 std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style) {

@@ -24,6 +24,7 @@ namespace ftax::report {
 /// larger of host and device time. The forward call itself is listed as "forward".
 [[nodiscard]] std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches);
 
+[[nodiscard]] const Columns<KernelDetail>& kernel_columns();
 /// Refer to the graph.
 [[nodiscard]] Columns<OpPrediction> launch_columns(const Graph& graph);
 

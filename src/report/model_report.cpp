@@ -70,16 +70,6 @@ std::string typed_name(const Tensor& tensor, const BoundShapes& bound) {
     return fmt::format("{} {}", tensor.name, typed_shape(tensor, bound));
 }
 
-Columns<WorkGroup> work_columns(std::string_view title) {
-    using Group = WorkGroup;
-    return {{"name", std::string(title), Unit::text,
-             [](const Group& group) { return group.name.empty() ? Value("", "(none)") : Value(group.name); }},
-            {"operators", "operators", Unit::plain, &Group::operators},
-            {"flops", "FLOPs", Unit::amount, &Group::flops},
-            {"macs", "MACs", Unit::amount, &Group::macs},
-            {"bytes", "bytes", Unit::bytes, &Group::bytes}};
-}
-
 /// Marks duplicate names of tied weights: torch.export lists a tied parameter under each of its names, but operators
 /// read only one. An unread weight with the type and shape of a read one is assumed to be tied to it.
 std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
@@ -122,6 +112,16 @@ Dispatch dispatch_of(const Graph& graph, const Op& op) {
 }
 
 }  // namespace
+
+Columns<WorkGroup> work_columns(std::string_view title) {
+    using Group = WorkGroup;
+    return {{"name", std::string(title), Unit::text,
+             [](const Group& group) { return group.name.empty() ? Value("", "(none)") : Value(group.name); }},
+            {"operators", "operators", Unit::plain, "number of operators", &Group::operators},
+            {"flops", "FLOPs", Unit::amount, &Group::flops},
+            {"macs", "MACs", Unit::amount, "multiply-adds of contractions", &Group::macs},
+            {"bytes", "bytes", Unit::bytes, "read and written", &Group::bytes}};
+}
 
 ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth) {
     const BoundShapes bound = ftax::bind(graph, bindings);
@@ -254,12 +254,13 @@ const Columns<StreamRow>& stream_columns() {
             return row.dispatch == Dispatch::kernel ? Value(row.*member) : Value(row.*member, "");
         };
     };
-    static const Columns<Row> all{{"operator", "operator", Unit::text, toned(&Row::source)},
-                                  {"dispatch", "dispatch", Unit::text, toned(&Row::dispatch)},
-                                  {"module", "module", Unit::text, toned(&Row::module)},
-                                  {"output", "output", Unit::text, toned(&Row::output)},
-                                  {"flops", "FLOPs", Unit::amount, of_kernel(&Row::flops)},
-                                  {"bytes", "bytes", Unit::bytes, of_kernel(&Row::bytes)}};
+    static const Columns<Row> all{
+        {"operator", "operator", Unit::text, toned(&Row::source)},
+        {"dispatch", "dispatch", Unit::text, "`kernel`, `view`, `host` or `sync`", toned(&Row::dispatch)},
+        {"module", "module", Unit::text, toned(&Row::module)},
+        {"output", "output", Unit::text, toned(&Row::output)},
+        {"flops", "FLOPs", Unit::amount, of_kernel(&Row::flops)},
+        {"bytes", "bytes", Unit::bytes, of_kernel(&Row::bytes)}};
     return all;
 }
 
@@ -323,6 +324,8 @@ Json polynomial_json(const std::vector<std::string>& symbols, const std::vector<
 
 constexpr std::size_t most_listed = 4;  ///< in a list
 
+}  // namespace
+
 Columns<OpenDimension> dimension_columns() {
     const auto axes = [](const OpenDimension& dimension) {
         const std::vector<std::string>& all = dimension.axes;
@@ -332,11 +335,9 @@ Columns<OpenDimension> dimension_columns() {
         return Value(all, text);
     };
     return {{"symbol", "dimension", Unit::text, &OpenDimension::symbol},
-            {"axes", "dimensions of inputs", Unit::text, axes},
-            {"flag", "given by", Unit::text, &OpenDimension::flag}};
+            {"axes", "dimensions of inputs", Unit::text, "as INPUT.DIMENSION", axes},
+            {"flag", "given by", Unit::text, "option that gives it a value", &OpenDimension::flag}};
 }
-
-}  // namespace
 
 bool is_bound(const Graph& graph, const ShapeBindings& bindings) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();

@@ -99,5 +99,7 @@ struct StreamRow {
 [[nodiscard]] std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindings);
 
 [[nodiscard]] const Columns<StreamRow>& stream_columns();
+[[nodiscard]] Columns<WorkGroup> work_columns(std::string_view title);
+[[nodiscard]] Columns<OpenDimension> dimension_columns();
 
 }  // namespace ftax::report

@@ -151,13 +151,14 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
     double longest_s = 0;
     for (const Row& row : report.rows)
         longest_s = std::max({longest_s, row.prediction.host_s, row.prediction.device_s});
-    const Columns<Measured> measured{{"measured_latency_s", "measured", Unit::milliseconds, &Measured::latency_s},
-                                     {"measured_device_s", "measured device", Unit::milliseconds,
-                                      [](const Measured& m) { return value_if(m.device_s); }}};
+    const Columns<Measured> measured{
+        {"measured_latency_s", "measured", Unit::milliseconds, "as given", &Measured::latency_s},
+        {"measured_device_s", "measured device", Unit::milliseconds, "as given",
+         [](const Measured& m) { return value_if(m.device_s); }}};
     const Columns<LatencyRange> branches{
         {"branches", "by branch ms", Unit::plain,
          [](const LatencyRange& r) { return range_value(r.min_s, r.max_s, milliseconds); }},
-        {"branches_s", "", Unit::text, [](const LatencyRange& r) {
+        {"branches_s", "", Unit::text, "latency over the branches of data-dependent Ifs", [](const LatencyRange& r) {
              return Json{{"min", r.min_s}, {"max", r.max_s}};
          }}};
     return Columns<Row>{
@@ -175,7 +176,8 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
                  dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
              return dims;
          }},
-        {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
+        {"batch", "batch", Unit::plain, "null if the model fixes it",
+         [](const Row& row) { return batch_value(row.batch); }},
         {"items_per_s", "items/s", Unit::significant,
          [](const Row& row) {
              return row.batch ? Value(static_cast<double>(*row.batch) / row.prediction.latency_s) : Value();
@@ -191,7 +193,7 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
          }},
         {"all_warnings", "", Unit::text,
          [&](const Row& row) { return joined(report.warnings, row.prediction.warnings); }},
-        {"parts", "", Unit::text,
+        {"parts", "", Unit::text, "all runs of each network of a [pipeline](using.md#diffusers-folders)",
          [](const Row& row) {
              return row.parts.empty() ? Value()
                                       : share_columns("", row.parts).json_rows(row.parts, "name host_s device_s");
@@ -255,10 +257,11 @@ Grid diagnosis_grid(const PredictionReport& report, std::string_view keys, doubl
         for (const double latency_s : row.latency_s) text += (text.empty() ? "" : ", ") + duration(latency_s);
         return Value(row.latency_s, text);
     };
-    return Columns<Row>{{"name", "", Unit::text, &Row::name},
-                        {"sentence", "what may explain it", Unit::text, &Row::sentence},
-                        {"latency_s", "predicted then", Unit::text, predicted},
-                        {"share", "probability", Unit::share, &Row::share}}
+    return Columns<Row>{
+        {"name", "", Unit::text, &Row::name},
+        {"sentence", "what may explain it", Unit::text, "the cause in words", &Row::sentence},
+        {"latency_s", "predicted then", Unit::text, "latencies under it, one for each measured row", predicted},
+        {"share", "probability", Unit::share, "share of the probability", &Row::share}}
         .select(likely, keys);
 }
 
@@ -269,12 +272,12 @@ Grid advice_grid(const PredictionReport& report, std::string_view keys) {
     const auto speed = [](const Row& row) { return Value(row.speed, significant(row.speed) + "x", Tone::strong); };
     return Columns<Row>{
         {"name", batch ? fmt::format("what next at batch {}", *batch) : "what next", Unit::text, &Row::name},
-        {"code", "how", Unit::text, &Row::code},
+        {"code", "how", Unit::text, "what makes the change", &Row::code},
         {"latency_s", "latency", Unit::milliseconds, &Row::latency_s},
         {"low_s", "from", Unit::milliseconds, &Row::low_s},
         {"high_s", "to", Unit::milliseconds, &Row::high_s},
         {"interval", "90 % interval", Unit::plain, interval},
-        {"speed", "speed", Unit::plain, speed},
+        {"speed", "speed", Unit::plain, "items per second relative to the run", speed},
         {"bound", "bound", Unit::text, &Row::bound}}
         .select(report.advice, keys);
 }

@@ -105,7 +105,6 @@ inline constexpr double negligible_share = 0.01;
 /// Refer to the report.
 [[nodiscard]] Columns<PredictionRow> prediction_row_columns(const PredictionReport& report);
 [[nodiscard]] std::string to_table(const PredictionReport& report, Style style);
-/// Schema: docs/outputs.md.
 [[nodiscard]] std::string to_json(const PredictionReport& report);
 [[nodiscard]] std::string to_csv(const PredictionReport& report);
 

@@ -14,32 +14,41 @@ namespace ftax::report {
 const Columns<Prediction>& prediction_columns() {
     using P = Prediction;
     static const Columns<P> columns{
-        {"latency_s", "latency", Unit::milliseconds, [](const P& p) { return Value(p.latency_s, Tone::strong); }},
-        {"low_s", "90 % from", Unit::milliseconds, &P::low_s},
-        {"high_s", "to", Unit::milliseconds, &P::high_s},
+        {"latency_s", "latency", Unit::milliseconds, "time of one forward pass",
+         [](const P& p) { return Value(p.latency_s, Tone::strong); }},
+        {"low_s", "90 % from", Unit::milliseconds, "lower end of the 90 % interval", &P::low_s},
+        {"high_s", "to", Unit::milliseconds, "upper end of the 90 % interval", &P::high_s},
         {"interval", "90 % interval", Unit::plain,
          [](const P& p) { return range_value(p.low_s, p.high_s, milliseconds); }},
-        {"host_s", "host", Unit::milliseconds, &P::host_s},
-        {"device_s", "device", Unit::milliseconds, &P::device_s},
-        {"closed_form_s", "max", Unit::milliseconds, &P::closed_form_s},
-        {"bound", "bound", Unit::text,
+        {"host_s", "host", Unit::milliseconds, "sum of the host's dispatch times", &P::host_s},
+        {"device_s", "device", Unit::milliseconds, "sum of the kernels' times", &P::device_s},
+        {"closed_form_s", "max", Unit::milliseconds, "the larger of `host_s` and `device_s`", &P::closed_form_s},
+        {"bound", "bound", Unit::text, bound_meaning,
          [](const P& p) { return Value(p.bound, p.bound == Bound::host ? Tone::warning : Tone::plain); }},
-        {"kernels", "kernels", Unit::plain, &P::kernels},
-        {"host_share", "host share", Unit::share, [](const P& p) { return p.host_s / (p.host_s + p.device_s); }},
-        {"framework_overhead", "overhead", Unit::share,
+        {"kernels", "kernels", Unit::plain, "number of launched kernels", &P::kernels},
+        {"host_share", "host share", Unit::share, "`host_s` over the sum of `host_s` and `device_s`",
+         [](const P& p) { return p.host_s / (p.host_s + p.device_s); }},
+        {"framework_overhead", "overhead", Unit::share, "share of the latency during which the device waits",
          [](const P& p) { return equations::framework_overhead(p.latency_s, p.device_s); }},
-        {"sm_active", "SM active", Unit::share, &P::sm_active},
-        {"warp_occupancy", "warp occupancy", Unit::share, &P::warp_occupancy},
-        {"power_w", "power, W", Unit::significant, &P::power_w},
-        {"energy_j", "energy, J", Unit::significant, [](const P& p) { return p.power_w * p.latency_s; }},
-        {"coverage_nodes", "operators", Unit::share, [](const P& p) { return p.coverage.nodes; }},
-        {"coverage_flops", "FLOPs", Unit::share, [](const P& p) { return p.coverage.flops; }},
-        {"coverage_time", "modelled", Unit::share, [](const P& p) { return p.coverage.time; }},
+        {"sm_active", "SM active", Unit::share, "share of the latency during which an SM holds work (estimate)",
+         &P::sm_active},
+        {"warp_occupancy", "warp occupancy", Unit::share, "resident warps over their maximum (estimate)",
+         &P::warp_occupancy},
+        {"power_w", "power, W", Unit::significant, "mean power of all cards over the latency", &P::power_w},
+        {"energy_j", "energy, J", Unit::significant, "energy of all cards",
+         [](const P& p) { return p.power_w * p.latency_s; }},
+        {"coverage_nodes", "operators", Unit::share, "share of the operators that have a rule",
+         [](const P& p) { return p.coverage.nodes; }},
+        {"coverage_flops", "FLOPs", Unit::share, "their share of the FLOPs",
+         [](const P& p) { return p.coverage.flops; }},
+        {"coverage_time", "modelled", Unit::share, "share of the time that operators with a rule take",
+         [](const P& p) { return p.coverage.time; }},
         {"evidence", "rests on", Unit::text,
+         "distance from measured rows ([uncertainty.md](uncertainty.md)): measured, near, far, guess or unrated",
          [](const P& p) { return Value(p.evidence, p.evidence >= Evidence::far ? Tone::warning : Tone::plain); }},
-        {"widest_component", "interval", Unit::text, &P::widest_component},
-        {"widest_component_stddev", "", Unit::share, &P::widest_component_stddev},
-        {"warnings", "warnings", Unit::text, &P::warnings}};
+        {"widest_component", "interval", Unit::text, "largest contributor to the interval", &P::widest_component},
+        {"widest_component_stddev", "", Unit::share, "its part of the logarithm's stddev", &P::widest_component_stddev},
+        {"warnings", "warnings", Unit::text, "messages about this row", &P::warnings}};
     return columns;
 }
 
@@ -47,37 +56,37 @@ const Columns<MemoryUse>& memory_columns() {
     using M = MemoryUse;
     static const Columns<M> columns{
         {"weights_bytes", "weights", Unit::bytes, &M::weights_bytes},
-        {"cache_bytes", "keys and values", Unit::bytes, &M::cache_bytes},
+        {"cache_bytes", "keys and values", Unit::bytes, "keys, values and states", &M::cache_bytes},
         {"activations_bytes", "activations", Unit::bytes, &M::activations_bytes},
         {"workspace_bytes", "workspace", Unit::bytes, &M::workspace_bytes},
-        {"context_bytes", "context", Unit::bytes, &M::context_bytes},
-        {"total_bytes", "memory", Unit::bytes, [](const M& m) { return m.total_bytes(); }},
-        {"capacity_bytes", "capacity", Unit::bytes, &M::capacity_bytes},
-        {"fits", "fits", Unit::text,
+        {"context_bytes", "context", Unit::bytes, "of CUDA and the framework", &M::context_bytes},
+        {"total_bytes", "memory", Unit::bytes, "sum of all parts", [](const M& m) { return m.total_bytes(); }},
+        {"capacity_bytes", "capacity", Unit::bytes, "memory of the device", &M::capacity_bytes},
+        {"fits", "fits", Unit::text, "whether the device has enough memory",
          [](const M& m) { return Value(m.fits(), m.fits() ? Tone::plain : Tone::warning); }},
         {"total_and_fits", "memory", Unit::plain,
          [](const M& m) {
              return Value(m.total_bytes(), byte_size(m.total_bytes()) + (m.fits() ? "" : ", does not fit"),
                           m.fits() ? Tone::plain : Tone::warning);
          }},
-        {"memory", "memory", Unit::text, [](const M& m) { return memory_json(m); }}};
+        {"memory", "memory", Unit::text, "memory of a card at the run's peak",
+         [](const M& m) { return memory_json(m); }}};
     return columns;
 }
 
 const Columns<Crossover>& crossover_columns() {
     static const Columns<Crossover> columns{
-        {"batch", "crossover batch", Unit::significant, &Crossover::batch},
-        {"low", "90 % from", Unit::significant, &Crossover::low},
-        {"high", "to", Unit::significant, &Crossover::high},
-        {"host_s", "host there", Unit::duration, &Crossover::host_s},
-        {"gpu_waits", "the device waits", Unit::text,
+        {"batch", "crossover batch", Unit::significant, "batch of the crossover; null without one", &Crossover::batch},
+        {"low", "90 % from", Unit::significant, "lower end of its 90 % interval", &Crossover::low},
+        {"high", "to", Unit::significant, "upper end of its 90 % interval", &Crossover::high},
+        {"host_s", "host there", Unit::duration, "host time at that batch", &Crossover::host_s},
+        {"gpu_waits", "the device waits", Unit::text, "the GPU waits for the framework `below` or `above` it",
          [](const Crossover& c) { return c.gpu_waits_above ? "above" : "below"; }},
-        {"causes", "", Unit::text, [](const Crossover& c) {
-             Json causes = Json::array();
-             for (const HostCause& cause : c.causes)
-                 causes.push_back(
-                     {{"kind", name_of(cause.kind)}, {"operations", cause.operations}, {"host_s", cause.host_s}});
-             return causes;
+        {"causes", "", Unit::text, "the most expensive host work there", [](const Crossover& c) {
+             return Columns<HostCause>{{"kind", "", Unit::text, &HostCause::kind},
+                                       {"operations", "", Unit::plain, &HostCause::operations},
+                                       {"host_s", "", Unit::duration, &HostCause::host_s}}
+                 .json_rows(c.causes);
          }}};
     return columns;
 }

@@ -8,6 +8,9 @@
 /// Columns shared by several reports.
 namespace ftax::report {
 
+inline constexpr std::string_view bound_meaning =
+    "bottleneck: `host`, `compute`, `memory` or `floor` (shortest kernel)";
+
 [[nodiscard]] const Columns<Prediction>& prediction_columns();
 [[nodiscard]] const Columns<MemoryUse>& memory_columns();
 [[nodiscard]] const Columns<Crossover>& crossover_columns();

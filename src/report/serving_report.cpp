@@ -19,14 +19,14 @@ using Row = ServingRow;
 /// Adds a figure of each time: "ttft_p50_s", "first token p50".
 void add_times(Columns<Row>& columns, std::string_view figure,
                const std::function<double(const Percentiles&, const Row&)>& of) {
-    constexpr std::tuple<const char*, const char*, Percentiles Serving::*> times[] = {
-        {"ttft", "first token", &Serving::ttft_s},
-        {"tpot", "per token", &Serving::tpot_s},
-        {"itl", "between tokens", &Serving::itl_s},
-        {"latency", "latency", &Serving::latency_s}};
-    for (const auto& [key, title, time] : times) {
+    constexpr std::tuple<const char*, const char*, const char*, Percentiles Serving::*> times[] = {
+        {"ttft", "first token", "time until the first token", &Serving::ttft_s},
+        {"tpot", "per token", "mean time per further token", &Serving::tpot_s},
+        {"itl", "between tokens", "time between two tokens", &Serving::itl_s},
+        {"latency", "latency", "time of a request", &Serving::latency_s}};
+    for (const auto& [key, title, meaning, time] : times) {
         columns.add({fmt::format("{}_{}_s", key, figure), fmt::format("{} {}", title, figure), Unit::milliseconds,
-                     [of, time = time](const Row& row) {
+                     meaning, [of, time = time](const Row& row) {
                          const double seconds = of(row.serving.*time, row);
                          return row.runs() && seconds > 0 ? Value(seconds) : Value();
                      }});
@@ -159,41 +159,45 @@ Columns<Row> serving_columns(const ServingReport& report) {
         {"requests_per_s", "requests/s", Unit::significant, &Serving::requests_per_s},
         {"tokens_per_s", "tokens/s", Unit::significant,
          [&](const Serving& s) { return report.generates ? Value(s.tokens_per_s) : Value(); }},
-        {"duration_s", "duration", Unit::seconds, &Serving::duration_s},
-        {"utilisation", "busy", Unit::share, &Serving::utilisation},
-        {"mean_sequences", "batch", Unit::significant, &Serving::mean_sequences},
-        {"mean_outstanding", "outstanding", Unit::significant, &Serving::mean_outstanding},
-        {"peak_cache_share", "cache", Unit::share,
+        {"duration_s", "duration", Unit::seconds,
+         "period of the rates: the steady state of --concurrency, otherwise the whole run", &Serving::duration_s},
+        {"utilisation", "busy", Unit::share, "share of the time in which a step runs", &Serving::utilisation},
+        {"mean_sequences", "batch", Unit::significant, "mean number of running sequences", &Serving::mean_sequences},
+        {"mean_outstanding", "outstanding", Unit::significant, "mean number of requests in the system",
+         &Serving::mean_outstanding},
+        {"peak_cache_share", "cache", Unit::share, "largest share of the cache in use",
          [&](const Serving& s) { return report.generates ? Value(s.peak_cache_share) : Value(); }},
         {"steps", "steps", Unit::plain, &Serving::steps},
-        {"evictions", "evictions", Unit::plain, &Serving::evictions},
-        {"bound", "bound", Unit::text, &Serving::bound}};
+        {"evictions", "evictions", Unit::plain, "number of sequences that lost their cache", &Serving::evictions},
+        {"bound", "bound", Unit::text, bound_meaning, &Serving::bound}};
     Columns<Row> columns = Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
         {"workload", "workload", Unit::text, [&](const Row&) { return report.workload; }},
-        {"layout", "layout", Unit::text,
+        {"layout", "layout", Unit::text, "servers and their parallelism, such as 2 x tp 4 dp 2 ep 8",
          [](const Row& row) { return row.layout.empty() ? Value() : Value(row.layout); }},
-        {"pareto", "front", Unit::text, [](const Row& row) { return Value(row.on_front); }},
-        {"commands", "", Unit::text, &Row::commands},
-        {"kept_share", "kept", Unit::share,
+        {"pareto", "front", Unit::text, "with --cards: whether nothing cheaper is as fast",
+         [](const Row& row) { return Value(row.on_front); }},
+        {"commands", "", Unit::text, "with --cards: start the servers, then measure them", &Row::commands},
+        {"kept_share", "kept", Unit::share, "share of the requests that meet the SLO",
          [&](const Row& row) { return report.ranking.has_level ? Value(row.kept_share) : Value(); }},
-        {"goodput_per_s", "goodput/s", Unit::significant,
+        {"goodput_per_s", "goodput/s", Unit::significant, "their rate",
          [&](const Row& row) {
              return report.ranking.has_level ? Value(row.kept_share * row.serving.requests_per_s) : Value();
          }},
-        {"saturated", "saturated", Unit::text,
+        {"saturated", "saturated", Unit::text, "whether requests arrive faster than they are served: the queue grows",
          [](const Row& row) { return row.runs() ? Value(row.is_saturated) : Value(); }},
         {"largest_rate", "rate that holds", Unit::significant,
+         "highest rate that meets the SLO; if saturated, the rate that is served",
          [](const Row& row) { return value_if(row.largest_rate); }},
-        {"power_w", "power, W", Unit::significant,
+        {"power_w", "power, W", Unit::significant, "mean power of all cards",
          [&](const Row& row) {
              if (!row.runs()) return Value();
              const Serving& s = row.serving;
              return Value(*row.energy_per_item_j * (report.generates ? s.tokens_per_s : s.requests_per_s));
          }},
-        {"cache_tokens", "cache tokens", Unit::plain,
+        {"cache_tokens", "cache tokens", Unit::plain, "capacity of the cache",
          [&](const Row& row) { return report.generates ? Value(row.cache_tokens) : Value(); }},
-        {"warnings", "", Unit::text, &Row::warnings},
+        {"warnings", "", Unit::text, "messages about this row", &Row::warnings},
         {"all_warnings", "", Unit::text, [&](const Row& row) {
              return joined(report.warnings, row.warnings);
          }}}.including(choice_columns(report.ranking), [](const Row& row) {

@@ -50,7 +50,6 @@ struct ServingReport {
 /// Refer to the report.
 [[nodiscard]] Columns<ServingRow> serving_columns(const ServingReport& report);
 [[nodiscard]] std::string to_table(const ServingReport& report, Style style);
-/// Schema: docs/outputs.md.
 [[nodiscard]] std::string to_json(const ServingReport& report);
 [[nodiscard]] std::string to_csv(const ServingReport& report);
 /// Writes the page of `ftax serve`: the rows, latency over rate, and batch, queue and cache of the best over time.

@@ -60,12 +60,15 @@ std::optional<std::vector<std::string>> column_values(const CsvTable& table, std
 Columns<ErrorStatistics> error_columns() {
     using E = ErrorStatistics;
     return {
-        {"rows", "rows", Unit::plain, &E::rows},
-        {"median_ape", "median", Unit::plain, [](const E& e) { return tenths(e.median); }},
-        {"mape", "MAPE", Unit::plain, [](const E& e) { return tenths(e.mean, Tone::strong); }},
-        {"p90_ape", "P90", Unit::plain, [](const E& e) { return tenths(e.p90); }},
-        {"bias", "bias", Unit::plain, [](const E& e) { return Value(e.bias, fmt::format("{:+.1f} %", 100 * e.bias)); }},
-        {"inside_interval", "inside 90 %", Unit::plain, [](const E& e) { return tenths(e.inside); }}};
+        {"rows", "rows", Unit::plain, "number of predicted rows", &E::rows},
+        {"median_ape", "median", Unit::plain, "median absolute error", [](const E& e) { return tenths(e.median); }},
+        {"mape", "MAPE", Unit::plain, "mean absolute error", [](const E& e) { return tenths(e.mean, Tone::strong); }},
+        {"p90_ape", "P90", Unit::plain, "90th percentile of the absolute errors",
+         [](const E& e) { return tenths(e.p90); }},
+        {"bias", "bias", Unit::plain, "mean signed error",
+         [](const E& e) { return Value(e.bias, fmt::format("{:+.1f} %", 100 * e.bias)); }},
+        {"inside_interval", "inside 90 %", Unit::plain, "share of the rows inside the 90 % interval",
+         [](const E& e) { return tenths(e.inside); }}};
 }
 
 Columns<ValidationGroup> group_columns(const std::vector<std::string>& by, std::span<const ValidationGroup> groups) {
@@ -88,11 +91,11 @@ Columns<ValidationGroup> group_columns(const std::vector<std::string>& by, std::
 
 const Columns<UsedProfile>& profile_columns() {
     using P = UsedProfile;
-    static const Columns<P> columns{
-        {"kind", "profile of a", Unit::text, &P::kind},
-        {"name", "name", Unit::text, &P::name},
-        {"version", "version", Unit::text, &P::version},
-        {"host", "host", Unit::text, [](const P& p) { return p.host.empty() ? shown("") : p.host; }}};
+    static const Columns<P> columns{{"kind", "profile of a", Unit::text, "`device` or `framework`", &P::kind},
+                                    {"name", "name", Unit::text, &P::name},
+                                    {"version", "version", Unit::text, &P::version},
+                                    {"host", "host", Unit::text, "of a framework's costs",
+                                     [](const P& p) { return p.host.empty() ? shown("") : p.host; }}};
     return columns;
 }
 

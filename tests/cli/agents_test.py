@@ -4,6 +4,7 @@ agent's session, errors among it. Skipped (77) without the package jsonschema.
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -13,22 +14,7 @@ try:
 except ImportError:
     sys.exit(77)
 
-LLM = "llama-3-8b --device h100-sxm5-80gb"
-COMMANDS = [
-    "predict resnet50 --device t4 --batch 1,8,64", "predict resnet18 --device t4 --batch 1,8 --measured ROWS",
-    "predict bert --device l4 --precision fp16 --dim seq=128 --batch 1 --measured 12ms",
-    "predict resnet18 --device t4 --batch 1,2 --suggest-anchors", "predict gpt2 --device l4 --batch 1 --dim seq=16",
-    "crossover resnet50 --device t4", "crossover bert --device h100-sxm5-80gb --dim seq=8 --precision fp16",
-    "compare resnet50 --device t4,l4 --framework pytorch-eager,tensorrt,vllm --precision fp16,fp8 --batch 1,8",
-    "compare resnet50 --device l4,t4 --precision fp16 --batch 8 --price 0.7,0.35 --slo latency=20ms",
-    "headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128", "headroom ONE.txt --device t4",
-    f"generate {LLM} --framework vllm --batch 1,8 --prompt 512 --new-tokens 128",
-    f"generate {LLM},t4 --framework vllm,pytorch-eager --tp 1,2 --price 2.5,0.3 --largest-batch --batch 1,256 --prompt 512 --new-tokens 128",
-    f"serve {LLM},l40s --framework vllm@0.11 --rate 5 --prompt 512 --new-tokens 128 --slo ttft=500ms --count 50",
-    "serve resnet50 --device l4 --framework tensorrt --rate 100 --count 200 --slo latency=20ms --find-rate --precision fp16",
-    "inspect resnet50 --batch 1", "inspect bert", "inspect resnet18 --batch 1 --stream", "inspect resnet18 --batch 1 --kernels --device t4",
-    "validate ROWS", "validate ROWS --by model", "validate OPERATORS", "models", "devices", "frameworks", "doctor",
-]
+COMMANDS = (pathlib.Path(__file__).parent.parent / "report/documents.txt").read_text().splitlines()
 ROWS = "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\nT4,,fp32,resnet18,8,9.9\nT4,,fp32,unheard,1,3\n"
 ONE = "graph one\ninput %x f32[4,64]\nweight %w f32[64,64]\n%y f32[4,64] = linear(%x, %w)\noutput %y\n"  # its width cannot grow
 OPERATORS = "gpu,op,precision,shape,latency_ms\nT4,linear,fp32,b=1 m=512 n=512 k=512,0.09\n"
