@@ -85,7 +85,7 @@ instructions:
 	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_instructions ftax_program
 	tests/instructions/check.sh $(BUILD)/test/tests/ftax_instructions $(BUILD)/test/ftax --record
 
-# Records anew what tests compare with: tests/golden, the tables of tests/recorded and of tests/python, the gates of tests/regression
+# Records anew what tests compare with: the texts and tables of tests/recorded, the table of tests/python, the gates of tests/regression
 # and the instruction counts (the ledgers are calibration/refit.sh's); prints the numbers that moved most. Read them before committing.
 golden: instructions
 	@cmake/venv.sh $(BUILD)/venv

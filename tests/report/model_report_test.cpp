@@ -4,7 +4,7 @@
 
 #include "ftax/graph_builder.hpp"
 #include "ftax/text_graph.hpp"
-#include "tests/golden.hpp"
+#include "tests/recorded/transcripts.hpp"
 
 using namespace ftax;
 
@@ -21,9 +21,9 @@ TEST_CASE("the work of a small network, by hand") {
     CHECK(report.total.operators == 5);
     CHECK(report.by_kind.front().name == "conv");
     CHECK(report.unknown_operators == 0);
-    test::check_golden("inspect.txt", to_table(report, {}));
-    test::check_golden("inspect.json", to_json(report));
-    test::check_golden("inspect.csv", to_csv(report));
+    test::check_report("inspect.txt", to_table(report, {}));
+    test::check_report("inspect.json", to_json(report));
+    test::check_report("inspect.csv", to_csv(report));
 }
 
 TEST_CASE("multiply-adds of an attention are those of its two products, without the softmax") {

@@ -9,7 +9,7 @@
 #include "graphs/files/csv.hpp"
 #include "src/report/charts.hpp"
 #include "src/report/quantities.hpp"
-#include "tests/golden.hpp"
+#include "tests/recorded/transcripts.hpp"
 
 using namespace ftax;
 using namespace ftax::report;
@@ -68,9 +68,9 @@ PredictionReport example() {
 }  // namespace
 
 TEST_CASE("a prediction report as a table, as CSV and as JSON") {
-    test::check_golden("prediction.txt", to_table(example(), {}));
-    test::check_golden("prediction.csv", to_csv(example()));
-    test::check_golden("prediction.json", to_json(example()));
+    test::check_report("prediction.txt", to_table(example(), {}));
+    test::check_report("prediction.csv", to_csv(example()));
+    test::check_report("prediction.json", to_json(example()));
 }
 
 TEST_CASE("a run that does not fit is reported in capitals") {

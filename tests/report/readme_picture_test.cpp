@@ -2,7 +2,7 @@
 
 #include "graphs/files/file.hpp"
 #include "tests/cli/command.hpp"
-#include "tests/golden.hpp"
+#include "tests/recorded/transcripts.hpp"
 
 using namespace ftax;
 using namespace ftax::test;
@@ -13,5 +13,6 @@ TEST_CASE("the picture of the README is what predict --svg draws now") {
     REQUIRE(run_ftax({"predict", "bert", "--device", "quadro-rtx-8000", "--framework", "pytorch-eager@1.12",
                       "--precision", "fp16", "--batch", "1,2,4:128:x2", "--dim", "seq=128", "--svg", chart})
                 .exit_code == 0);
-    check_golden("../../docs/images/bert-quadro-rtx-8000.svg", read_file(chart, 1 << 20));
+    check_transcript(std::string(FTAX_SOURCE_DIR) + "/docs/images/bert-quadro-rtx-8000.svg", read_file(chart, 1 << 20),
+                     Numbers::exact);
 }

@@ -7,7 +7,7 @@
 #include "ftax/text_graph.hpp"
 #include "src/report/trace_comparison.hpp"
 #include "tests/approx.hpp"
-#include "tests/golden.hpp"
+#include "tests/recorded/transcripts.hpp"
 
 using namespace ftax;
 using namespace ftax::report;
@@ -144,8 +144,8 @@ TEST_CASE("the comparison with a trace prints as expected") {
         .host_kinds = {{HostKind::conv, 1, 80e-6, 70e-6}, {HostKind::elementwise, 1, 10e-6, 50e-6}},
         .launch_latency_s = 5e-6};
     const std::vector<TracedParameter> parameters{{"host.conv", 82e-6, 72e-6}, {"launch_latency_s", 4e-6, 5e-6}};
-    test::check_golden("trace.txt", to_table(comparison, trace, parameters, {}));
-    test::check_golden("trace.json", to_json(comparison, trace, parameters));
+    test::check_report("trace.txt", to_table(comparison, trace, parameters, {}));
+    test::check_report("trace.json", to_json(comparison, trace, parameters));
 }
 
 TEST_CASE("of a prediction and a run the ratio is coloured where one is more than half as long again as the other") {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/approx.hpp"
-#include "tests/golden.hpp"
+#include "tests/recorded/transcripts.hpp"
 
 using namespace ftax;
 using namespace ftax::report;
@@ -53,9 +53,9 @@ TEST_CASE("a validation report groups what was predicted and lists what was not"
     CHECK(report.groups[0].errors.rows == 2);
     CHECK(report.groups[1].errors.mean == approx(0.5));
     CHECK(report.overall->rows == 3);
-    test::check_golden("validation.txt", to_table(report, {}));
-    test::check_golden("validation.json", to_json(report));
-    test::check_golden("validation.csv", predictions_csv(table, rows));
+    test::check_report("validation.txt", to_table(report, {}));
+    test::check_report("validation.json", to_json(report));
+    test::check_report("validation.csv", predictions_csv(table, rows));
 }
 
 TEST_CASE("P90 is the error that nine rows of ten stay below") {
