@@ -232,6 +232,26 @@ Network::Call Network::slice(const Op& op) const {
     return [x](const auto& v) { return v[x].alias(); };
 }
 
+Network::Call Network::norm(const Op& op) const {
+    const TensorId x = op.inputs.at(0), gain = op.inputs.at(1), bias = op.inputs.size() > 2 ? op.inputs[2] : no_tensor;
+    if (op.kind == OpKind::batch_norm)
+        return [this, x, gain, bias, mean = op.inputs.at(3), variance = op.inputs.at(4)](const auto& v) {
+            if (settling_ && v[x].numel() > 2 * v[x].size(1)) {
+                std::vector<std::int64_t> axes(static_cast<std::size_t>(v[x].dim()) - 1);
+                std::iota(axes.begin() + 1, axes.end(), 2);
+                v[mean].copy_(v[x].to(at::kFloat).mean(axes));
+                v[variance].copy_(v[x].to(at::kFloat).var(axes));
+            }
+            return at::batch_norm(v[x], v[gain], v[bias], v[mean], v[variance], false, 0.1, 1e-5, true);
+        };
+    const std::vector<std::int64_t> input = shape_of(x);
+    const auto axis = op.integer("axis", static_cast<std::int64_t>(input.size()) - 1);
+    const std::vector<std::int64_t> normalized(input.begin() + axis, input.end());
+    if (op.kind == OpKind::rms_norm)
+        return [x, gain, normalized](const auto& v) { return at::rms_norm(v[x], normalized, v[gain]); };
+    return [x, gain, bias, normalized](const auto& v) { return at::layer_norm(v[x], normalized, v[gain], v[bias]); };
+}
+
 Network::Call Network::call_for(const Op& op) const {
     const TensorId x = op.inputs.empty() ? no_tensor : op.inputs[0];
     const TensorId y = op.inputs.size() > 1 ? op.inputs[1] : no_tensor;
@@ -254,24 +274,9 @@ Network::Call Network::call_for(const Op& op) const {
             };
         }
         case OpKind::batch_norm:
-            return [this, x, y, z, mean = op.inputs.at(3), variance = op.inputs.at(4)](const auto& v) {
-                if (settling_ && v[x].numel() > 2 * v[x].size(1)) {
-                    std::vector<std::int64_t> axes(static_cast<std::size_t>(v[x].dim()) - 1);
-                    std::iota(axes.begin() + 1, axes.end(), 2);
-                    v[mean].copy_(v[x].to(at::kFloat).mean(axes));
-                    v[variance].copy_(v[x].to(at::kFloat).var(axes));
-                }
-                return at::batch_norm(v[x], v[y], v[z], v[mean], v[variance], false, 0.1, 1e-5, true);
-            };
         case OpKind::layer_norm:
-        case OpKind::rms_norm: {
-            const std::vector<std::int64_t> input = shape_of(x);
-            const auto axis = op.integer("axis", static_cast<std::int64_t>(input.size()) - 1);
-            const std::vector<std::int64_t> normalized(input.begin() + axis, input.end());
-            if (op.kind == OpKind::rms_norm)
-                return [x, y, normalized](const auto& v) { return at::rms_norm(v[x], normalized, v[y]); };
-            return [x, y, z, normalized](const auto& v) { return at::layer_norm(v[x], normalized, v[y], v[z]); };
-        }
+        case OpKind::rms_norm:
+            return norm(op);
         case OpKind::softmax:
             return [x, axis = op.integer("axis", -1)](const auto& v) { return at::softmax(v[x], axis); };
         case OpKind::pointwise:
@@ -287,6 +292,15 @@ Network::Call Network::call_for(const Op& op) const {
             };
         case OpKind::embedding:
             return [x, y](const auto& v) { return at::embedding(v[x], v[y]); };
+        default:
+            return movement(op);
+    }
+}
+
+Network::Call Network::movement(const Op& op) const {
+    const TensorId x = op.inputs.empty() ? no_tensor : op.inputs[0];
+    const std::vector<std::int64_t> shape = shape_of(op.outputs[0]);
+    switch (op.kind) {
         case OpKind::reshape:
             return [x, shape](const auto& v) { return v[x].reshape(shape); };
         case OpKind::transpose:

@@ -48,7 +48,9 @@ class Network {
     [[nodiscard]] Call call_for(const Op& op) const;
     [[nodiscard]] Call pointwise(const Op& op) const;
     [[nodiscard]] Call convolution(const Op& op) const;
+    [[nodiscard]] Call norm(const Op& op) const;
     [[nodiscard]] Call slice(const Op& op) const;
+    [[nodiscard]] Call movement(const Op& op) const;
 
     const Graph& graph_;
     BoundShapes bound_;
