@@ -156,9 +156,7 @@ std::string_view name_of(CacheKind kind) noexcept {
 }
 
 std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept {
-    const auto found = std::ranges::find(cache_names, name);
-    if (found == cache_names.end()) return std::nullopt;
-    return static_cast<CacheKind>(found - cache_names.begin());
+    return enumerator_named<CacheKind>(cache_names, name);
 }
 
 std::vector<ZooModel> zoo_models() {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "graphs/base/data_rows.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/files/file.hpp"
 #include "graphs/ir/symbol_names.hpp"
@@ -130,21 +131,7 @@ FileFormat format_of(std::string_view bytes) noexcept {
 }
 
 std::string_view description_of(FileFormat format) noexcept {
-    static constexpr std::string_view descriptions[] = {
-        "an empty file",
-        "a ZIP archive",
-        "a pickle, not a graph; export the model with torch.export.save",
-        "text",
-        "JSON",
-        "an ONNX model",
-        "HDF5 (Keras weights); export the model to ONNX",
-        "GGUF",
-        "safetensors, weights without a graph; give the config.json beside it",
-        "a TensorRT engine, compiled for one card; give the ONNX file it was built from and --framework tensorrt",
-        "UTF-16; save it as UTF-8",
-        "gzip-compressed; unpack it",
-        "an ELF binary",
-        "of no known format; ftax reads ONNX, .pt2, TorchScript, config.json and text graphs"};
+    static const std::vector<std::string_view> descriptions = data_column("data/file_formats.tsv", 1);
     return descriptions[static_cast<std::size_t>(format)];
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "graphs/base/embedded.hpp"
 #include "graphs/base/named.hpp"
 
 namespace ftax {
@@ -31,10 +32,9 @@ class DataRow {
     template <class Enum>
     [[nodiscard]] Enum choice(std::string_view names) {
         const std::string_view name = text();
-        const std::vector<std::string_view> all = names_in(names);
-        const auto found = std::ranges::find(all, name);
-        if (found == all.end()) throw std::logic_error("a table has the unknown name " + std::string(name));
-        return static_cast<Enum>(found - all.begin());
+        const auto found = enumerator_named<Enum>(names_in(names), name);
+        if (!found) throw std::logic_error("a table has the unknown name " + std::string(name));
+        return *found;
     }
     [[nodiscard]] bool ends() const { return rest_.empty(); }
 
@@ -48,6 +48,14 @@ void for_each_data_row(std::string_view text, const Visit& visit) {
     DataRow lines(text);
     static_cast<void>(lines.text('\n'));
     while (!lines.ends()) visit(DataRow(lines.text('\n')));
+}
+
+/// The cells of one column of an embedded file, the leftmost of which is 0.
+[[nodiscard]] inline std::vector<std::string_view> data_column(std::string_view path, std::size_t column) {
+    std::vector<std::string_view> cells;
+    for_each_data_row(embedded_text(path),
+                      [&](DataRow row) { cells.push_back(words_of(row.text('\n'), '\t').at(column)); });
+    return cells;
 }
 
 }  // namespace ftax

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +31,14 @@ namespace ftax {
         name.remove_prefix(name.rfind(':') + 1);
     }
     return names;
+}
+
+/// The enumerator of a name; `names` are in the order of the enumerators, or of what `name` makes a name of.
+template <class Enum, class Names, class Name = std::identity>
+[[nodiscard]] std::optional<Enum> enumerator_named(const Names& names, std::string_view wanted, Name name = {}) {
+    const auto found = std::ranges::find(names, wanted, name);
+    if (found == std::end(names)) return std::nullopt;
+    return static_cast<Enum>(found - std::begin(names));
 }
 
 /// Values by their names; T{} by an empty one.

@@ -1,6 +1,5 @@
 #include "ftax/types.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -8,6 +7,7 @@
 #include "ftax/graph.hpp"
 #include "ftax/precision.hpp"
 #include "ftax/predict.hpp"
+#include "graphs/base/data_rows.hpp"
 
 namespace ftax {
 namespace {
@@ -34,24 +34,11 @@ constexpr std::array<std::string_view, host_kind_count> host_kind_names{
     "layer_norm", "elementwise",    "view",         "module_call", "list_part", "fused",
     "engine",     "engine_call",    "graph_node",   "forward",     "sequence",  "synchronize"};
 constexpr std::array<std::string_view, 4> bound_names{"host", "compute", "memory", "floor"};
-constexpr std::array<std::string_view, op_kind_count> op_kind_names{
-    "conv",        "conv_transpose", "linear",     "matmul",
-    "attention",   "recurrent",      "batch_norm", "layer_norm",
-    "group_norm",  "instance_norm",  "rms_norm",   "local_response_norm",
-    "softmax",     "log_softmax",    "pointwise",  "cast",
-    "reduce",      "cumulative",     "sort",       "pool",
-    "global_pool", "resize",         "embedding",  "gather",
-    "scatter",     "reshape",        "transpose",  "slice",
-    "split",       "expand",         "concat",     "pad",
-    "copy",        "fill",           "fft",        "quantize",
-    "dequantize",  "nonzero",        "to_host",    "shape",
-    "identity",    "all_reduce",     "control",    "custom"};
 
-template <class Enum, std::size_t N>
-std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view name) {
-    const auto found = std::ranges::find(names, name);
-    if (found == names.end()) return std::nullopt;
-    return static_cast<Enum>(found - names.begin());
+/// In the order of OpKind.
+const std::vector<std::string_view>& op_kind_names() {
+    static const std::vector<std::string_view> names = data_column("data/operator_kinds.tsv", 0);
+    return names;
 }
 
 }  // namespace
@@ -67,16 +54,14 @@ bool is_float(DType type) noexcept {
 }
 
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
-    const auto* const found = std::ranges::find(dtype_rows, name, &DTypeRow::name);
-    if (found == std::end(dtype_rows)) return std::nullopt;
-    return static_cast<DType>(found - std::begin(dtype_rows));
+    return enumerator_named<DType>(dtype_rows, name, &DTypeRow::name);
 }
 
 std::string_view name_of(MathPath path) noexcept {
     return math_path_names[static_cast<std::size_t>(path)];
 }
 std::optional<MathPath> math_path_from_name(std::string_view name) noexcept {
-    return find_name<MathPath>(math_path_names, name);
+    return enumerator_named<MathPath>(math_path_names, name);
 }
 
 std::string_view name_of(Architecture architecture) noexcept {
@@ -102,7 +87,7 @@ void set_resident(GemmTile& tile, double resident) noexcept {
 }
 
 std::optional<Architecture> architecture_from_name(std::string_view name) noexcept {
-    return find_name<Architecture>(architecture_names, name);
+    return enumerator_named<Architecture>(architecture_names, name);
 }
 
 std::string_view name_of(HostKind kind) noexcept {
@@ -113,10 +98,10 @@ std::string_view name_of(Bound bound) noexcept {
 }
 
 std::string_view name_of(OpKind kind) noexcept {
-    return op_kind_names[static_cast<std::size_t>(kind)];
+    return op_kind_names()[static_cast<std::size_t>(kind)];
 }
 std::optional<OpKind> op_kind_from_name(std::string_view name) noexcept {
-    return find_name<OpKind>(op_kind_names, name);
+    return enumerator_named<OpKind>(op_kind_names(), name);
 }
 
 }  // namespace ftax

@@ -27,10 +27,9 @@ struct Value {
     void into(std::int64_t& number) const { std::from_chars(text.data(), text.data() + text.size(), number); }
     template <class Enum>
     void into(Enum& choice) const {
-        const std::vector<std::string_view> names = names_in(text_of(choice));
-        const auto found = std::ranges::find(names, text);
-        if (found == names.end()) fail(row, text);
-        choice = static_cast<Enum>(found - names.begin());
+        const auto found = enumerator_named<Enum>(names_in(text_of(choice)), text);
+        if (!found) fail(row, text);
+        choice = *found;
     }
 };
 

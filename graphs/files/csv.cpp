@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "graphs/base/excerpt.hpp"
+#include "graphs/base/named.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/files/escape.hpp"
 #include "graphs/files/file.hpp"
@@ -135,9 +135,7 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
 }
 
 std::optional<std::size_t> CsvTable::column(std::string_view name) const {
-    const auto found = std::ranges::find(header_, name);
-    if (found == header_.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - header_.begin());
+    return enumerator_named<std::size_t>(header_, name);
 }
 
 std::string_view CsvTable::cell(std::size_t row, std::string_view name) const {

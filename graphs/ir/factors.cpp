@@ -3,44 +3,30 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graphs/base/data_rows.hpp"
+
 namespace ftax {
 namespace {
 
-struct FactorRow {
-    std::string_view name, description;
-};
-constexpr std::array factor_rows{
-    FactorRow{"card", "the card as a whole"},
-    FactorRow{"gemm", "matrix products on CUDA cores"},
-    FactorRow{"gemm_tensor", "matrix products on tensor cores"},
-    FactorRow{"conv_spatial", "convolutions on CUDA cores"},
-    FactorRow{"conv_spatial_tensor", "convolutions on tensor cores"},
-    FactorRow{"conv_pointwise", "1 × 1 convolutions on CUDA cores"},
-    FactorRow{"conv_pointwise_tensor", "1 × 1 convolutions on tensor cores"},
-    FactorRow{"conv_depthwise", "depthwise convolutions"},
-    FactorRow{"conv_depthwise_wide", "wide depthwise convolutions"},
-    FactorRow{"conv_grouped", "grouped convolutions"},
-    FactorRow{"attention", "attention"},
-    FactorRow{"pool", "pooling"},
-    FactorRow{"normalization", "normalisation"},
-    FactorRow{"elementwise", "elementwise kernels"},
-};
-static_assert(factor_rows.size() == factor_count);
+/// In the order of Factor.
+const std::vector<std::string_view>& factor_names() {
+    static const std::vector<std::string_view> names = data_column("data/factors.tsv", 0);
+    return names;
+}
 
 }  // namespace
 
 std::string_view name_of(Factor factor) noexcept {
-    return factor_rows[static_cast<std::size_t>(factor)].name;
+    return factor_names()[static_cast<std::size_t>(factor)];
 }
 
 std::optional<Factor> factor_from_name(std::string_view name) noexcept {
-    const auto* const found = std::ranges::find(factor_rows, name, &FactorRow::name);
-    if (found == factor_rows.end()) return std::nullopt;
-    return static_cast<Factor>(found - factor_rows.begin());
+    return enumerator_named<Factor>(factor_names(), name);
 }
 
 std::string_view description_of(Factor factor) noexcept {
-    return factor_rows[static_cast<std::size_t>(factor)].description;
+    static const std::vector<std::string_view> descriptions = data_column("data/factors.tsv", 1);
+    return descriptions[static_cast<std::size_t>(factor)];
 }
 
 double DeviceFactors::log_stddev(const std::array<double, factor_count>& seconds) const {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <tuple>
 
-#include "graphs/base/excerpt.hpp"
+#include "graphs/base/named.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "src/report/table.hpp"
 
@@ -231,8 +231,7 @@ std::vector<std::string> criterion_names() {
 }
 
 std::optional<Criterion> criterion_from_name(std::string_view name) {
-    const auto* found = std::ranges::find(all_figures, name, &Figure::name);
-    return found == std::end(all_figures) ? std::nullopt : std::optional(static_cast<Criterion>(found - all_figures));
+    return enumerator_named<Criterion>(all_figures, name, &Figure::name);
 }
 
 std::optional<double> Choice::dollars_per_million() const {

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "ftax/factors.hpp"
 #include "ftax/graph.hpp"
 #include "graphs/base/embedded.hpp"
+#include "graphs/loading.hpp"
 
 using namespace ftax;
 
@@ -29,6 +31,19 @@ TEST_CASE("each kind of operator has one row of its work and launch") {
         CHECK(row.ends());
     });
     REQUIRE(kinds.size() == static_cast<std::size_t>(op_kind_count));
-    for (int i = 0; i < op_kind_count; ++i)
-        CHECK(kinds[static_cast<std::size_t>(i)] == name_of(static_cast<OpKind>(i)));
+    CHECK(name_of(OpKind::conv) == "conv");
+    CHECK(name_of(OpKind::softmax) == "softmax");
+    CHECK(name_of(OpKind::concat) == "concat");
+    CHECK(name_of(OpKind::to_host) == "to_host");
+    CHECK(name_of(OpKind::custom) == "custom");
+}
+
+TEST_CASE("tables of names have a row for each enumerator, in their order") {
+    CHECK(data_column("data/factors.tsv", 0).size() == factor_count);
+    CHECK(name_of(Factor::card) == "card");
+    CHECK(factor_from_name("conv_grouped") == Factor::conv_grouped);
+    CHECK(description_of(Factor::elementwise) == "elementwise kernels");
+    CHECK_FALSE(factor_from_name("description"));
+    CHECK(data_column("data/file_formats.tsv", 0).size() == static_cast<std::size_t>(FileFormat::unknown) + 1);
+    CHECK(description_of(FileFormat::gguf) == "GGUF");
 }
