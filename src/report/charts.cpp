@@ -222,8 +222,7 @@ std::vector<RooflineKernel> roofline_kernels(const DeviceSpec& device, const Gra
             kernel.roof_flops_per_s = std::min(peak_of(device, detail.path).value_or(slope), slope);
         }
     }
-    std::vector<RooflineKernel> kernels;
-    for (auto& [key, kernel] : groups) kernels.push_back(std::move(kernel));
+    auto kernels = mapped(groups, [](auto& group) { return std::move(group.second); });
     std::ranges::stable_sort(kernels, std::greater<>(), [](const RooflineKernel& k) { return k.launches * k.seconds; });
     return kernels;
 }

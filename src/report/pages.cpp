@@ -19,29 +19,24 @@ constexpr std::string_view explorer_script = "src/report/assets/explorer.js";
 
 /// Microseconds in whole numbers: a page over ten cards has ten thousand of them.
 Json microseconds(const std::vector<PredictionRow>& rows, double Prediction::*seconds) {
-    auto json = Json::array();
-    for (const PredictionRow& row : rows) json.push_back(std::llround(row.prediction.*seconds * 1e6));
-    return json;
+    return mapped(rows, [&](const PredictionRow& row) { return std::llround(row.prediction.*seconds * 1e6); });
 }
 
 Json curve_json(const ExplorerCurve& curve) {
-    auto bounds = Json::array();
-    auto memory = Json::array();
-    auto crossovers = Json::array();
-    for (const Crossover& crossover : curve.crossovers)
-        crossovers.push_back({{"batch", crossover.batch}, {"above", crossover.gpu_waits_above}});
-    for (const PredictionRow& row : curve.rows) {
-        bounds.push_back(name_of(row.prediction.bound));
-        memory.push_back({static_cast<std::int64_t>(row.memory->total_bytes() / 1e6), row.memory->fits()});
-    }
     return {{"latency", microseconds(curve.rows, &Prediction::latency_s)},
             {"low", microseconds(curve.rows, &Prediction::low_s)},
             {"high", microseconds(curve.rows, &Prediction::high_s)},
             {"host", microseconds(curve.rows, &Prediction::host_s)},
             {"device", microseconds(curve.rows, &Prediction::device_s)},
-            {"bound", std::move(bounds)},
-            {"memory", std::move(memory)},
-            {"crossovers", std::move(crossovers)}};
+            {"bound", mapped(curve.rows, [](const PredictionRow& row) { return name_of(row.prediction.bound); })},
+            {"memory", mapped(curve.rows,
+                              [](const PredictionRow& row) {
+                                  const auto megabytes = static_cast<std::int64_t>(row.memory->total_bytes() / 1e6);
+                                  return Json{megabytes, row.memory->fits()};
+                              })},
+            {"crossovers", mapped(curve.crossovers, [](const Crossover& crossover) {
+                 return Json{{"batch", crossover.batch}, {"above", crossover.gpu_waits_above}};
+             })}};
 }
 
 std::string slider(std::string_view id, std::string_view label, std::size_t count) {
@@ -112,16 +107,12 @@ std::string facts(const ValidationSource& source, const ValidationReport& report
 }  // namespace
 
 std::string explorer_page(const ExplorerReport& report) {
-    auto cards = Json::array();
-    for (const ExplorerCard& card : report.cards) {
-        auto curves = Json::array();
-        for (const ExplorerCurve& curve : card.curves) curves.push_back(curve_json(curve));
-        cards.push_back({{"name", card.name}, {"curves", std::move(curves)}});
-    }
     const Json data{{"batches", report.batches},
                     {"dimension", report.dimension},
                     {"values", report.values},
-                    {"cards", std::move(cards)}};
+                    {"cards", mapped(report.cards, [](const ExplorerCard& card) {
+                         return Json{{"name", card.name}, {"curves", mapped(card.curves, curve_json)}};
+                     })}};
     std::string title = fmt::format("{}, {}, {}", report.model, report.framework, name_of(report.precision));
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
     std::string sliders = slider("batch", "batch", report.batches.size());
