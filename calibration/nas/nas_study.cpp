@@ -15,6 +15,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/files/csv.hpp"
 #include "graphs/files/number.hpp"
 
@@ -228,9 +229,7 @@ double additive_spearman(const Column& column) {
         }
     }
     const Eigen::VectorXd numbers = normal.selfadjointView<Eigen::Lower>().ldlt().solve(right);
-    std::vector<double> predicted;
-    for (const Eigen::VectorXd& row : scored) predicted.push_back(row.dot(numbers));
-    return spearman(predicted, measured_s);
+    return spearman(mapped(scored, [&](const Eigen::VectorXd& row) { return row.dot(numbers); }), measured_s);
 }
 
 }  // namespace ftax::nas_study

@@ -394,11 +394,10 @@ bool append_cosine_similarity(Graph& graph, const AtenCall& call) {
     if (!x) return false;
     const std::int64_t axis = call.axis(call.integer("dim", 1), graph.tensors[x->at(0)].shape.size());
     Steps steps(graph, call);
-    std::vector<TensorId> unit;
-    for (const TensorId operand : *x) {
+    const std::vector<TensorId> unit = mapped(*x, [&](TensorId operand) {
         const TensorId norm = steps.pointwise("copy", {steps.reduce("norm", {operand}, {axis})});
-        unit.push_back(steps.pointwise("div", {operand, steps.pointwise("clamp", {norm})}));
-    }
+        return steps.pointwise("div", {operand, steps.pointwise("clamp", {norm})});
+    });
     steps.reduce("sum", {steps.pointwise("mul", unit)}, {axis}, call.outputs[0]);
     return true;
 }

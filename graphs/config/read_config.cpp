@@ -11,6 +11,7 @@
 
 #include "graphs/base/embedded.hpp"
 #include "graphs/base/excerpt.hpp"
+#include "graphs/base/mapped.hpp"
 
 namespace ftax::config {
 namespace {
@@ -79,10 +80,9 @@ std::optional<std::vector<std::string>> find_layer_types(const JsonField& docume
     const auto listed = document.find(name);
     if (!listed) return std::nullopt;
     if (name != "hybrid_override_pattern") return listed->texts();
-    std::vector<std::string> types;
-    for (const char c : listed->text())
-        types.emplace_back(c == '*' ? "attention" : c == '-' ? "mlp" : c == 'E' ? "moe" : "mamba");
-    return types;
+    return mapped(listed->text(), [](char c) -> std::string {
+        return c == '*' ? "attention" : c == '-' ? "mlp" : c == 'E' ? "moe" : "mamba";
+    });
 }
 
 /// Throws Error{model} where a list has not one entry for each layer.
@@ -282,9 +282,8 @@ std::string read_activation(const JsonField& document) {
     const JsonField field = document[name_in(document, "hidden_activation")];
     std::string name = field.text();
     if (find_activation(name)) return name;
-    std::vector<std::string_view> known;
-    for (const Activation& activation : activations) known.push_back(activation.name);
-    field.fail(fmt::format("unknown activation '{}'; known: {}", excerpt(name), fmt::join(known, ", ")));
+    field.fail(fmt::format("unknown activation '{}'; known: {}", excerpt(name),
+                           fmt::join(mapped(activations, &Activation::name), ", ")));
 }
 
 }  // namespace

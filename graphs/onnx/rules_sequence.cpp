@@ -91,15 +91,14 @@ void split_to_sequence(Node& n) {
         }
     }
     if (!parts) return sequence_output(n, n.dtype(0), std::nullopt);
-    std::vector<TensorId> result;
-    for (const std::int64_t size : *parts) {
-        Dims dims = input;
-        dims[axis] = math.constant(size);
-        if (!keep) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
-        result.push_back(n.emit(OpKind::slice, "part", {n.inputs[0]},
-                                {{"axes", std::vector{static_cast<std::int64_t>(axis)}}}, n.dtype(0), std::move(dims)));
-    }
-    sequence_output(n, n.dtype(0), std::move(result));
+    sequence_output(
+        n, n.dtype(0), mapped(*parts, [&](std::int64_t size) {
+            Dims dims = input;
+            dims[axis] = math.constant(size);
+            if (!keep) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
+            const std::vector<std::int64_t> axes{static_cast<std::int64_t>(axis)};
+            return n.emit(OpKind::slice, "part", {n.inputs[0]}, {{"axes", axes}}, n.dtype(0), std::move(dims));
+        }));
 }
 
 void concat_from_sequence(Node& n) {

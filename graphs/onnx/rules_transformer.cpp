@@ -76,11 +76,9 @@ TensorId mask_input(const Node& n, std::size_t input) {
 std::vector<TensorId> unpacked(Node& n, TensorId packed, std::int64_t count) {
     const Dims whole = shape_of(n, packed);
     if (!n.math().is_constant(whole[3], count)) n.fail("dimension 3 of a packed operand must be {}", count);
-    std::vector<TensorId> parts;
-    for (std::int64_t i = 0; i < count; ++i) {
-        const TensorId part = part_of(n, packed, 3, {whole[0], whole[1], whole[2], whole[4]});
-        parts.push_back(exchanged(n, "heads_first", part));
-    }
+    std::vector<TensorId> parts(static_cast<std::size_t>(count));
+    for (TensorId& part : parts)
+        part = exchanged(n, "heads_first", part_of(n, packed, 3, {whole[0], whole[1], whole[2], whole[4]}));
     return parts;
 }
 

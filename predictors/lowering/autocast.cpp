@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "graphs/base/mapped.hpp"
 #include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
@@ -32,12 +33,10 @@ std::vector<Policy> policies(const Graph& graph) {
     std::unordered_set<std::string_view> fast_modules;
     for (const ModuleCall& call : graph.module_calls)
         if (call.type.starts_with("timm.")) fast_modules.insert(call.path);
-    std::vector<Policy> result;
-    for (const Op& op : graph.ops) {
+    return mapped(graph.ops, [&](const Op& op) {
         const bool norm = op.kind == OpKind::layer_norm || op.kind == OpKind::group_norm;
-        result.push_back(norm && fast_modules.contains(op.module) ? Policy::lower : policy_of(op));
-    }
-    return result;
+        return norm && fast_modules.contains(op.module) ? Policy::lower : policy_of(op);
+    });
 }
 
 void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std::vector<DType>& storage) {

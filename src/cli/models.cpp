@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ftax/import.hpp"
+#include "graphs/base/mapped.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/model_report.hpp"
 
@@ -29,9 +30,7 @@ int run_models(const OutputArguments& output) {
         {"source", "source", Unit::text, &SizedModel::source},
         {"aliases", "also called", Unit::text, &SizedModel::aliases},
         {"note", "note", Unit::text, &SizedModel::note}};
-    std::vector<SizedModel> models;
-    for (const ZooModel& model : zoo_models()) models.push_back(sized(model));
-    const report::Grid grid = columns.select(models);
+    const report::Grid grid = columns.select(mapped(zoo_models(), sized));
     const std::string below = "\nFLOPs: of one item, of 128 tokens where there are tokens\n";
     return write_result(output, forms_of(grid, "models", below));
 }
