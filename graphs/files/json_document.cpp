@@ -149,18 +149,6 @@ bool append_path(const json& at, const json* wanted, std::string& path) {
 
 constexpr std::array<std::string_view, 3> non_finite_words{"-Infinity", "Infinity", "NaN"};
 
-/// Returns the end of the string that starts after the quote at `begin`.
-std::size_t text_end(std::string_view text, std::size_t begin) {
-    for (std::size_t i = begin; i < text.size(); ++i) {
-        if (text[i] == '\\') {
-            ++i;
-        } else if (text[i] == '"') {
-            return i + 1;
-        }
-    }
-    return text.size();
-}
-
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules) {
@@ -173,19 +161,18 @@ std::string quote_non_finite(std::string text) {
     const auto occurs = [&](std::string_view word) { return text.find(word) != std::string::npos; };
     if (!occurs("Infinity") && !occurs("NaN")) return text;
     std::string result;
-    for (std::size_t i = 0; i < text.size();) {
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
         const std::string_view rest = std::string_view(text).substr(i);
         const auto word = std::ranges::find_if(non_finite_words, [&](auto w) { return rest.starts_with(w); });
-        if (word != non_finite_words.end()) {
-            result += '"';
-            result += *word;
-            result += '"';
-            i += word->size();
-            continue;
+        if (!in_string && word != non_finite_words.end()) {
+            result += fmt::format("\"{}\"", *word);
+            i += word->size() - 1;
+        } else {
+            if (text[i] == '"') in_string = !in_string;
+            if (in_string && text[i] == '\\') result += text[i++];  // what it escapes is no quote
+            result.append(text, i, 1);
         }
-        const std::size_t end = text[i] == '"' ? text_end(text, i + 1) : text.find_first_of("\"-IN", i + 1);
-        result.append(text, i, end - i);
-        i = std::min(end, text.size());
     }
     return result;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "graphs/base/data_rows.hpp"
@@ -21,9 +22,10 @@ struct Rule {
 
 std::vector<Rule> read_rules() {
     std::vector<Rule> rules;
+    std::map<std::string_view, std::size_t> fields;
+    for (const std::string_view name : names_in(library_rule_names)) fields.emplace(name, fields.size());
     for_each_data_row(embedded_text("data/library_rules.tsv"), [&](DataRow row) {
-        rules.push_back({row.choice<std::size_t>(library_rule_names), row.choice<Library>(library_names),
-                         static_cast<int>(row.number()),
+        rules.push_back({fields.at(row.text()), row.choice<Library>(library_names), static_cast<int>(row.number()),
                          static_cast<int>(row.number(std::numeric_limits<int>::max()))});
     });
     return rules;

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "ftax/device.hpp"
 #include "graphs/base/embedded.hpp"
@@ -24,16 +23,11 @@ namespace {
 /// The words of a device's name in lower case, without those that all cards have.
 std::set<std::string> words_of_device(std::string_view name) {
     std::string text = lower_case(name);
-    std::ranges::replace_if(
-        text,
-        [](char c) {
-            return normalized_name({&c, 1}).empty();
-        },
-        ' ');
-    std::istringstream in(text);
+    for (char& c : text)
+        if (normalized_name({&c, 1}).empty()) c = ' ';
     std::set<std::string> words;
-    for (std::string word; in >> word;)
-        if (!has_word("nvidia tesla geforce rtx gtx quadro", word)) words.insert(word);
+    for (const std::string_view word : words_of(text))
+        if (!word.empty() && !has_word("nvidia tesla geforce rtx gtx quadro", word)) words.emplace(word);
     return words;
 }
 
