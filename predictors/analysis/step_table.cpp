@@ -76,17 +76,23 @@ std::optional<BendingTable::Interval> BendingTable::straight_interval(std::int64
 
 StepCost BendingTable::along(std::int64_t x, double y) {
     Curve& curve = curves_[x];
-    const auto straight =
-        straight_interval(static_cast<std::int64_t>(y), curve.intervals, [&](std::int64_t from, std::int64_t to) {
+    const auto whole = static_cast<std::int64_t>(y);
+    if (whole < curve.straight.first || whole >= curve.straight.second) {
+        const auto straight = straight_interval(whole, curve.intervals, [&](std::int64_t from, std::int64_t to) {
             const StepCost &first = point(x, curve, from), &last = point(x, curve, to);
             return is_straight_inside(from, to, [&](std::int64_t inside, double share) {
                 return agree(between(first, last, share), point(x, curve, inside));
             });
         });
-    if (!straight && tolerance * y > 0.5) return point(x, curve, std::llround(y));
-    const auto whole = static_cast<std::int64_t>(y);
-    const auto [low, high] = straight.value_or(Interval{whole, whole + 1});
-    return between(point(x, curve, low), point(x, curve, high), share_of(low, high, y));
+        if (!straight && tolerance * y > 0.5) return point(x, curve, std::llround(y));
+        const auto [low, high] = straight.value_or(Interval{whole, whole + 1});
+        const StepCost &first = point(x, curve, low), &last = point(x, curve, high);
+        if (!straight) return between(first, last, share_of(low, high, y));
+        curve.straight = *straight;
+        curve.ends = {&first, &last};
+    }
+    const auto [low, high] = curve.straight;
+    return between(*curve.ends.first, *curve.ends.second, share_of(low, high, y));
 }
 
 StepCost BendingTable::at(std::int64_t x, double y) {

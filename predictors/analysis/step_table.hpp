@@ -29,10 +29,12 @@ class BendingTable {
         int asked = 0;
         std::optional<bool> straight;  ///< nullopt: not tested yet
     };
-    /// The points of one x, and which intervals of y are straight.
+    /// The points of one x, which intervals of y are straight, and the last one that was asked for, with its ends.
     struct Curve {
         std::unordered_map<std::int64_t, StepCost> costs;
         std::map<Interval, Straightness> intervals;
+        Interval straight{};
+        std::pair<const StepCost*, const StepCost*> ends{};
     };
 
     template <class IsStraight>
