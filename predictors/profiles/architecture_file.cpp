@@ -153,7 +153,6 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.f32_share_consumer = quantity(root["f32_share_consumer"]);
     spec.f32_energy_per_flop_j = quantity(root["f32_energy_per_flop_j"]);
     spec.tensor_energy_ratio = quantity(root["tensor_energy_ratio"]);
-
     if (const auto energy = root.find("tensor_energy_per_flop_j")) spec.tensor_energy_per_flop_j = quantity(*energy);
     if (const auto rate = root.find("tensor_ops_per_cycle")) spec.tensor_ops_per_cycle = quantity(*rate);
     spec.operand_sharing = quantity(root["operand_sharing"]);
@@ -211,10 +210,10 @@ ArchitectureSpec read_architecture(Architecture architecture, int compute_capabi
                                    int compute_capability_minor) {
     if (architecture == Architecture::cpu) return {.architecture = Architecture::cpu};
     nlohmann::json document = merged(name_of(architecture));
-    const std::string chip = fmt::format("{}.{}", compute_capability_major, compute_capability_minor);
-    const nlohmann::json chips = document.value("chips", nlohmann::json::object());
+    const nlohmann::json::json_pointer chip(
+        fmt::format("/chips/{}.{}", compute_capability_major, compute_capability_minor));
+    document.merge_patch(document.value(chip, nlohmann::json::object()));
     document.erase("chips");
-    if (const auto own = chips.find(chip); own != chips.end()) document.merge_patch(*own);
     return parse(document, origin_of(name_of(architecture)));
 }
 

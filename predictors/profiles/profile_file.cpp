@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include "graphs/base/data_rows.hpp"
 #include "graphs/files/json_document.hpp"
 
 namespace ftax {
@@ -51,8 +52,16 @@ ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names)
     return scoped;
 }
 
-std::vector<ScopedParameter> parse_parameters(const JsonField& root, const ScopeNames& names) {
+/// `table`: the parameters of a built-in profile, which its text lacks (cmake/embed.cmake).
+std::vector<ScopedParameter> parse_parameters(const JsonField& root, const ScopeNames& names, std::string_view table) {
     std::vector<ScopedParameter> parameters;
+    for_each_data_row(table, [&](DataRow row) {
+        const std::string name(row.text()), source(row.text());
+        const double value = row.number(), relative_stddev = row.number();
+        const auto scope = row.choice<ParameterScope>("shared architecture device");
+        parameters.push_back({{name, value, relative_stddev, source}, scope, std::string(row.text())});
+    });
+    if (!table.empty()) return parameters;
     for (const JsonField& field : root["parameters"].elements()) {
         ScopedParameter parameter = parse_parameter(field, names);
         if (!parameters.empty() && !in_order(parameters.back(), parameter)) {
@@ -110,7 +119,7 @@ Factor factor_named(const JsonField& field) {
 
 }  // namespace
 
-DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin) {
+DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin, std::string_view table) {
     const JsonField root =
         JsonField::parse(text, origin, "device", "schema_version kind version fitted_on partly_fitted_on parameters");
     DeviceProfileFile profile;
@@ -125,16 +134,16 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
                 device.kernels[static_cast<std::size_t>(factor_named(kernels))] = true;
         }
     }
-    profile.parameters = parse_parameters(root, of_kernels);
+    profile.parameters = parse_parameters(root, of_kernels, table);
     return profile;
 }
 
 HostProfileFile parse_host_profile(std::string_view text, const std::string& origin) {
     const JsonField root = JsonField::parse(text, origin, "host", "schema_version kind framework version parameters");
-    return {root["framework"].text(), root["version"].text(), parse_parameters(root, of_calls)};
+    return {root["framework"].text(), root["version"].text(), parse_parameters(root, of_calls, {})};
 }
 
-FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin) {
+FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin, std::string_view table) {
     const JsonField root = JsonField::parse(text, origin, "framework",
                                             "schema_version kind framework version host reference_cpu parameters");
     FrameworkProfile profile;
@@ -142,7 +151,7 @@ FrameworkProfile parse_framework_profile(std::string_view text, const std::strin
     profile.version = root["version"].text();
     profile.host = root["host"].text();
     if (const auto cpu = root.find("reference_cpu")) profile.reference_cpu = cpu->text();
-    for (ScopedParameter& scoped : parse_parameters(root, of_frameworks))
+    for (ScopedParameter& scoped : parse_parameters(root, of_frameworks, table))
         profile.parameters.push_back(std::move(scoped.parameter));
     return profile;
 }

@@ -43,9 +43,12 @@ struct HostProfileFile {
 
 /// Parse profile files (format: data/profiles/README.md). `origin` names the text in errors.
 /// Throws Error{profile} with the path to the field: non-positive values, missing, unsorted or duplicate parameters, or
-/// a schema newer than this program; older ones are migrated in memory.
-[[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin);
-[[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
+/// a schema newer than this program; older ones are migrated in memory. `table`: rows of the parameters, which the text
+/// of a built-in profile lacks; they are not checked.
+[[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin,
+                                                     std::string_view table = {});
+[[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin,
+                                                       std::string_view table = {});
 [[nodiscard]] HostProfileFile parse_host_profile(std::string_view text, const std::string& origin);
 
 /// Print profile files in the format of the functions above, with sorted parameters.

@@ -15,10 +15,9 @@ namespace {
 /// The values of an object by name; keys of JSON objects are sorted once parsed.
 std::vector<Parameter> parse_values(const JsonField& root, std::string_view key) {
     std::vector<Parameter> values;
-    const auto list = root.find(key);
-    if (!list) return values;
-    for (const JsonField& field : list->elements())
-        values.push_back({field.key(), field.positive(), 0, root["source"].text()});
+    if (const auto list = root.find(key))
+        for (const JsonField& field : list->elements())
+            values.push_back({field.key(), field.positive(), 0, root["source"].text()});
     return values;
 }
 

@@ -175,8 +175,8 @@ void profile_json(std::string_view bytes) {
             messages += std::string(error.what()) + "\n";
         }
     };
-    round_trip(parse_device_profile);
-    round_trip(parse_framework_profile);
+    round_trip([](const auto&... file) { return parse_device_profile(file...); });
+    round_trip([](const auto&... file) { return parse_framework_profile(file...); });
     round_trip(parse_host_profile);
     try {
         static_cast<void>(parse_device(bytes, "fuzz.json"));

@@ -52,6 +52,7 @@ struct DataFile {
     std::string name;  ///< without folder and ending
     std::string path;  ///< for messages
     std::string text;
+    std::string_view table{};  ///< the parameters of a built-in profile
 };
 
 DataFile read_data_file(const std::filesystem::path& path) {
@@ -63,8 +64,9 @@ DataFile read_data_file(const std::filesystem::path& path) {
 }
 
 DataFile built_in_file(const EmbeddedFile& file) {
-    const std::string_view name = file.path.substr(file.path.rfind('/') + 1);
-    return {std::string(name.substr(0, name.rfind('.'))), std::string(file.path), std::string(file.content)};
+    const std::string_view stem = file.path.substr(0, file.path.rfind('.'));
+    return {std::string(stem.substr(stem.rfind('/') + 1)), std::string(file.path), std::string(file.content),
+            embedded_text(fmt::format("{}.tsv", stem))};
 }
 
 DataFile data_file(const std::string& below_data) {
@@ -87,7 +89,7 @@ std::vector<DataFile> data_files(std::string_view folder) {
     }
     const std::string built_in = fmt::format("data/{}/", folder);
     for (const EmbeddedFile& file : embedded_files())
-        if (file.path.starts_with(built_in)) files.push_back(built_in_file(file));
+        if (file.path.starts_with(built_in) && file.path.ends_with(".json")) files.push_back(built_in_file(file));
     return files;
 }
 
@@ -99,7 +101,7 @@ class NamedProfile {
           host(framework == file.name ? reference_host : split_at(file.name, '@').second),
           file_(std::move(file)) {}
     const FrameworkProfile& parsed() {
-        std::call_once(once_, [&] { profile_ = parse_framework_profile(file_.text, file_.path); });
+        std::call_once(once_, [&] { profile_ = parse_framework_profile(file_.text, file_.path, file_.table); });
         if (profile_.framework == framework && profile_.host == host) return profile_;
         throw_error(ErrorCode::profile, "{}: a file of this name holds the framework {} on the host {}", file_.path,
                     framework, host);
@@ -133,10 +135,8 @@ std::vector<std::string> calibrated_frameworks() {
 }
 
 const VarianceComponents& variance_components() {
-    static const VarianceComponents components = [] {
-        const DataFile file = data_file("profiles/uncertainty.json");
-        return parse_variance_components(file.text, file.path);
-    }();
+    static const DataFile file = data_file("profiles/uncertainty.json");
+    static const VarianceComponents components = parse_variance_components(file.text, file.path);
     return components;
 }
 
@@ -148,7 +148,7 @@ const std::vector<Stack>& stacks_of(std::string_view framework) {
     if (const auto known = read.find(framework); known != read.end()) return known->second;
     std::vector<Stack> stacks;
     for (const DataFile& file : data_files("stacks")) {
-        if (file.text.find(framework) == std::string::npos) continue;
+        if (file.text.find(fmt::format("\"{}\"", framework)) == std::string::npos) continue;
         Stack stack = parse_stack(file.text, file.path);
         if (stack.is_of(framework)) stacks.push_back(std::move(stack));
     }
@@ -225,10 +225,8 @@ constexpr double unmeasured_version_log_stddev = 0.12;
 }  // namespace
 
 const DeviceProfileFile& embedded_device_profile() {
-    static const DeviceProfileFile profile = [] {
-        const DataFile file = data_file("profiles/devices.json");
-        return parse_device_profile(file.text, file.path);
-    }();
+    static const DataFile file = data_file("profiles/devices.json");
+    static const DeviceProfileFile profile = parse_device_profile(file.text, file.path, file.table);
     return profile;
 }
 
@@ -244,7 +242,8 @@ const DeviceSpec* fitted_twin(const DeviceProfileFile& file, const DeviceSpec& s
                         card.l2_bytes_per_clock, card.power_limit_w, card.peak_flops_per_s);
     };
     for (const std::string& slug : file.fitted_on) {
-        if (embedded_text(fmt::format("data/devices/{}.json", slug)).empty()) continue;  // no datasheet
+        const std::string_view datasheet = embedded_text(fmt::format("data/devices/{}.json", slug));
+        if (datasheet.find(name_of(spec.architecture)) == std::string_view::npos) continue;  // not worth parsing
         if (const DeviceSpec& card = device_spec(slug); rates(card) == rates(spec)) return &card;
     }
     return nullptr;

@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
+#include "ftax/framework.hpp"
+#include "graphs/files/file.hpp"
 #include "graphs/files/json_document.hpp"
 #include "predictors/profiles/profile_file.hpp"
 #include "tests/approx.hpp"
@@ -53,6 +56,20 @@ double value_of(const DeviceProfile& profile, std::string_view name) {
 }
 
 }  // namespace
+
+TEST_CASE("the tables of the built-in profiles hold what their files do") {
+    namespace fs = std::filesystem;
+    const fs::path folder = FTAX_SOURCE_DIR "/data/profiles";
+    CHECK(to_text(embedded_device_profile()) == read_file(folder / "devices.json"));
+    int profiles = 0;
+    for (const fs::directory_entry& file : fs::directory_iterator(folder / "frameworks")) {
+        const std::string text = read_file(file.path());
+        const FrameworkProfile profile = parse_framework_profile(text, file.path());
+        CHECK_MESSAGE(to_text(framework_profile(profile.framework, profile.host, "")) == text, file.path().string());
+        ++profiles;
+    }
+    CHECK(profiles > 20);
+}
 
 TEST_CASE("a profile reads back as it was written") {
     DeviceProfileFile shuffled = example();
