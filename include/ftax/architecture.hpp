@@ -140,6 +140,7 @@ struct ArchitectureSpec {
     double f32_energy_per_flop_j = 0;     ///< at boost clock, in excess of the idle draw
     double tensor_energy_ratio = 0.12;    ///< energy of an f16 tensor-core operation relative to an f32 one
     double tensor_energy_per_flop_j = 0;  ///< f16, whole board at its power limit
+    double narrow_energy_ratio = 0.5;     ///< energy of an operation on at most 8 bits relative to an f16 one
     double tensor_ops_per_cycle = 0;      ///< f16 tensor-core operations of an SM, dense; 0: not stated
     double operand_sharing = 1;           ///< blocks served by one L2 read: multicast, SM pairs
     GemmCatalogue layers;                 ///< x·Wᵀ through cublasLt

@@ -185,10 +185,12 @@ inline double activations_seconds(double bytes, const DeviceRates& rates, const 
     return bytes * seconds_per_byte(bytes, rates, p.residency);
 }
 
-/// Returns the time of the traffic of a kernel whose activations may be in the L2 and whose weights are not.
+/// Returns the time of the traffic of a kernel whose activations may be in the L2 and whose weights are not. From
+/// Ampere on, an engine's tensor-core kernels copy operands asynchronously, as cuDNN's do.
 inline double operands_seconds(double activation_bytes, double weight_bytes, const ConvShape& s,
                                const DeviceRates& rates, const ConvParameters& p) {
-    const double share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
+    const bool waits = s.library == ConvLibrary::tensorrt && !rates.chip->asynchronous_copies;
+    const double share = waits ? p.engine_bandwidth : p.stream_bandwidth;
     return (activations_seconds(activation_bytes, rates, p) + weight_bytes / rates.bandwidth_bytes_per_s) / share;
 }
 
@@ -344,9 +346,16 @@ inline double layout_padding(double pixels, const ConvShape& s) {
     return s.older_library ? 1 : round_up(pixels, 32) / pixels;
 }
 
+/// Returns the number of channels to which tensor-core kernels pad: 16 bytes of them. Engines hold images in int8 with
+/// four channels. Source: TensorRT, developer guide, "Data Format Descriptions" (kHWC8, kCHW4).
+inline double vector_channels(const ConvShape& s) {
+    const bool image = s.library == ConvLibrary::tensorrt && s.element_bytes == 1 && s.in_channels <= 4;
+    return image ? 4 : 16.0 / s.element_bytes;
+}
+
 inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                    const ConvParameters& p) {
-    const double align = 16.0 / s.element_bytes;
+    const double align = vector_channels(s);
     const double merged = merged_groups(s);
     const auto products = real(s.groups) / merged;
     const bool engine = s.library == ConvLibrary::tensorrt;
@@ -355,12 +364,14 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     const double padding = round_up(channels, align) / channels;
     const double depth = is_by_tap(s) ? round_up(channels, 8 * align) * gathered_taps(s, c, *rates.chip)
                                       : round_up(channels, align) * taps;
+    // Main loops take 64 values at a time in int8. Source: names of CUTLASS's kernels (i16832fprop_…_256x128_64x3).
+    const double step = s.element_bytes == 1 ? 64 : 32;
     const auto tiles = is_by_tap(s) ? std::span(tensor_tiles).first(2) : available(tensor_tiles, s);
     // Hopper's own kernels for NHWC reach the full rate from 128 output channels on; those that write NCHW are
     // Ampere's.
     const bool full_rate = is_by_tap(s) || engine || (s.channels_last && merged * c.columns >= 128);
     const double share = full_rate ? 1 : rates.chip->conv_share;
-    auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
+    auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, step, rates,
                               p.tensor_efficiency * share, p, p.tensor_narrow_efficiency,
                               s.older_library || is_by_tap(s) ? most_parts(s) : std::max(most_parts(s), cudnn9_parts));
     // Idle multiprocessors leave their power to the others.

@@ -62,7 +62,7 @@ inline Products products(const DeviceRates& device, const EngineParameters& p, c
     if (device.path == MathPath::int8_tensor || device.path == MathPath::fp8_tensor) own.gemm.epilogue *= 2;
     const GemmShape unit = unit_product(device.path);
     const auto rates = tensor_gemm::rates_of(unit, own.device, gemm);
-    const double flop_j = tensor_gemm::energy_per_flop_j(device) * energy_ratio(device.path);
+    const double flop_j = tensor_gemm::energy_per_flop_j(device) * energy_ratio(*device.chip, device.path);
     if (flop_j <= 0) return own;
     const double demand = flop_j * gemm.energy_scale * p.energy_scale * device.sms * rates.sm_boost_flops_per_s *
                           std::sqrt(device.boost_clock_hz / reference_clock_hz) / device.power_limit_w;

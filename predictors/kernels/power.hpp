@@ -29,11 +29,11 @@ namespace ftax::kernels {
 /// 0.61.
 constexpr double traffic_power_share = 0.6;
 
-/// Returns the energy of a tensor-core operation relative to f16 inputs: half for operands of at most eight bits, twice
-/// for TF32. Source: PrecisionSpec::energy_ratio.
-[[nodiscard]] constexpr double energy_ratio(MathPath path) {
+/// Returns the energy of a tensor-core operation relative to f16 inputs: the chip's ratio for operands of at most eight
+/// bits, twice for TF32. Source: PrecisionSpec::energy_ratio.
+[[nodiscard]] inline double energy_ratio(const ArchitectureSpec& chip, MathPath path) {
     const bool narrow = path == MathPath::int8_tensor || path == MathPath::fp8_tensor || path == MathPath::fp4_tensor;
-    return narrow ? 0.5 : path == MathPath::tf32 ? 2 : 1;
+    return narrow ? chip.narrow_energy_ratio : path == MathPath::tf32 ? 2 : 1;
 }
 
 /// Returns the energy of one operation of a math path at boost clock. A tensor-core operation on f16 takes
@@ -45,7 +45,7 @@ constexpr double traffic_power_share = 0.6;
 [[nodiscard]] inline double energy_per_flop_j(const DeviceSpec& device, MathPath path) {
     const double core_j = core_energy_per_flop_j(device);
     if (!is_tensor(path) || !device.peak(path)) return core_j;
-    return core_j * device.chip().tensor_energy_ratio * energy_ratio(path);
+    return core_j * device.chip().tensor_energy_ratio * energy_ratio(device.chip(), path);
 }
 
 /// Returns the energy of a tensor-core operation that takes `cycles` times as many cycles as in a matrix product at
@@ -66,7 +66,7 @@ constexpr double energy_of_cycles(double cycles) {
 inline double powered_share(const DeviceRates& rates, double energy_scale, double cycles = 1) {
     const bool boosts = rates.path == MathPath::tf32 && rates.chip->tf32_at_boost;
     if (!is_tensor(rates.path) || boosts) return 1.0;
-    const double flop_j = rates.chip->tensor_energy_per_flop_j * energy_ratio(rates.path) * energy_scale *
+    const double flop_j = rates.chip->tensor_energy_per_flop_j * energy_ratio(*rates.chip, rates.path) * energy_scale *
                           energy_of_cycles(cycles / rates.tensor_rate_left);
     return rates.power_limit_w / (flop_j * rates.flops_per_s);
 }

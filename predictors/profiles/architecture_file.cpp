@@ -127,8 +127,8 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
         "integer_shares_lanes integer_product_ratio has_large_l2 tf32_at_boost stream_gap_s graph_gap_s cta_skew "
         "pointwise_through_blas gemv_rows "
         "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
-        "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j tensor_ops_per_cycle operand_sharing "
-        "scales_on_tensor_cores gemm attention flash2 conv");
+        "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j narrow_energy_ratio tensor_ops_per_cycle "
+        "operand_sharing scales_on_tensor_cores gemm attention flash2 conv");
     const Quantities quantity(root);
     ArchitectureSpec spec;
     spec.architecture = parse_architecture(root["name"]);
@@ -154,6 +154,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.f32_energy_per_flop_j = quantity(root["f32_energy_per_flop_j"]);
     spec.tensor_energy_ratio = quantity(root["tensor_energy_ratio"]);
     if (const auto energy = root.find("tensor_energy_per_flop_j")) spec.tensor_energy_per_flop_j = quantity(*energy);
+    if (const auto ratio = root.find("narrow_energy_ratio")) spec.narrow_energy_ratio = quantity(*ratio);
     if (const auto rate = root.find("tensor_ops_per_cycle")) spec.tensor_ops_per_cycle = quantity(*rate);
     spec.operand_sharing = quantity(root["operand_sharing"]);
     spec.scales_on_tensor_cores = quantity.flag(root["scales_on_tensor_cores"]);

@@ -158,6 +158,38 @@ TEST_CASE("an engine reads transformed filters, others transform them in each ca
     CHECK(fused.seconds - own_fused.seconds > 2e-6);
 }
 
+TEST_CASE("an engine holds int8 images in four channels, and int8 kernels take 64 values of the reduction a step") {
+    const auto rates = compute_only(Architecture::ampere, MathPath::int8_tensor);
+    ConvShape s = square(64, 64, 256, 32, 1);
+    s.library = ConvLibrary::tensorrt, s.channels_last = true;
+    const auto compute_s = [&](int bytes, std::int64_t channels) {
+        s.element_bytes = bytes, s.in_channels = channels;
+        return plan(s, rates, ideal_parameters()).compute_s;
+    };
+    CHECK(compute_s(1, 32) == approx(compute_s(1, 64)));
+    CHECK(compute_s(2, 32) == approx(compute_s(2, 64) / 2));
+    s.kernel_h = s.kernel_w = 7;
+    CHECK(compute_s(1, 3) == approx(compute_s(1, 16) * (4 * 64) / (13 * 64)));  // 49 taps of 4 and of 16 channels
+    s.library = ConvLibrary::cudnn_heuristic;
+    CHECK(compute_s(1, 3) == approx(compute_s(1, 16)));
+}
+
+TEST_CASE("an engine's tensor-core kernels move operands as fast as others where they copy asynchronously") {
+    auto p = ideal_parameters();
+    p.engine_bandwidth = 0.5;
+    ConvShape s = square(64, 64, 64, 32, 1);
+    s.element_bytes = 2, s.channels_last = true;
+    const auto slowdown = [&](Architecture architecture) {
+        const auto rates = rates_of(architecture, MathPath::fp16_tensor);
+        s.library = ConvLibrary::cudnn_heuristic;
+        const double other_s = plan(s, rates, p).memory_s;
+        s.library = ConvLibrary::tensorrt;
+        return plan(s, rates, p).memory_s / other_s;
+    };
+    CHECK(slowdown(Architecture::turing) == approx(2));
+    CHECK(slowdown(Architecture::ampere) == approx(1));
+}
+
 TEST_CASE("blocks of the fused Winograd kernel follow the grids that were observed") {
     ConvShape s = square(28, 57, 633, 15, 3);
     CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::pascal, 0, 0).winograd_mosaics) ==

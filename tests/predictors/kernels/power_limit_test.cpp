@@ -54,6 +54,16 @@ TEST_CASE("an operation in TF32 takes twice the energy of one in halves") {
     CHECK(seconds(MathPath::tf32, 4) == approx(2 * seconds(MathPath::fp16_tensor, 2)).epsilon(0.03));
 }
 
+TEST_CASE("an operation in int8 takes half the energy of one in halves, less on Ada") {
+    const auto ratio = [](const char* card) {
+        const DeviceSpec device = device_profile(card).device;
+        return kernels::energy_per_flop_j(device, MathPath::int8_tensor) /
+               kernels::energy_per_flop_j(device, MathPath::fp16_tensor);
+    };
+    CHECK(ratio("a100-sxm4-80gb") == approx(0.5));
+    CHECK(ratio("l4") == approx(0.4));
+}
+
 TEST_CASE("a pass slows down as far as its energy asks for") {
     PassPower pass;
     const auto add = [&](double seconds, double power_limited_s) {
