@@ -38,6 +38,8 @@ SPREAD = 0.05  # of those requests, whose clients drift apart: chosen on first t
 ANCHORS, DRAWS = 5, 2
 GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
 ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
+# Of recipes/trtllm (NVIDIA/srt-slurm), by clients: places of a group that decodes, where it has fewer than its share of them.
+PLACES = {6: 1, 9: 2, 30: 8, 60: 16, 100: 16, 154: 64, 180: 32, 370: 64, 450: 64, 837: 32, 1365: 32, 1606: 192, 2192: 128, 2222: 128}
 
 
 def model_of(path):
@@ -249,11 +251,14 @@ def apart(rows, folder):
         model, (read, decode) = model_of(row["model_path"]), ([
             max(1, int(row[f"{worker}_{c}"] or 1)) for c in ("num_workers", "tp_size", "attention_dp_size", "moe_ep_size")]
             for worker in ("prefill", "decode"))
+        has_places = row["backend"] == "trtllm" and int(row["concurrency"]) in PLACES and (
+            row["precision"] == "fp4" or row["system"] == "h100_sxm")
         yield (engine_of(row), DEVICES[row["system"]], model, [
             *precision_of(row, model, "--kv-precision", "fp8"),
             "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
             "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
-            "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"]))],
+            "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"])),
+            *(("--max-num-seqs", PLACES[int(row["concurrency"])]) if has_places else ())],
             figures(row, ", prefill apart"))
 
 

@@ -61,6 +61,7 @@ struct SchedulerOptions {
                                      ///< else a request is admitted only when all of its pages are free
     bool caches_prefixes = true;     ///< an evicted sequence recomputes only tokens whose pages were reused by then
     bool schedules_ahead = true;     ///< the host prepares the next step while the device computes
+    bool draws_groups = false;       ///< a request goes to a group at random, else to the one with the fewest
     std::int64_t draft_tokens = 0;   ///< tokens per decoding sequence that a step verifies, besides the next token
     double acceptance = 0;           ///< probability that a draft token is accepted if the preceding ones are
     std::int64_t groups = 1;         ///< data-parallel attention: groups of cards with separate sequences, budgets and
@@ -143,7 +144,8 @@ struct Serving {
 [[nodiscard]] Serving serve(std::span<const ServingRequest> requests, const ServerPool& pool);
 
 /// Like serve(), with separate servers: `prefill` processes the prompts, `decode` generates all tokens but the first.
-/// The first token is sent when the prompt's keys and values have arrived, `transfer_s` seconds after prefill.
+/// The prompt's keys and values arrive `transfer_s` seconds after prefill; the first token is sent once the second
+/// server has a place for the request.
 [[nodiscard]] Serving serve(std::span<const ServingRequest> requests, const ServerPool& prefill,
                             const ServerPool& decode, const std::function<double(std::int64_t prompt)>& transfer_s);
 

@@ -332,7 +332,6 @@ class Scheduler {
         if (is_read) {
             sequence.computed = sequence.known++;
             sequence.generated = 1;
-            sequence.last_token_s = times.first_token_s;
         }
         waiting_.push_back(sequence);
     }
@@ -403,8 +402,7 @@ class Scheduler {
                     if (decoded)
                         tokens = std::min(sequence.output - sequence.generated, 1 + accepted(sequence.taken - 1));
                     if (sequence.generated == 0) {
-                        arrivals_[sequence.request].first_token_s = now_s;
-                        record_.first_token(now_s);
+                        send_first(sequence, now_s);
                     } else {
                         record_.gap((now_s - sequence.last_token_s) / static_cast<double>(tokens), tokens);
                     }
@@ -455,6 +453,11 @@ class Scheduler {
         }
     }
 
+    void send_first(Sequence& sequence, double now_s) {
+        arrivals_[sequence.request].first_token_s = sequence.last_token_s = now_s;
+        if (!reads_only_ || arrivals_[sequence.request].output == 1) record_.first_token(now_s);
+    }
+
     void take_running(Step& step, bool prompts, bool decoding) {
         if (decoding && together_ > 0) {
             step.evicted = make_room();
@@ -499,6 +502,9 @@ class Scheduler {
                 break;
             }
             if (sequence.generated == 0 && times.scheduled_s == 0) times.scheduled_s = now_s;
+            // Another server has read its prompt, but clients hear from the one that goes on with it. Source: Dynamo's
+            // handlers of decode workers; SGLang, process_batch_result_prebuilt.
+            if (sequence.generated == 1 && sequence.last_token_s == 0) send_first(sequence, now_s);
             running_.push_back(sequence);
             waiting_.pop_front();
             take(step, running_.back(), tokens);
@@ -710,7 +716,10 @@ class Server {
         if (polls) unpolled_ = 0;
         for (; polls && !coming_.empty() && coming_.front().at_s <= seen_s_; coming_.pop_front()) {
             const auto size = [](const Scheduler& group) { return group.running() + group.waiting(); };
-            std::ranges::min_element(groups_, {}, size)->enqueue(coming_.front().request, coming_.front().is_read);
+            const auto group = pool_.options.draws_groups
+                                   ? groups_.begin() + static_cast<std::ptrdiff_t>(random_() % groups_.size())
+                                   : std::ranges::min_element(groups_, {}, size);
+            group->enqueue(coming_.front().request, coming_.front().is_read);
         }
         const bool holds = holds_requests();
         std::optional<StepCost> fullest;
@@ -756,6 +765,7 @@ class Server {
     std::int64_t number_ = 0, outstanding_ = 0, unpolled_ = 0;
     std::int64_t held_ = 0;  ///< steps that requests were held back from
     bool read_prompts_ = false, follows_ = false, waits_for_end_ = false;
+    std::mt19937_64 random_{1};
 };
 
 Serving serve_pools(std::span<const ServingRequest> requests, const ServerPool* prefill, const ServerPool& decode,

@@ -418,7 +418,10 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     }
     ServingArguments reading = arguments;
     reading.engine.draft_tokens = 0;
-    const ServerPool prefill = shared_pool(reading, one.run, readers, anchors, requests, shared, row, token_bytes);
+    ServerPool prefill = shared_pool(reading, one.run, readers, anchors, requests, shared, row, token_bytes);
+    prefill.options.max_sequences = prefill.options.max_tokens;  // --max-num-seqs is for those that decode
+    // Source: SGLang, server_args.py (--load-balance-method auto): by the number of a request, drawn at random.
+    prefill.options.draws_groups = unversioned(one.run.framework) == "sglang";
     const double sent_bytes = token_bytes;
     ServerPool decode = shared_pool(arguments, one.run, layout, anchors, requests, shared, row, token_bytes);
     // Source: DGX H100 and B200 user guides: a ConnectX-7 of 400 Gb/s for each card.
@@ -601,7 +604,7 @@ std::vector<std::string> commands_of(const ServingArguments& a, const Combinatio
                                                 {"dp", layout.data, 1},
                                                 {"pp", layout.stages, 1},
                                                 {"ep", layout.experts, 1},
-                                                {"max-num-seqs", a.engine.max_sequences, 0},
+                                                {"max-num-seqs", *role == 'p' ? 0 : a.engine.max_sequences, 0},
                                                 {"max-num-batched-tokens", a.engine.max_tokens, 0},
                                                 {"gpu-memory-utilization", a.run.memory_share, 0},
                                                 {"fp16", !a.run.precision.empty() && one.run.precision == "fp16", 0},

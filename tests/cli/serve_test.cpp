@@ -229,6 +229,8 @@ TEST_CASE("cards are shared by layers, groups, stages and servers, and paid for"
     const auto apart = row({"--prefill", "servers=2"});
     CHECK(apart["cards"] == 3);
     CHECK(apart["layout"] == "prefill 2 x tp 1, decode tp 1");
+    const auto few = row({"--prefill", "servers=2", "--max-num-seqs", "1"});  // places to decode
+    CHECK(few["ttft_p50_s"].get<double>() > 2 * apart["ttft_p50_s"].get<double>());
     const auto slow = row({"--prefill", "servers=2", "--transfer-bandwidth", "1e8"});
     // 512 tokens of 128 KiB at 100 MB/s.
     CHECK(slow["ttft_p50_s"].get<double>() - apart["ttft_p50_s"].get<double>() == approx(0.67).epsilon(0.05));
@@ -329,7 +331,7 @@ TEST_CASE("each engine is launched with its own options") {
           "vllm serve qwen3-30b-a3b --tensor-parallel-size 2 --data-parallel-size 2 --enable-expert-parallel "
           "--max-num-seqs 64 --quantization fp8 --kv-cache-dtype fp8");
     CHECK(command("sglang", "prefill tp 2, decode 2 x tp 1") ==
-          "python -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 2 --max-running-requests 64 "
+          "python -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 2 "
           "--quantization fp8 --kv-cache-dtype fp8_e4m3 --disaggregation-mode prefill  # 1 prefill server");
     CHECK(command("sglang", "tp 1 dp 4 ep 4").find("--tp-size 4 --enable-dp-attention --dp-size 4 --ep-size 4 ") !=
           std::string::npos);
