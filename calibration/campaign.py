@@ -13,6 +13,7 @@ import argparse
 import concurrent.futures
 import csv
 import io
+import itertools
 import json
 import math
 import os
@@ -22,6 +23,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "crossvalidation"))
+import ledger  # noqa: E402
 
 PRECISIONS = ("fp16", "bf16", "fp32", "tf32")
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -171,20 +175,12 @@ def crossovers(rows):
     return {curve: batch for curve, points in curves.items() if (batch := crossover(points))}
 
 
-def quantile(values, share):
-    """Linear between neighbours, as error_figures() of graphs/base/statistics.hpp has it."""
-    ordered, at = sorted(values), share * (len(values) - 1)
-    return ordered[int(at)] + at % 1 * (ordered[math.ceil(at)] - ordered[int(at)])
-
-
 def table(title, errors, unit="rows"):
     """Markdown; errors by group, each |predicted - measured| / measured."""
-    lines = [f"## {title}", "", f"| framework, precision | {unit} | MAPE | median | P90 |", "|---|---|---|---|---|"]
-    everything = [e for group in errors.values() for e in group]
-    for name, group in [*sorted(errors.items()), *([("all", everything)] if everything else [])]:
-        cells = [statistics.mean(group), statistics.median(group), quantile(group, 0.9)]
-        lines.append(f"| {name} | {len(group)} | " + " | ".join(f"{100 * e:.1f} %" for e in cells) + " |")
-    return "\n".join(lines) + "\n"
+    groups = sorted(errors.items()) + [("all", list(itertools.chain(*errors.values())))] * bool(errors)
+    return f"## {title}\n\n" + ledger.table(["framework, precision", unit, "MAPE", "median", "P90"], [
+        [name, len(group), *(f"{100 * e:.1f} %" for e in (statistics.mean(group), statistics.median(group), ledger.quantile(group, 0.9)))]
+        for name, group in groups])
 
 
 def errors_of(predicted, measured):

@@ -28,21 +28,12 @@ namespace ftax::bench {
 namespace {
 
 /// What a machine without readable caches is taken to have. Source: the smallest L2 of x86 servers since 2017.
-constexpr double usual_l2_bytes = 1 << 20;
+constexpr double usual_l2_kb = 1 << 10;
 
-/// Size of the data cache of one level of core 0. Sizes are written "2048K".
-double cache_bytes(int level, double fallback) {
-    for (int i = 0; i < 8; ++i) {
-        const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
-        if (value_in(folder + "level", "") != fmt::format("{}", level) ||
-            value_in(folder + "type", "") == "Instruction")
-            continue;
-        std::string size = value_in(folder + "size", "").value_or("");
-        const double unit = size.ends_with('M') ? 1 << 20 : 1 << 10;
-        if (!size.empty()) size.pop_back();
-        if (const auto value = parse_number(size)) return *value * unit;
-    }
-    return fallback;
+/// Size of core 0's L2 cache, which follows its two L1 caches, in kB: "2048K".
+double l2_bytes() {
+    const std::string size = value_in("/sys/devices/system/cpu/cpu0/cache/index2/size", "").value_or("");
+    return parse_number(size.substr(0, size.find('K'))).value_or(usual_l2_kb) * (1 << 10);
 }
 
 /// Returns the command line of this process from the kernel.
@@ -71,7 +62,7 @@ DeviceSpec query_cpu(int threads) {
             .architecture = Architecture::cpu,
             .sms = threads,
             .memory_bytes = pages * static_cast<double>(::sysconf(_SC_PAGESIZE)),
-            .l2_bytes = cache_bytes(2, usual_l2_bytes) * threads};
+            .l2_bytes = l2_bytes() * threads};
 }
 
 std::string datasheet_text(const DeviceSpec& cpu) {

@@ -83,12 +83,6 @@ DeviceProfileFile refit(std::span<const ModelRow> rows, const DeviceProfileFile&
     return fitted;
 }
 
-std::vector<ModelRow> rows_where(std::span<const ModelRow> rows, const std::function<bool(const ModelRow&)>& wanted) {
-    std::vector<ModelRow> selected;
-    std::copy_if(rows.begin(), rows.end(), std::back_inserter(selected), wanted);
-    return selected;
-}
-
 /// The longest resnet50 row of each precision.
 std::map<std::string, const ModelRow*> anchors_of(std::span<const ModelRow> rows) {
     std::map<std::string, const ModelRow*> longest;
@@ -107,19 +101,17 @@ void for_each_fold(std::span<const ModelRow> rows, const DeviceProfileFile& star
     std::set<std::string> groups;
     for (const ModelRow& row : rows) groups.insert(group_of(row));
     for (const std::string& group : groups) {
-        const auto is_own = [&](const ModelRow& row) { return group_of(row) == group; };
-        const std::vector<ModelRow> others = rows_where(rows, std::not_fn(is_own));
-        if (!others.empty()) visit(refit(others, start), rows_where(rows, is_own));
+        std::vector<ModelRow> own, others;
+        std::ranges::partition_copy(rows, std::back_inserter(own), std::back_inserter(others),
+                                    [&](const ModelRow& row) { return group_of(row) == group; });
+        if (!others.empty()) visit(refit(others, start), own);
     }
-}
-
-std::string device_of(const ModelRow& row) {
-    return row.device->slug;
 }
 
 /// A device left out is predicted from its datasheet, then with its clocks fitted to the longest resnet50 row of each
 /// precision, which is not scored.
 void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& start, LogErrors& errors) {
+    const auto device_of = [](const ModelRow& row) { return row.device->slug; };
     for_each_fold(rows, start, device_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
         const std::map<std::string, const ModelRow*> anchors = anchors_of(own);
         std::vector<ModelRow> known;
