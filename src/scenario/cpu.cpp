@@ -62,10 +62,20 @@ std::pair<std::optional<Cpu>, std::string> known_host(const RunArguments& run) {
     return {Cpu{fmt::format("{}, probed {:.2f} us", cpu->name, cpu_us), std::sqrt(cpu->score * score)}, load};
 }
 
-/// Leaves the weight of the fastest machines alone, which are dedicated ones, or that of the slowest.
-void choose_group(std::vector<HostGroup>& groups, bool fastest) {
+/// A card of a newer bus has a newer CPU: usual scores with PCIe 4.0 (the median of five published ones: two A100, A10,
+/// RTX 3090, RTX A6000) and 5.0 (the Xeon 8480 of the first servers with an H100).
+constexpr double score_with_pcie4 = 1247, score_with_pcie5 = 1902;
+/// Share of fast machines with PCIe 5.0: all six measured hosts of an H100 or H200 are, also one of a provider whose
+/// A100 and L40S have slow ones. Source: the rule of succession.
+constexpr double fast_with_pcie5 = 7.0 / 8;
+
+/// Gives the fastest machines, which are dedicated ones, or the slowest, this share of the weight.
+void weigh_group(std::vector<HostGroup>& groups, bool fastest, double share) {
     const auto [fast, slow] = std::ranges::minmax(groups, {}, &HostGroup::scale);
-    for (HostGroup& group : groups) group.weight = group.scale == (fastest ? fast : slow).scale ? 1 : 0;
+    const double scale = (fastest ? fast : slow).scale;
+    double others = 0;
+    for (const HostGroup& group : groups) others += group.scale == scale ? 0 : group.weight;
+    for (HostGroup& group : groups) group.weight = group.scale == scale ? share : group.weight / others * (1 - share);
 }
 
 }  // namespace
@@ -96,27 +106,29 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     const bool stated = known || loaded;
     if (!has_word("dedicated shared unknown", load))
         throw_error(ErrorCode::usage, "--host-load {} is neither dedicated nor shared nor unknown", load);
-    const std::string& own_cpu = scenario.device.device.host_cpu;
-    if (scale == nullptr || profile.reference_cpu.empty() || !own_cpu.empty()) {
-        if (profile.host == "reference") profile.assumed = own_cpu.empty() ? "a middling machine" : own_cpu;
+    const DeviceSpec& card = scenario.device.device;
+    if (scale == nullptr || profile.reference_cpu.empty() || !card.host_cpu.empty()) {
+        if (profile.host == "reference") profile.assumed = card.host_cpu.empty() ? "a middling machine" : card.host_cpu;
         if (stated)
             profile.warnings.push_back(
                 fmt::format("--cpu, --host-file, --host-load do nothing for {}", profile.framework));
         return;
     }
     const Cpu reference = cpu_named(profile.reference_cpu);
-    const Cpu cpu = known.value_or(Cpu{"CPU unknown", reference.score});
+    const bool pcie4 = card.architecture >= Architecture::ampere, pcie5 = card.architecture >= Architecture::hopper;
+    const double usual = pcie5 ? score_with_pcie5 : pcie4 ? score_with_pcie4 : 0;
+    const Cpu cpu = known.value_or(Cpu{"CPU unknown", std::max(reference.score, usual)});
     const double ratio = reference.score / cpu.score;
     // Source: 9 machines of framework_tax.csv with a published CPU, one left out; larger: runs under any load.
-    // A probe is believed as a name of unknown load, and narrows no name.
+    // A probe is believed as a name of unknown load, and narrows no name; nor does a card's generation.
     const double spread = !known                                             ? (dedicated ? 0.33 : 0.36)
                           : !run.cpu.empty() && run.host_load == "dedicated" ? 0.19
                                                                              : 0.24;
     std::vector<HostGroup> groups = profile.groups;
     if (groups.empty()) groups = {{1, scale->value, stated ? spread : scale->relative_stddev}};
-    if (loaded) choose_group(groups, dedicated);
+    if (loaded || (pcie5 && groups.size() > 1)) weigh_group(groups, !loaded || dedicated, loaded ? 1 : fast_with_pcie5);
     for (HostGroup& group : groups) {
-        if (stated) group.log_stddev = std::max(group.log_stddev, spread);
+        group.log_stddev = std::max(group.log_stddev, stated ? spread : pcie5 ? 0.24 : 0);
         group.scale *= ratio;
     }
     const HostGroup& most = *std::ranges::max_element(groups, {}, &HostGroup::weight);

@@ -17,12 +17,15 @@ using namespace ftax::scenario;
 namespace {
 
 /// A reference machine of two groups, the slow one twice as slow, as a run with these arguments has it.
-FrameworkProfile placed(const RunArguments& run, std::vector<HostGroup> groups = {{0.4, 1, 0.1}, {0.6, 2, 0.08}}) {
+FrameworkProfile placed(const RunArguments& run, std::vector<HostGroup> groups = {{0.4, 1, 0.1}, {0.6, 2, 0.08}},
+                        Architecture card = Architecture::turing,
+                        const char* reference_cpu = "Intel Xeon Platinum 8480+") {
     Scenario scenario;
+    scenario.device.device.architecture = card;
     FrameworkProfile& profile = scenario.framework;
     profile = {.framework = "pytorch-eager", .version = "2.5", .host = "reference"};
     profile.parameters = {{"host.scale", groups.empty() ? 1 : groups.back().scale, 0.42, "planted"}};
-    profile.reference_cpu = "Intel Xeon Platinum 8480+";
+    profile.reference_cpu = reference_cpu;
     profile.groups = std::move(groups);
     place_host(scenario, run);
     return profile;
@@ -85,6 +88,30 @@ TEST_CASE("the name of a CPU moves and narrows the host, its load picks a group 
     CHECK(alone.groups[0].log_stddev == approx(0.24));
     CHECK(placed({}, {}).groups.empty());
     CHECK(stddev_of(placed({.cpu = "E5-2698 v4", .host_load = "dedicated"}, {})) == approx(0.19));
+}
+
+TEST_CASE("a card of a newer bus is in a server of a newer CPU where none is named") {
+    const auto scale = [](Architecture card, const RunArguments& run = {}) {
+        return scale_of(placed(run, {}, card, "Intel Xeon E5-2630 v4"));
+    };
+    CHECK(scale(Architecture::turing) == 1);
+    CHECK(scale(Architecture::ampere) == approx(951.0 / 1247));
+    CHECK(scale(Architecture::ada) == approx(951.0 / 1247));
+    CHECK(scale(Architecture::hopper) == approx(0.5));
+    CHECK(scale(Architecture::ampere, {.cpu = "E5-2698 v4"}) == approx(951.0 / 1105));
+    CHECK(scale_of(placed({}, {}, Architecture::ampere)) == 1);  // the reference is no slower
+
+    const std::vector<HostGroup> groups{{0.4, 1, 0.1}, {0.6, 2, 0.08}, {0.2, 2, 0.6}};
+    const FrameworkProfile hopper = placed({}, groups, Architecture::hopper);
+    CHECK(scale_of(hopper) == 1);
+    REQUIRE(hopper.groups.size() == 3);
+    CHECK(hopper.groups[0].weight == approx(7.0 / 8));
+    CHECK(hopper.groups[1].weight == approx(1.0 / 8 * 0.75));
+    CHECK(hopper.groups[2].weight == approx(1.0 / 8 * 0.25));
+    CHECK(hopper.groups[0].log_stddev == 0.24);  // as if its CPU were named
+    CHECK(stddev_of(hopper) == stddev_of(placed({.cpu = "8480+"}, groups, Architecture::hopper)));
+    CHECK(scale_of(placed({.host_load = "shared"}, groups, Architecture::hopper)) == 2);
+    CHECK(placed({}, {}, Architecture::hopper).groups.empty());
 }
 
 TEST_CASE("costs of one machine are not moved and say so, and a device with a CPU of its own keeps its costs") {
