@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -44,17 +43,11 @@ class InterruptGuard {
     std::array<struct sigaction, 2> before_{};
 };
 
-std::string python_of(const BenchArguments& arguments) {
-    if (!arguments.python.empty()) return arguments.python;
-    const char* variable = std::getenv("FTAX_PYTHON");
-    return variable && *variable ? variable : "python3";
-}
-
 std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments) {
     const Precision precision = parse_precision(arguments.precision);
     if (precision_spec(precision).quantizes_weights())
         throw_error(ErrorCode::usage, "operators are not measured in {}", arguments.precision);
-    return bench::open_python({.python = python_of(arguments),
+    return bench::open_python({.python = arguments.python,
                                .device = arguments.device,
                                .framework = arguments.framework,
                                .precision = precision,
@@ -110,8 +103,7 @@ void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
                               CLI::ignore_case))
         ->capture_default_str();
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
-    verb.add_option("--python", arguments.python,
-                    "Python with the framework (libtorch: any; default: $FTAX_PYTHON, then python3)");
+    verb.add_option("--python", arguments.python, "Python with the framework (else python3)")->envname("FTAX_PYTHON");
     add_option(verb, "-o,--output", "DIR", arguments.output, "folder for the results")->capture_default_str();
     verb.add_option("--threads", arguments.threads,
                     "CPU threads; a single thread is timed by CPU time, independent of other processes")

@@ -18,7 +18,7 @@ struct BenchArguments {
     std::string device = "cpu";
     std::string framework = "libtorch";
     std::string precision = "fp32";
-    std::string python;                    ///< empty: FTAX_PYTHON, then python3
+    std::string python = "python3";
     std::string output = "ftax-measured";  ///< folder
     int threads = 1;
     bool quick = false;

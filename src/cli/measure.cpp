@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/cli/bench_session.hpp"
 #include "src/cli/verbs.hpp"
@@ -62,6 +63,12 @@ int measure_models(const MeasureArguments& arguments) {
 
 int measure_host(const MeasureArguments& arguments) {
     bench::Environment environment = bench::machine_environment(3);
+    try {
+        for (auto& fact : bench::open_python({.python = arguments.bench.python})->environment())
+            environment.push_back(std::move(fact));
+    } catch (const Error& error) {
+        environment.emplace_back("torch", fmt::format("not measured: {}", error.what()));
+    }
     const auto known = find_cpu(bench::cpu_name());
     environment.emplace_back("cpu_score", known ? fmt::format("{}", known->score) : "unknown: not in data/cpus.csv");
     environment.emplace_back("ftax", FTAX_VERSION);
@@ -98,6 +105,7 @@ void setup_measure(CLI::App& verb, Action& action) {
 
     CLI::App& host = add_part(verb, action, arguments, "host",
                               "what the CPU takes for small operators, in seconds, without a GPU", measure_host);
+    host.add_option("--python", arguments->bench.python, "Python with PyTorch (else python3)")->envname("FTAX_PYTHON");
     add_option(host, "-o,--output", "FILE", arguments->output.json, "file for --host-file, or - for standard output");
 }
 

@@ -88,8 +88,10 @@ class Bench:
         if self.job["framework"] == "libtorch":
             found = {"framework_version": self.timer.version(), "threads": self.job["threads"], "device": self.power.read("name")}
         else:
+            import timing
             import torch
-            found = {"framework_version": torch.__version__, "python": sys.version.split()[0], "threads": torch.get_num_threads()}
+            found = {"framework_version": torch.__version__, "python": sys.version.split()[0], "threads": torch.get_num_threads(),
+                     **timing.light_operators()}
             if self.job["framework"].startswith("onnxruntime"):
                 import onnxruntime
                 found["framework_version"] = onnxruntime.__version__

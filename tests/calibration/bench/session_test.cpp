@@ -381,6 +381,15 @@ TEST_CASE("ftax measure host writes the file that --host-file reads, and doctor 
     CHECK(number("probe_cpu_median_us") > 0.05);  // 2560 checks and 640 allocations are not optimised away
     CHECK(number("probe_cpu_median_us") < 20);
     CHECK(run.output.find("cpu_score") != std::string::npos);
+    CHECK(facts.contains("torch") != facts.contains("torch_cpu_median_us"));  // why it was not timed, or its time
+    if (facts.contains("torch_cpu_median_us")) {
+        CHECK(number("torch_cpu_p10_us") > 0.1);
+        CHECK(number("torch_cpu_p10_us") <= number("torch_cpu_median_us"));
+        CHECK(number("torch_wall_p10_us") <= number("torch_wall_median_us"));
+    }
+    const ProgramRun without = test::run_ftax({"measure", "host", "--python", folder.file("none")});
+    CHECK_MESSAGE(without.exit_code == 0, without.errors);
+    CHECK(without.output.find("not measured: cannot start ") != std::string::npos);
     const ProgramRun doctor = test::run_ftax({"doctor"});
     for (const auto& fact : facts.items()) {
         const std::string& key = fact.key();
