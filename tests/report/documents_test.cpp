@@ -47,34 +47,41 @@ std::string joined_path(const Path& path, char by) {
     return fmt::format("{}", fmt::join(path, std::string(1, by)));
 }
 
+struct Field;
+
 /// What documents have at one place.
 struct Shape {
     std::set<std::string> types;
-    std::vector<std::pair<std::string, Shape>> fields;  ///< in the order of their first occurrence
-    std::map<std::string, int> counts;                  ///< objects with the field
+    std::vector<Field> fields;          ///< in the order of their first occurrence
+    std::map<std::string, int> counts;  ///< objects with the field
     int objects = 0;
     std::vector<Shape> items;  ///< one for the items of a list
 
-    void add(const Json& value) {
-        const bool is_integer = value.is_number_integer();
-        types.insert(is_integer ? "integer" : value.type_name());
-        if (value.is_array()) {
-            if (items.empty()) items.emplace_back();
-            for (const Json& item : value) items[0].add(item);
-        }
-        if (!value.is_object()) return;
-        ++objects;
-        std::size_t at = 0;
-        for (const auto& [key, field] : value.items()) {
-            auto known = std::ranges::find(fields, key, [](const auto& f) { return f.first; });
-            if (known == fields.end())
-                known = fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(at), {key, {}});
-            known->second.add(field);
-            ++counts[key];
-            at = static_cast<std::size_t>(known - fields.begin()) + 1;
-        }
-    }
+    void add(const Json& value);
 };
+
+struct Field {
+    std::string key;
+    Shape shape;
+};
+
+void Shape::add(const Json& value) {
+    types.insert(value.is_number_integer() ? "integer" : value.type_name());
+    if (value.is_array()) {
+        if (items.empty()) items.emplace_back();
+        for (const Json& item : value) items[0].add(item);
+    }
+    if (!value.is_object()) return;
+    ++objects;
+    std::size_t at = 0;
+    for (const auto& [key, field] : value.items()) {
+        auto known = std::ranges::find(fields, key, &Field::key);
+        if (known == fields.end()) known = fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(at), {key, {}});
+        known->shape.add(field);
+        ++counts[key];
+        at = static_cast<std::size_t>(known - fields.begin()) + 1;
+    }
+}
 
 /// The columns whose selections are the lists and objects of documents.
 std::map<std::string, std::vector<Grid::Head>> columns_by_path() {
