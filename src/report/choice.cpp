@@ -250,9 +250,6 @@ bool is_on_front(const Choice& choice, const std::vector<const Choice*>& choices
 
 Columns<Choice> choice_columns(const Ranking& ranking) {
     const std::string item = ranking.items.substr(0, ranking.items.size() - 1);
-    const auto figure = [](auto of) {
-        return [of](const Choice& choice) { return value_if(std::invoke(of, choice)); };
-    };
     return {{"device", "device", Unit::text, &Choice::device},
             {"framework", "framework", Unit::text, &Choice::framework},
             {"versioned_framework", "framework", Unit::text, versioned},
@@ -265,11 +262,11 @@ Columns<Choice> choice_columns(const Ranking& ranking) {
                  if (!ranking.has_level || !choice.runs()) return Value();
                  return Value(choice.keeps_level, choice.keeps_level ? Tone::strong : Tone::warning);
              }},
-            {"items_per_s", ranking.items + "/s", Unit::significant, "items per second", figure(&Choice::items_per_s)},
+            {"items_per_s", ranking.items + "/s", Unit::significant, "items per second", &Choice::items_per_s},
             {"energy_per_item_j", "J/" + item, Unit::significant, "energy per token, or per request without tokens",
-             figure(&Choice::energy_per_item_j)},
+             &Choice::energy_per_item_j},
             {"dollars_per_million", "$/M " + ranking.items, Unit::significant,
-             "with --price: per million items, tokens or requests", figure(&Choice::dollars_per_million)},
+             "with --price: per million items, tokens or requests", &Choice::dollars_per_million},
             {"skipped", "skipped", Unit::text, "why it cannot run, in place of its figures",
              [](const Choice& choice) { return choice.runs() ? Value() : Value(choice.skipped); }}};
 }

@@ -34,7 +34,7 @@ enum class Unit : std::uint8_t {
     bars,    ///< pages only: an object of shares from 0 to 1 by look
 };
 
-/// One cell of a report. A default value is absent: JSON has no such field. A nullopt is null in JSON.
+/// One cell of a report. A default value and a nullopt are absent: JSON has no such field. A nullptr is null in JSON.
 struct Value {
     Value() = default;
     template <class T>
@@ -54,18 +54,12 @@ struct Value {
         if constexpr (std::is_enum_v<T>) {
             return name_of(value);
         } else if constexpr (requires { value.has_value(); }) {
-            return value ? json_of(*value) : Json(nullptr);
+            return value ? json_of(*value) : Json(Json::value_t::discarded);
         } else {
             return value;
         }
     }
 };
-
-/// What an optional holds; absent if it is empty.
-template <class T>
-[[nodiscard]] Value value_if(const std::optional<T>& value) {
-    return value ? Value(*value) : Value();
-}
 
 /// A value for tables and pages only.
 [[nodiscard]] inline Value shown(std::string text, Tone tone = Tone::plain) {

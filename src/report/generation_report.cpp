@@ -123,8 +123,7 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
     return Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.run.model; }},
         {"exchange_share", "exchange", Unit::share,
-         "share of a step's device time spent in all-reduce; absent on one card",
-         [](const Row& row) { return value_if(row.exchange_share); }},
+         "share of a step's device time spent in all-reduce; absent on one card", &Row::exchange_share},
         {"tokens_per_dollar", "tokens/$", Unit::amount, "with --price",
          [](const Row& row) {
              if (!row.dollars_per_hour || !row.runs()) return Value();
@@ -140,7 +139,7 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"crossover", "", Unit::text, "where decoding changes between framework-bound and device-bound",
          [](const Row& row) { return row.runs() ? Value(crossover_json(row.crossover)) : Value(); }},
         {"largest_batch", "largest batch", Unit::plain, "with --largest-batch: the largest that fits",
-         [](const Row& row) { return value_if(row.largest_batch); }}}
+         &Row::largest_batch}}
         .including(choice_columns(report.ranking), [](const Row& row) { return &row; })
         .including(memory_columns(), [](const Row& row) { return row.runs() ? &row.generation.memory : nullptr; })
         .including(own, [](const Row& row) { return row.runs() ? &row.generation : nullptr; });

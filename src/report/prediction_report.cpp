@@ -153,8 +153,7 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
         longest_s = std::max({longest_s, row.prediction.host_s, row.prediction.device_s});
     const Columns<Measured> measured{
         {"measured_latency_s", "measured", Unit::milliseconds, "as given", &Measured::latency_s},
-        {"measured_device_s", "measured device", Unit::milliseconds, "as given",
-         [](const Measured& m) { return value_if(m.device_s); }}};
+        {"measured_device_s", "measured device", Unit::milliseconds, "as given", &Measured::device_s}};
     const Columns<LatencyRange> branches{
         {"branches", "by branch ms", Unit::plain,
          [](const LatencyRange& r) { return range_value(r.min_s, r.max_s, milliseconds); }},

@@ -187,8 +187,7 @@ Columns<Row> serving_columns(const ServingReport& report) {
         {"saturated", "saturated", Unit::text, "whether requests arrive faster than they are served: the queue grows",
          [](const Row& row) { return row.runs() ? Value(row.is_saturated) : Value(); }},
         {"largest_rate", "rate that holds", Unit::significant,
-         "highest rate that meets the SLO; if saturated, the rate that is served",
-         [](const Row& row) { return value_if(row.largest_rate); }},
+         "highest rate that meets the SLO; if saturated, the rate that is served", &Row::largest_rate},
         {"power_w", "power, W", Unit::significant, "mean power of all cards",
          [&](const Row& row) {
              if (!row.runs()) return Value();
