@@ -27,14 +27,14 @@ class DataRow {
         std::from_chars(cell.data(), cell.data() + cell.size(), otherwise);
         return otherwise;
     }
-    /// Position of the cell among `names`, which are separated by spaces or commas. Throws std::logic_error for any
-    /// other cell.
+    /// Position of the cell among `names`, which are separated by spaces. Throws std::logic_error for any other cell.
     template <class Enum>
     [[nodiscard]] Enum choice(std::string_view names) {
         const std::string_view name = text();
-        const auto found = enumerator_named<Enum>(names_in(names), name);
-        if (!found) throw std::logic_error("a table has the unknown name " + std::string(name));
-        return *found;
+        std::size_t position = 0;
+        for (DataRow rest(names); !rest.ends(); ++position)
+            if (rest.text(' ') == name) return static_cast<Enum>(position);
+        throw std::logic_error("a table has the unknown name " + std::string(name));
     }
     [[nodiscard]] bool ends() const { return rest_.empty(); }
 
