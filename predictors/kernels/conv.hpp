@@ -202,14 +202,11 @@ inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, co
     const auto plan = cheapest_tile(tiles.value_or(available(implicit_tiles, s)), real(s.groups), c.rows, c.columns,
                                     c.reduction, 8, rates, core_efficiency(s, p), p, 1.0, most_parts(s));
     const double bytes = c.in_bytes + c.out_bytes;
-    double memory_s = load_bytes(bytes + c.weight_bytes, s) / rates.bandwidth_bytes_per_s;
-    if (s.library == ConvLibrary::tensorrt) {
-        memory_s /= p.engine_bandwidth;
-    } else if (rates.chip->asynchronous_copies) {
-        memory_s = operands_seconds(bytes, c.weight_bytes, s, rates, p);
-    } else {
-        memory_s /= p.operand_bandwidth;
-    }
+    const bool engine = s.library == ConvLibrary::tensorrt;
+    const double bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
+    const double memory_s = rates.chip->asynchronous_copies && !engine
+                                ? operands_seconds(bytes, c.weight_bytes, s, rates, p)
+                                : load_bytes(bytes + c.weight_bytes, s) / bandwidth;
     return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, s, rates, p);
 }
 
@@ -505,17 +502,18 @@ inline bool launches_each_group(const ConvShape& s, const ConvCounts& c, const D
     return s.launches_groups && 2 * c.rows * c.columns * c.reduction > least_s * rates.peak_flops_per_s;
 }
 
-/// Returns the plan of all groups, `whole`, with the time of one kernel for each, which the host delays. Source: the
-/// same networks at batch 1 on a T4 take 15.4 us for each group, whatever their depth and number of groups.
+/// Returns the plan of all groups, `whole`, with the time of one kernel for each. The host works on each as long as on
+/// five launches of a recurrence, while kernels of others run. Source: the same networks at batch 1 on a T4 take 15.4
+/// us in all for each group, whatever their depth and number of groups.
 inline KernelPlan plan_each_group(KernelPlan whole, const ConvShape& s, const DeviceRates& rates,
                                   const ConvParameters& p) {
-    constexpr double launch_s = 15.4e-6;
+    constexpr double launches = 4.7;
     ConvShape one = s;
     one.groups = 1;
     one.in_channels /= s.groups;
     one.out_channels /= s.groups;
-    whole.floor_s = real(s.groups) * launch_s;
-    whole.seconds = std::max(whole.floor_s, real(s.groups) * plan_on_cores(conv_counts(one), one, rates, p).seconds);
+    whole.host_launches = real(s.groups) * launches;
+    whole.seconds = real(s.groups) * plan_on_cores(conv_counts(one), one, rates, p).seconds;
     return whole;
 }
 

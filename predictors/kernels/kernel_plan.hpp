@@ -33,6 +33,7 @@ struct Occupancy {
 struct KernelTime {
     double seconds{};          ///< at boost clock
     double power_limited_s{};  ///< their energy as time at arithmetic_power_w, see power.hpp
+    double host_launches{};    ///< that the host makes one by one meanwhile, each of host.step_launch
 };
 
 /// Plan of one kernel, or of the few kernels of an algorithm.

@@ -29,9 +29,9 @@ PlannedKernel plan_one(const PreparedModel& prepared, const BoundShapes& bound, 
     const auto times = static_cast<std::int32_t>(
         std::min<std::int64_t>(repetitions(prepared.graph, kernel, bound), std::numeric_limits<std::int32_t>::max()));
     const double scale = prepared.device.factors.scale(factor) * times;
-    return {
-        {scale * planned.seconds, scale * planned.power_limited_s}, factor, planned.bound(),
-        occupancy(planned, device.sms, device.max_threads_per_sm),  times,  scale * kernels::energy_seconds(planned)};
+    const kernels::KernelTime time{scale * planned.seconds, scale * planned.power_limited_s, planned.host_launches};
+    const kernels::Occupancy occupied = occupancy(planned, device.sms, device.max_threads_per_sm);
+    return {time, factor, planned.bound(), occupied, times, scale * kernels::energy_seconds(planned)};
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class LaunchTimer {
 
     /// Costs one launch: its kernels on the device, its dispatch on the host.
     void time_launch(const Launch& launch, TimedLaunch& timed, LaunchCosts& costed) const {
-        double longest_s = 0;
+        double longest_s = 0, further = 0;
         costed = {{.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host}};
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
             const std::optional<PlannedKernel>& one = plans_[launch.first_kernel + i];
@@ -63,6 +63,7 @@ class LaunchTimer {
             costed.warps_active_s += one->seconds * one->occupancy.warps;
             costed.kernels += one->launches;
             costed.step_launches += one->launches - 1;
+            further += one->host_launches;
             if (one->seconds >= longest_s) {
                 costed.bound = one->bound;
                 costed.factor = one->factor;
@@ -81,12 +82,13 @@ class LaunchTimer {
         costed.list_parts = static_cast<std::int32_t>(launch.list_parts);
         costed.blas_call = calls_blas(launch);
         costed.host_s = costs_[costed.host_kind] + costed.module_calls * costs_[HostKind::module_call] +
-                        launch.list_parts * costs_[HostKind::list_part] + step_launch_s(costed, launch.further_calls) +
+                        launch.list_parts * costs_[HostKind::list_part] +
+                        step_launch_s(costed, launch.further_calls + further) +
                         (costed.blas_call ? costs_.blas_call_s : 0) + on_host_s(prepared_.graph, bound_, launch);
         costed.device_s = costed.boost_s;
         // Kernels that one call launches per step follow without the framework's gap: their floor includes it.
         timed = {costed.host_s, costed.device_s, costed.kernels - costed.step_launches,
-                 launch.host_kind == HostKind::synchronize || launch.on_host, step_launch_s(costed)};
+                 launch.host_kind == HostKind::synchronize || launch.on_host, step_launch_s(costed, further)};
     }
 
   private:
@@ -98,9 +100,8 @@ class LaunchTimer {
     }
 
     /// Host time of the further kernels of one call; 0 inside a CUDA graph.
-    double step_launch_s(const LaunchCosts& costed, std::uint32_t further_calls = 0) const {
-        return costed.host_kind == HostKind::graph_node ? 0
-                                                        : (costed.step_launches + further_calls) * costs_.step_launch_s;
+    double step_launch_s(const LaunchCosts& costed, double further) const {
+        return costed.host_kind == HostKind::graph_node ? 0 : (costed.step_launches + further) * costs_.step_launch_s;
     }
 
     const PreparedModel& prepared_;

@@ -125,6 +125,19 @@ TEST_CASE("enqueueing an engine costs the host each kernel, launching its CUDA g
     CHECK(captured.device_s == approx(enqueued.device_s));
 }
 
+TEST_CASE("TensorRT 8.0 spends the host's time on each group of an f32 convolution, not in a CUDA graph") {
+    const Graph graph = load_graph("zoo:resnext50_32x4d");
+    const auto host_s = [&](const char* framework, int version) {
+        return Predictor(graph, device_profile("t4"), framework_profile(framework),
+                         {.libraries = {.tensorrt = version}})
+            .predict({{"batch", 1}})
+            .host_s;
+    };
+    // 16 convolutions of 32 groups, each of 4.7 launches.
+    CHECK(host_s("tensorrt", 800) - host_s("tensorrt", 804) == approx(16 * 32 * 15.4e-6).epsilon(0.15));
+    CHECK(host_s("tensorrt-cuda-graph", 800) == host_s("tensorrt-cuda-graph", 804));
+}
+
 TEST_CASE("a head that one block does takes its scores one after the other while few blocks run") {
     const auto attention_s = [](std::int64_t batch, std::int64_t sequence) {
         const KernelModels models(device_spec("a100-sxm4-40gb"), kernel_parameters(device_profile("a100-sxm4-40gb")));
