@@ -343,16 +343,9 @@ inline double layout_padding(double pixels, const ConvShape& s) {
     return s.older_library ? 1 : round_up(pixels, 32) / pixels;
 }
 
-/// Returns the number of channels to which tensor-core kernels pad: 16 bytes of them. Engines hold images in int8 with
-/// four channels. Source: TensorRT, developer guide, "Data Format Descriptions" (kHWC8, kCHW4).
-inline double vector_channels(const ConvShape& s) {
-    const bool image = s.library == ConvLibrary::tensorrt && s.element_bytes == 1 && s.in_channels <= 4;
-    return image ? 4 : 16.0 / s.element_bytes;
-}
-
 inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                    const ConvParameters& p) {
-    const double align = vector_channels(s);
+    const double align = 16.0 / s.element_bytes;
     const double merged = merged_groups(s);
     const auto products = real(s.groups) / merged;
     const bool engine = s.library == ConvLibrary::tensorrt;
