@@ -34,11 +34,11 @@ PRECISIONS = {"": "bf16", "bfloat16": "bf16", "fp4": "nvfp4"}
 BLOCK_SCALED = ("deepseek-v3", "qwen3-235b-a22b")  # checkpoints in fp8
 OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
 UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
-SPREAD = 0.05  # of those requests, whose clients drift apart: chosen on first tokens of Qwen3-32B
+SPREAD = 0.05  # of those requests under vLLM, whose clients drift apart: chosen on first tokens of Qwen3-32B
 ANCHORS, DRAWS = 5, 2
 GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
 ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
-# Of recipes/trtllm (NVIDIA/srt-slurm), by clients: places of a group that decodes, where it has fewer than its share of them.
+# Places of a group that decodes, where it has fewer than its clients: recipes/trtllm (NVIDIA/srt-slurm) by clients, which no other has
 PLACES = {6: 1, 9: 2, 30: 8, 60: 16, 100: 16, 154: 64, 180: 32, 370: 64, 450: 64, 837: 32, 1365: 32, 1606: 192, 2192: 128, 2222: 128}
 
 
@@ -184,6 +184,8 @@ def recipe(row, model, tp, dp, clients, drafts):
     a request's whole time longer than its prompt, so that one client always waits for a place."""
     if row["backend"] == "trtllm" and model == "llama-3.1-8b":
         yield from ("--max-num-seqs", clients - 1)
+    if row["backend"] == "trtllm" and model in OWN:  # a prompt a step: of four limits the best on a fifth of these runs
+        yield from ("--max-num-batched-tokens", int(row["isl"]) + clients)
     if drafts:
         yield from ("--draft-tokens", drafts, "--acceptance", ACCEPTANCE)
     if row["backend"] == "trtllm":
@@ -251,14 +253,12 @@ def apart(rows, folder):
         model, (read, decode) = model_of(row["model_path"]), ([
             max(1, int(row[f"{worker}_{c}"] or 1)) for c in ("num_workers", "tp_size", "attention_dp_size", "moe_ep_size")]
             for worker in ("prefill", "decode"))
-        has_places = row["backend"] == "trtllm" and int(row["concurrency"]) in PLACES and (
-            row["precision"] == "fp4" or row["system"] == "h100_sxm")
         yield (engine_of(row), DEVICES[row["system"]], model, [
             *precision_of(row, model, "--kv-precision", "fp8"),
             "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
             "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
             "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"])),
-            *(("--max-num-seqs", PLACES[int(row["concurrency"])]) if has_places else ())],
+            *(("--max-num-seqs", PLACES[int(row["concurrency"])]) if int(row["concurrency"]) in PLACES else ())],
             figures(row, ", prefill apart"))
 
 
@@ -279,7 +279,7 @@ def engines(rows, folder):
         drafts = drafts_of(row, dp, faster and model == "deepseek-v3")
         lengths = ("--requests", requests_file(folder, row, clients))
         if model in OWN or row["isl"] not in ("1024", "8192"):
-            spread = () if row["backend"] == "sglang" else ("--spread", SPREAD)
+            spread = () if row["backend"] == "sglang" else ("--spread", SPREAD if row["backend"] == "vllm" else 0)
             lengths = ("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", 10 * clients, *spread)
         yield (engine_of(row), DEVICES[row["system"]], model, [
             *precision_of(row, model, "--kv-precision", "fp8"),
