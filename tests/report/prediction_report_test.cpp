@@ -123,10 +123,9 @@ TEST_CASE("warnings that differ in numbers or in the name alone become one") {
     CHECK(merged(names) == names);
     CHECK(merged({"rows.csv:2: no gpu", "rows.csv:12: no gpu", "takes 9.", "takes 10."}) ==
           std::vector<std::string>{"rows.csv:2 to 12: no gpu", "takes 9 to 10."});
-    CHECK(merged({"a10: not measured", "host: slow", "a40: not measured", "l4: not measured, like a10: old",
-                  "no",
+    CHECK(merged({"a10: not measured", "host: slow", "a40: not measured", "l4: not measured, like a10: old", "no",
                   "none"}) == std::vector<std::string>{"a10, a40: not measured", "host: slow",
-                                                          "l4: not measured, like a10: old", "no", "none"});
+                                                       "l4: not measured, like a10: old", "no", "none"});
     CHECK(merged({std::string(100'000, '1'), " 1" + std::string(100'000, 'a')}).size() == 2);
 }
 
