@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "calibration/bench/bench_device.hpp"
+#include "graphs/base/named.hpp"
 #include "graphs/files/machine.hpp"
 #include "src/cli/verbs.hpp"
 
@@ -18,7 +19,6 @@ struct Part {
     std::string_view option, purpose;
 };
 
-#define FTAX_TEXT(text) #text
 /// Whether the build defines a macro.
 #define FTAX_DEFINED(macro) (std::string_view(FTAX_TEXT(macro)) != #macro)
 
