@@ -28,8 +28,8 @@ inline constexpr std::string_view bound_meaning =
 [[nodiscard]] std::vector<std::string> joined(std::vector<std::string> of_report,
                                               const std::vector<std::string>& of_row);
 
-/// Each warning once; those that differ in numbers alone as one, with their ranges: "batch 1 to 64: …"; those that say
-/// the same of several names as well: "a10, l4: not measured".
+/// Each warning once. Warnings that differ in numbers alone become one with their ranges: "batch 1 to 64: …". Warnings
+/// that differ in the name alone become one with all names: "a10, l4: not measured".
 [[nodiscard]] std::vector<std::string> merged(const std::vector<std::string>& warnings);
 
 /// "fixed" if the model fixes the batch.
