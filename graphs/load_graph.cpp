@@ -15,6 +15,7 @@
 #include "graphs/base/near_names.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/files/file.hpp"
+#include "graphs/ir/control_flow.hpp"
 #include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
@@ -218,6 +219,7 @@ Graph load_graph(const std::string& model, const ImportOptions& options) {
             apply_input_shapes(graph, options.input_shapes);
         }
     }
+    require_names(graph, options);
     if (options.vary_batch) vary_fixed_batch(graph);
     // Graphs that ftax builds itself hold no sizes of an export.
     if (graph.format != "config" && graph.format != "builder") find_size_checks(graph);

@@ -12,19 +12,21 @@ namespace {
 constexpr std::size_t most_shown = 400;  ///< bytes of the names in a message
 constexpr std::size_t most_warnings = 100;
 
-thread_local NamesMet* names_met = nullptr;
-
 template <class Value>
 std::optional<Value> given(const std::map<std::string, Value>& options, const std::string& name) {
     const auto found = options.find(name);
     return found == options.end() ? std::nullopt : std::optional(found->second);
 }
 
-void require_name(const std::string& name, const std::set<std::string>& known, std::string_view what) {
-    if (known.contains(name)) return;
-    const std::string names = fmt::format("{}", fmt::join(known, ", "));
-    throw_error(ErrorCode::usage, "no {} '{}'; the model has {}", what, excerpt(name),
-                known.empty() ? "none" : names.substr(0, most_shown) + (names.size() > most_shown ? "…" : ""));
+template <class Value>
+void require_known(const std::map<std::string, Value>& options, const std::set<std::string>& known,
+                   std::string_view what) {
+    for (const auto& [name, value] : options) {
+        if (known.contains(name)) continue;
+        const std::string names = fmt::format("{}", fmt::join(known, ", "));
+        throw_error(ErrorCode::usage, "no {} '{}'; the model has {}", what, excerpt(name),
+                    known.empty() ? "none" : names.substr(0, most_shown) + (names.size() > most_shown ? "…" : ""));
+    }
 }
 
 }  // namespace
@@ -33,32 +35,24 @@ void warn(Graph& graph, std::string message) {
     if (graph.warnings.size() < most_warnings) graph.warnings.push_back(std::move(message));
 }
 
-NamesMet::NamesMet() {
-    names_met = this;
-}
-NamesMet::~NamesMet() {
-    names_met = nullptr;
-}
-void NamesMet::require_loop(const std::string& name) const {
-    require_name(name, loops_, "loop");
-}
-void NamesMet::require_condition(const std::string& name) const {
-    require_name(name, conditions_, "condition");
+void require_names(const Graph& graph, const ImportOptions& options) {
+    require_known(options.trip_counts, graph.loops, "loop");
+    require_known(options.branches, graph.conditions, "condition");
 }
 
-std::optional<std::int64_t> given_passes(const ImportOptions& options, const std::string& name) {
-    if (names_met) names_met->loops_.insert(name);
+std::optional<std::int64_t> given_passes(Graph& graph, const ImportOptions& options, const std::string& name) {
+    graph.loops.insert(name);
     return given(options.trip_counts, name);
 }
 
-std::optional<bool> given_branch(const ImportOptions& options, const std::string& name) {
-    if (names_met) names_met->conditions_.insert(name);
+std::optional<bool> given_branch(Graph& graph, const ImportOptions& options, const std::string& name) {
+    graph.conditions.insert(name);
     return given(options.branches, name);
 }
 
 bool take_branch(Graph& graph, const ImportOptions& options, const std::string& name, std::optional<bool> condition,
                  std::size_t then_operators, std::size_t else_operators, bool repeated) {
-    if (const auto branch = given_branch(options, name)) return *branch;
+    if (const auto branch = given_branch(graph, options, name)) return *branch;
     if (condition) return *condition;
     // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
     const bool taken = then_operators > else_operators;
@@ -71,7 +65,7 @@ bool take_branch(Graph& graph, const ImportOptions& options, const std::string& 
 
 std::int64_t passes_of(Graph& graph, const ImportOptions& options, const std::string& name,
                        std::optional<std::int64_t> known) {
-    if (const auto passes = given_passes(options, name)) return *passes;
+    if (const auto passes = given_passes(graph, options, name)) return *passes;
     if (known) return *known;
     warn(graph,
          fmt::format("node '{}': the number of passes is not known; one pass is counted (--trip {}=N)", name, name));

@@ -130,7 +130,7 @@ bool Importer::import_loop(Scope& scope, Call& call) {
     state.count = count && count->size() == 1 ? ShapeMath::expression(count->front()) : unknown_dim;
     const auto limit = construction_.math.constant_value(state.count);
     const auto condition = has_condition ? number_of(call.inputs[1]) : std::nullopt;
-    if (const auto given = given_passes(options_, call.name)) {
+    if (const auto given = given_passes(construction_.graph, options_, call.name)) {
         state.passes = *given;
         state.count = construction_.math.constant(*given);
     } else if (condition == 0) {

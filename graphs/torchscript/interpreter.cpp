@@ -374,7 +374,7 @@ class Interpreter {
         const auto condition = truth_of(graph_, frame.at(node.inputs[0]));
         // The name holds the place in the program: another branch taken elsewhere does not change it.
         const std::string name = fmt::format("{}.if{}", place(), node.inputs[0]);
-        if (const auto branch = condition ? condition : given_branch(options_, name))
+        if (const auto branch = condition ? condition : given_branch(graph_, options_, name))
             return set_all(node, frame, run_block(node.blocks[*branch ? 0 : 1], frame));
         const auto known = choices_.find(name);
         if (known == choices_.end()) return run_both(node, frame, name);
@@ -546,7 +546,7 @@ class Interpreter {
         const std::string name = fmt::format("loop{}", loops_++);
         const auto* bound = frame.at(node.inputs[0]).as<Expression>();
         const auto known = bound ? graph_.expressions.constant_value(*bound) : std::nullopt;
-        const auto given = given_passes(options_, name);
+        const auto given = given_passes(graph_, options_, name);
         const auto warn = [&](const std::string& what) {
             graph_.warnings.push_back(
                 fmt::format("{}: {} (--trip {}=N)", module_.empty() ? "forward" : module_, what, name));

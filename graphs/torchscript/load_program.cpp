@@ -37,7 +37,7 @@ std::string interpreted(const std::string& path, const ImportOptions& options) {
         confine();
         Graph graph;
         interpret(load_program(path), options, graph);
-        answer["graph"] = to_text(graph);
+        answer = {{"graph", to_text(graph)}, {"loops", graph.loops}, {"conditions", graph.conditions}};
         for (const UndecidedBranch& branch : graph.undecided)
             answer["undecided"].push_back({branch.name, branch.then_taken});
     } catch (const Error& error) {
@@ -73,6 +73,8 @@ Graph interpret_file(const std::string& path, const ImportOptions& options) {
     const nlohmann::json answer = nlohmann::json::parse(result.output);
     if (answer.contains("error")) throw Error(answer["code"].get<ErrorCode>(), answer["error"].get<std::string>());
     Graph graph = parse_text_graph(answer["graph"].get_ref<const std::string&>());
+    answer["loops"].get_to(graph.loops);
+    answer["conditions"].get_to(graph.conditions);
     for (const auto& branch : answer.value("undecided", nlohmann::json::array()))
         graph.undecided.push_back({branch[0], branch[1]});
     return graph;

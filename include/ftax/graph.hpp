@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -172,6 +173,7 @@ struct Graph {
     std::vector<TensorId> outputs;
     std::vector<ModuleCall> module_calls;
     std::vector<UndecidedBranch> undecided;
+    std::set<std::string> loops, conditions;  ///< names that ImportOptions::trip_counts and branches may use
     std::vector<SymbolRange> ranges;
     std::map<std::string, std::string, std::less<>> other_names;  ///< names of dimensions in the file → their symbols
     std::vector<SizeCheck> size_checks;                           ///< collected by load_graph()

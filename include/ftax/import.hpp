@@ -59,7 +59,8 @@ struct ImportOptions {
 
 /// Loads a model: a file (.onnx, .pt2, .pt, .txt; detected by content, not by extension) or a zoo name ("bert",
 /// "resnet50"), optionally written `zoo:bert`. Throws Error with code model, limit or refused; usage if neither a file
-/// nor a zoo model of that name exists (the message lists similar names).
+/// nor a zoo model of that name exists (the message lists similar names), or if it lacks a loop or condition named in
+/// the options.
 [[nodiscard]] Graph load_graph(const std::string& model, const ImportOptions& options = {});
 
 /// A model of the embedded zoo.

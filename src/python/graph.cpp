@@ -6,7 +6,6 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
-#include "graphs/ir/control_flow.hpp"
 #include "src/python/bindings.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -23,10 +22,7 @@ Graph load(const std::string& model, const std::vector<std::string>& shapes,
                           .vary_batch = vary_batch,
                           .unsupported_is_error = unsupported_is_error};
     for (const std::string& shape : shapes) options.input_shapes.push_back(scenario::parse_input_shape(shape));
-    const NamesMet names;
-    Graph graph = load_graph(model, options);
-    for (const auto& [loop, passes] : trips) names.require_loop(loop);
-    return graph;
+    return load_graph(model, options);
 }
 
 std::vector<std::string> texts(const Graph& graph, const std::vector<Expression>& shape) {

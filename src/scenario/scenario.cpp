@@ -13,7 +13,6 @@
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/files/escape.hpp"
-#include "graphs/ir/control_flow.hpp"
 #include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
 #include "predictors/frameworks/framework_model.hpp"
@@ -185,10 +184,7 @@ Graph load_graph(const ModelArguments& arguments) {
 }
 
 Graph load_graph(const ModelArguments& arguments, const ImportOptions& options) {
-    const NamesMet names;
     Graph graph = ftax::load_graph(arguments.model, options);
-    for (const auto& [loop, passes] : parse_dimensions(arguments.trips, "--trip")) names.require_loop(loop);
-    for (const std::string& branch : arguments.branches) names.require_condition(parse_branch(branch).first);
     require_symbols(graph, dimension_bindings(graph, arguments));
     return graph;
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -141,6 +142,28 @@ def forward(self, x):
     return self.inner.forward(y)
 )",
                       7);
+}
+
+TEST_CASE("the trip count and the branch of a TorchScript file are those of --trip and --branch") {
+    const TemporaryFile file("script.pt");
+    static_cast<void>(save_and_run(R"(
+def forward(self, x):
+    for i in range(int(x[0, 0, 0, 0])):
+        x = torch.relu(x)
+    if bool(torch.sum(x) > 0.):
+        x = torch.neg(x)
+    return x
+)",
+                                   file.path(), image));
+    ImportOptions options = symbolic_image();
+    const Graph once = load_graph(file.path(), options);
+    REQUIRE(once.conditions.size() == 1);
+    CHECK(once.loops == std::set<std::string>{"loop0"});
+    options.trip_counts["loop0"] = 7;
+    options.branches[*once.conditions.begin()] = false;
+    CHECK(load_graph(file.path(), options).ops.size() == once.ops.size() + 6 - 1);
+    options.trip_counts["loop1"] = 7;
+    CHECK_THROWS_WITH_AS(load_graph(file.path(), options), "no loop 'loop1'; the model has loop0", Error);
 }
 
 TEST_CASE("TorchScript conditions, loops, lists and tuples are followed as LibTorch runs them") {
