@@ -285,7 +285,7 @@ std::string unversioned(std::string_view framework) {
 
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
     const auto [name, number] = split_at(framework, '@');
-    FrameworkChoice choice{framework_name(name), std::nullopt};
+    FrameworkChoice choice{std::string(framework_model(name).name), std::nullopt};
     if (name == framework) return choice;
     const std::optional<int> version = version_number(number);
     const bool engine = builds_engines(choice.name);
