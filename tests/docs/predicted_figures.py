@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Holds the figures of docs/ that ftax predicts, in tables beside measured ones, to what the program predicts.
+
+    predicted_figures.py FTAX [--write]
+
+Each entry of predicted_figures.json is a page, a text with {} where figures stand, and lists of a command and the values of its --json
+that these are: a path, and :ms for milliseconds, :n for a number without zeros at its end; 3 significant digits. --write writes the pages with the figures
+(quoted_figures.py does the same for the ledgers).
+"""
+
+import functools
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+
+@functools.cache
+def predicted(ftax, command):
+    ran = subprocess.run([ftax, *shlex.split(command), "--json"], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        sys.exit(f"{command}: {ran.stderr}")
+    return json.loads(ran.stdout)
+
+
+def cell(document, source):
+    path, _, unit = source.partition(":")
+    for key in path.split("/"):
+        if isinstance(document, list) and not key.isdigit():  # rows come in the order of their latency
+            document = next(row for row in document if key in (row.get("framework"), row.get("device")))
+        else:
+            document = document[int(key) if key.isdigit() else key]
+    value = document * 1e3 if unit == "ms" else document
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if unit == "n" else f"{value:#.3g}"
+
+
+def main():
+    ftax, write = sys.argv[1], "--write" in sys.argv[2:]
+    repository = pathlib.Path(__file__).resolve().parents[2]
+    failures = 0
+    for page, text, *commands in json.loads(pathlib.Path(__file__).with_suffix(".json").read_text()):
+        figures = [cell(predicted(ftax, command), source) for command, *sources in commands for source in sources]
+        path = repository / page
+        content = path.read_text()
+        pattern = r"([\d.]+)".join(re.escape(part) for part in text.split("{}"))
+        found = list(re.finditer(pattern, content))
+        if len(found) != 1:
+            print(f"{page}: found {len(found)} times: {text}")
+            failures += 1
+        elif list(found[0].groups()) != figures:
+            print(f"{page}: {text}\n  has {', '.join(found[0].groups())}; ftax predicts {', '.join(figures)}")
+            failures += not write
+            if write:
+                path.write_text(content[:found[0].start()] + text.format(*figures) + content[found[0].end():])
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
