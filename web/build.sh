@@ -68,7 +68,8 @@ fi
 
 cmake -S "$root" -B program -G Ninja -DCMAKE_TOOLCHAIN_FILE="$root/web/toolchain.cmake" -DFTAX_WEB="$folder" \
     -DCMAKE_PROJECT_TOP_LEVEL_INCLUDES="$root/web/packages.cmake" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DCMAKE_EXE_LINKER_FLAGS=-s --log-level=WARNING
+    -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DFTAX_UNITY=ON \
+    -DCMAKE_EXE_LINKER_FLAGS=-s --log-level=WARNING
 cmake --build program -j "$jobs" --target ftax_program
 
 mkdir -p site

@@ -110,7 +110,7 @@ class HostOperators {
     }
 
     static Value dimension(const ftax::Tensor& tensor, double place) {
-        const auto rank = std::ssize(tensor.shape), axis = static_cast<std::int64_t>(place);
+        const std::int64_t rank = std::ssize(tensor.shape), axis = static_cast<std::int64_t>(place);
         if (axis < -rank || axis >= rank)
             throw Error(ErrorCode::model, "a program asks for a dimension that its tensor does not have");
         return tensor.shape[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
