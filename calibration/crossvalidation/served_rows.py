@@ -3,20 +3,20 @@
 
     served_rows.py FTAX serving.csv serving_engines.csv requests_vllm_rtx4090_llama8b.csv OUT.csv
 
-Of serving_engines.csv every fifth run that is aggregated, on one to eight cards, and every third whose prefill and decode workers
-are apart and counted, on up to 72. serving.csv does not say how long prompts are, nor how lengths spread: log-normal ones are drawn;
-the median of chat's prompts, their spread and the share that follow an answer were chosen with the times in view. What
-serving_engines.csv does not say of a run is what its recipe says: lengths, limits and draft tokens of InferenceX (SemiAnalysisAI,
-benchmarks/*.sh and utils/bench_serving: random-range-ratio 0.8, ten requests a client, whose first come at once), fixed lengths of
-AIConfigurator's own runs of Qwen3-32B and Llama-3.1-8B, ten requests a client (ai-dynamo/dynamo, performance_sweeps/scripts/bench.sh
-with genai-perf).
+Of serving_engines.csv every fifth aggregated run on up to eight cards, and every third with prefill and decode workers apart, on up
+to 72. What a file does not say is what the run's recipe says: SemiAnalysisAI/InferenceX (benchmarks/*.sh; utils/bench_serving with
+random-range-ratio 0.8, ten requests a client, whose first come at once), NVIDIA/srt-slurm (recipes), and for AIConfigurator's own runs
+genai-perf (fixed lengths, ten requests a client; ai-dynamo/dynamo, performance_sweeps/scripts/bench.sh). serving.csv lacks lengths of
+prompts: log-normal ones are drawn, whose median, spread and share that follows an answer were chosen with the times in view.
 """
 
 import concurrent.futures
 import json
 import math
+import operator
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -25,9 +25,6 @@ import tempfile
 from model_folds import read, write
 
 EVERY, APART_EVERY = 5, 3
-MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepseek-v3",
-          "DeepSeek-R1-NVFP4": "deepseek-v3", "DeepSeek-V3.1-NVFP4": "deepseek-v3", "DeepSeek-V3.1": "deepseek-v3",
-          "Qwen3-235B-A22B-Instruct-2507-FP8": "qwen3-235b-a22b", "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "h200_sxm": "h200-sxm-141gb", "b200_sxm": "b200"}
 ENGINES = {"trtllm": "tensorrt-llm@1.2", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
 PRECISIONS = {"": "bf16", "bfloat16": "bf16", "fp4": "nvfp4"}
@@ -38,13 +35,13 @@ SPREAD = 0.05  # of those requests under vLLM, whose clients drift apart: chosen
 ANCHORS, DRAWS = 5, 2
 GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
 ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
-# Places of a group that decodes, where it has fewer than its clients: recipes/trtllm (NVIDIA/srt-slurm) by clients, which no other has
+# Places of a group that decodes, where it has fewer than its clients: srt-slurm's recipes/trtllm by clients, which no other has
 PLACES = {6: 1, 9: 2, 30: 8, 60: 16, 100: 16, 154: 64, 180: 32, 370: 64, 450: 64, 837: 32, 1365: 32, 1606: 192, 2192: 128, 2222: 128}
 
 
 def model_of(path):
-    name = path.rsplit("/", 1)[-1]
-    return MODELS.get(name, name.lower())
+    name = re.sub("-(instruct|2507|fp8|nvfp4)", "", path.rsplit("/", 1)[-1].lower())
+    return "deepseek-v3" if name.startswith("deepseek") else name
 
 
 def precision_of(row, model, *keys):
@@ -86,14 +83,11 @@ def ml_energy_requests(folder, row):
     return ["--requests", path, "--concurrency", batch + 1]
 
 
-def series(row):
-    return tuple(row[c] for c in ("gpu", "gpus", "model", "task"))
-
-
 def serving(rows, folder):
     """Apart are series whose client or API server is at its limit: with the fewest sequences, where fewer than 3 % of the steps have
     a prompt, one gap in 20 is 1.3 times as long as half of them are. Runs with --enable-expert-parallel have ep for tp: vLLM
     ran with --tensor-parallel-size all cards (mlenergy/llm/benchmark.py), attention split between them as well."""
+    series = operator.itemgetter("gpu", "gpus", "model", "task")
     fewest = {series(row): row for row in reversed(rows)}
     for row in rows:
         model, first = model_of(row["model"]), fewest[series(row)]
@@ -258,7 +252,8 @@ def apart(rows, folder):
             "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
             "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
             "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"])),
-            *(("--max-num-seqs", PLACES[int(row["concurrency"])]) if int(row["concurrency"]) in PLACES else ())],
+            *(("--max-num-seqs", PLACES[int(row["concurrency"])]) if int(row["concurrency"]) in PLACES else ()),
+            *(("--max-num-batched-tokens", 32768) if row["backend"] == "sglang" and row["precision"] == "fp4" else ())],
             figures(row, ", prefill apart"))
 
 
@@ -270,9 +265,9 @@ def engines(rows, folder):
         key = (*(row[c] for c in alike), model_of(row["model_path"]), layout(row))
         slowest[key] = max(slowest.get(key, 0), float(row["silicon_tpot_ms"]))
     for row in some[::EVERY]:
-        # vLLM's rows of 512 clients: a token comes as fast as with 4, the first after minutes, so that many never ran together.
-        # So do those of SGLang 0.5.8 for 16 clients, with first tokens after 7 to 89 seconds.
-        if row["backend"] == "vllm" and row["concurrency"] == "512" or row["backend_version"] == "0.5.8.post1":
+        # So many never ran together: vLLM's 512 clients (a token as fast as with 4, the first after minutes), SGLang 0.5.8's 16 (7 to 89 s).
+        # Clients of TensorRT-LLM 1.3 are batch_size times the cards of tp_size: replicas or groups, which no column says.
+        if row["backend"] == "vllm" and row["concurrency"] == "512" or row["backend_version"][:6] in ("0.5.8.", "1.3.0r"):
             continue
         model, clients, (tp, dp, ep) = model_of(row["model_path"]), int(row["concurrency"]), layout(row)
         faster = 1.05 * float(row["silicon_tpot_ms"]) < slowest[(*(row[c] for c in alike), model, (tp, dp, ep))]
