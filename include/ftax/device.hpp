@@ -49,6 +49,7 @@ struct DeviceSpec {
     /// Bandwidth from one GPU to its peers in the machine, in one direction; nullopt if unknown.
     std::optional<double> peer_bandwidth_bytes_per_s;
     bool peer_access = true;  ///< if false, traffic between cards goes through the memory of the host
+    int linked_cards = 8;     ///< largest number of cards that the link joins; more of them use a network
     /// Dense peak rate of each math path at boost clock, indexed by MathPath; nullopt if the device lacks it.
     std::array<std::optional<double>, math_path_count> peak_flops_per_s{};
 

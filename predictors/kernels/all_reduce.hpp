@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -19,9 +20,13 @@ struct Link {
     LinkKind kind = LinkKind::nvlink;
     double bytes_per_s = 0;   ///< in one direction
     bool own_kernels = true;  ///< an engine sums with kernels of its own where it can
+    double cards = 8;         ///< largest number of cards that it joins
+    /// Between machines, of each card in one direction. Source: DGX H100 and B200 user guides: 400 Gb/s.
+    double network_bytes_per_s = 50e9;
 };
 /// Parameters of a framework's profile, which describes the machine as well, that replace the link of the card.
-inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.bytes_per_s", link_kernels = "link.own";
+inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.bytes_per_s", link_kernels = "link.own",
+                                  link_cards = "link.cards", link_network = "link.network_bytes_per_s";
 
 /// Returns the link between cards: that of the machine's profile, else that of most machines with the card.
 [[nodiscard]] inline Link link_of(const DeviceSpec& device, std::span<const Parameter> machine = {}) {
@@ -34,12 +39,17 @@ inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.byt
     if (link.kind == LinkKind::host) link.bytes_per_s *= through_host;
     if (const Parameter* given = find_parameter(machine, link_rate)) link.bytes_per_s = given->value;
     link.own_kernels = find_parameter(machine, link_kernels) == nullptr;
+    const Parameter *cards = find_parameter(machine, link_cards), *network = find_parameter(machine, link_network);
+    link.cards = cards != nullptr ? cards->value : device.linked_cards;
+    if (network != nullptr) link.network_bytes_per_s = network->value;
     return link;
 }
 
-/// Returns the seconds of NCCL's ring all-reduce of `bytes` over `cards`: 2 (n - 1) steps with the faster of two
-/// protocols, LL for short messages, Simple for long ones. Source: NCCL 2.18, src/graph/tuning.cc (baseLat, hwLat of
-/// NVLink and PCIe, LL at half the bandwidth) and topo.h: an NVLink carries 20 of its 25 GB/s.
+/// Returns the seconds of NCCL's all-reduce of `bytes` over `cards`: a ring of 2 (n - 1) steps with the faster of two
+/// protocols, LL for short messages, Simple for long ones. Between m machines 2 (m - 1) steps are slower, and trees
+/// with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18, src/graph/tuning.cc (baseLat, hwLat of
+/// NVLink, PCIe and network, LL at half the bandwidth and 39 GB/s, treeCorrectionFactor 0.5 and 0.6) and topo.h: an
+/// NVLink carries 20 of its 25 GB/s.
 [[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link) {
     if (cards < 2) return 0;
     const bool pcie = link.kind != LinkKind::nvlink;
@@ -48,22 +58,31 @@ inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.byt
         double base_s, step_s, bandwidth;
     };
     const Protocol ll{6.6e-6, pcie ? 1e-6 : 0.6e-6, 0.5}, simple{8.4e-6, pcie ? 5.7e-6 : 3.4e-6, 1};
-    const double steps = 2 * real(cards - 1);
-    const double wire_s = steps / real(cards) * bytes / (usable * link.bytes_per_s);
+    const double steps = 2 * real(cards - 1), machines = std::ceil(real(cards) / link.cards);
+    const double of_machine = real(cards) / machines;
+    double rate = usable * link.bytes_per_s;
+    if (machines > 1) rate = std::min(rate, of_machine * link.network_bytes_per_s);
+    const double wire_s = steps / real(cards) * bytes / rate;
     const auto time_s = [&](const Protocol& p) { return p.base_s + steps * p.step_s + wire_s / p.bandwidth; };
-    return std::min(time_s(ll), time_s(simple));
+    if (machines == 1) return std::min(time_s(ll), time_s(simple));
+    const auto tree_s = [&](double base_s, double step_s, double network_s, double bytes_per_s) {
+        return base_s + 2 * ((of_machine - 1) * step_s + std::log2(machines) * network_s) + bytes / bytes_per_s;
+    };
+    return std::min({time_s(simple) + 2 * (machines - 1) * (14e-6 - simple.step_s),
+                     tree_s(6.8e-6, ll.step_s, 5e-6, std::min(39e9, rate / 3.8) / 2 * 0.5),
+                     tree_s(14e-6, pcie ? 1.9e-6 : 1.25e-6, 8.5e-6, 0.86 * rate / 2 * 0.6)});
 }
 
 /// Returns the seconds with a serving library's own kernels, which read the peers' memory: one-shot (every card reads
 /// everything) or two-shot (reduce-scatter, then all-gather). They handle messages up to 8 MiB between two cards or
 /// over fully connected links (vLLM, csrc/custom_all_reduce.cuh; TensorRT-LLM, customAllReduceKernels). Longer
-/// messages, those of more cards over PCIe, and those through the host's memory use NCCL.
+/// messages, those of more cards over PCIe, those through the host's memory and those between machines use NCCL.
 /// Source: times of both libraries on A100 and H100 SXM, 4 KiB to 8 MiB over 2, 4 and 8 cards (AIConfigurator 0.12,
 /// custom_allreduce_perf): mean error 20 %; on H200 and B200, which were not fitted, 23 and 27 %; NCCL's ring would be
 /// off by 73 and 43 %.
 [[nodiscard]] inline double served_all_reduce_s(double bytes, std::int64_t cards, const Link& link) {
     constexpr double longest_bytes = 8 << 20, least_switched_bytes_per_s = 100e9;
-    const bool joined = cards == 2 || link.bytes_per_s >= least_switched_bytes_per_s;
+    const bool joined = real(cards) <= link.cards && (cards == 2 || link.bytes_per_s >= least_switched_bytes_per_s);
     const double ring_s = all_reduce_s(bytes, cards, link);
     if (cards < 2 || bytes > longest_bytes || !joined || !link.own_kernels || link.kind == LinkKind::host)
         return ring_s;

@@ -31,7 +31,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
         "schema_version slug name aliases host_cpu host_slowdown kernel_gap_s architecture compute_capability notes "
         "sources sms fp32_cores_per_sm base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s "
         "inline_ecc_share l2_bytes l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm "
-        "power_limit_w least_power_w power_modes shipped_mode peer_bandwidth_bytes_per_s peer_access "
+        "power_limit_w least_power_w power_modes shipped_mode peer_bandwidth_bytes_per_s peer_access linked_cards "
         "peak_flops_per_s");
     const Quantities quantity(root);
     DeviceSpec device;
@@ -73,6 +73,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     }
     if (const auto link = root.find("peer_bandwidth_bytes_per_s")) device.peer_bandwidth_bytes_per_s = quantity(*link);
     if (const auto access = root.find("peer_access")) device.peer_access = quantity.flag(*access);
+    if (const auto cards = root.find("linked_cards")) device.linked_cards = quantity.count(*cards);
     const JsonField peaks = root["peak_flops_per_s"];
     // The last one is recorded for readers of the file; no kernel model uses it.
     peaks.allow(

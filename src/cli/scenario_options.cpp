@@ -115,6 +115,13 @@ void add_engine_options(CLI::App& verb, RunArguments& arguments) {
     add_option(verb, "--link-bandwidth", "B", arguments.link_bytes_per_s,
                "bandwidth between cards in one direction, in bytes per second (default: the link's)")
         ->check(within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"));
+    add_option(verb, "--link-cards", "N", arguments.link_cards,
+               "largest number of cards that the link joins; more use a network (default: 8, an NVL72: 72)")
+        ->check(within(1, 1e4, "a number of cards from 1 on"));
+    add_option(
+        verb, "--transfer-bandwidth", "B", arguments.network_bytes_per_s,
+        "bandwidth of each card between machines and from --prefill servers, in bytes per second (default: 50e9)")
+        ->check(within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"));
     verb.add_flag("--no-custom-all-reduce", arguments.no_custom_all_reduce,
                   "NCCL sums over cards instead of the engine's own kernels");
     add_option(verb, "--gpu-memory-utilization", "SHARE", arguments.memory_share,

@@ -73,9 +73,6 @@ void setup_serve(CLI::App& verb, Action& action) {
         within(1, 64, "a number of cards from 1 to 64"));
     add_option(verb, "--prefill", "LAYOUT", a.prefill,
                "prefill servers, which send keys and values to the others: servers=2,tp=4,dp=1,ep=1");
-    option("--transfer-bandwidth", a.transfer_bytes_per_s,
-           "bandwidth from each of their cards in bytes per second (default: the link's up to 8 cards, else 50e9)",
-           within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"), "B");
     option("--draft-tokens", engine.draft_tokens, "draft tokens verified per step and sequence (speculative decoding)",
            within(0, 32, "a number from 0 to 32"));
     with_default("--acceptance", engine.acceptance,

@@ -109,19 +109,11 @@ ModelArguments with_cache_of(ModelArguments model, const RunArguments& run) {
 Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     constexpr std::int64_t most_cards = 64;
     ImportOptions options = import_options(model);
-    const std::int64_t all = std::min(cards, most_cards + 1) * options.data_parallel;
-    if (all > most_cards)
+    if (std::min(cards, most_cards + 1) * options.data_parallel > most_cards)
         throw_error(ErrorCode::usage, "--tp {} times --dp {} is more than {} cards", cards, options.data_parallel,
                     most_cards);
     options.tensor_parallel = static_cast<int>(cards);
-    Graph graph = load_graph(model, options);
-    constexpr std::int64_t cards_of_machine = 8;
-    if (all > cards_of_machine)
-        graph.warnings.push_back(
-            fmt::format("{} cards: most machines hold {}; links between machines are not modelled, all cards are "
-                        "taken as joined like those of one",
-                        all, cards_of_machine));
-    return graph;
+    return load_graph(model, options);
 }
 
 void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards) {
@@ -155,13 +147,14 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     run.precision = name_of(precision_of(graph, run));
     Scenario scenario = resolve(graph, model, run);
     const std::vector<std::string>& doubts = scenario.framework.warnings;
-    if (cards > 1) {
-        require_shards(scenario.framework, scenario.device.device, cards);
-        if (const auto kind = kernels::link_of(scenario.device.device).kind;
-            run.link.empty() && kind != kernels::LinkKind::nvlink)
-            print_warnings({fmt::format("{}: cards are taken as joined by PCIe, --link {}", run.device,
-                                        kernels::link_names[static_cast<std::size_t>(kind)])});
-    }
+    if (cards > 1) require_shards(scenario.framework, scenario.device.device, cards);
+    const kernels::Link link = kernels::link_of(scenario.device.device, scenario.framework.parameters);
+    if (cards > 1 && run.link.empty() && link.kind != kernels::LinkKind::nvlink)
+        print_warnings({fmt::format("{}: cards are taken as joined by PCIe, --link {}", run.device,
+                                    kernels::link_names[static_cast<std::size_t>(link.kind)])});
+    if (const std::int64_t all = cards * model.limits.data_parallel; real(all) > link.cards)
+        print_warnings({fmt::format("{} cards: {:g} share a link (--link-cards), all a network of {:g} GB/s a card",
+                                    all, link.cards, link.network_bytes_per_s * 1e-9)});
     if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
         throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} sets no memory aside",
                     scenario.framework.framework);

@@ -328,6 +328,8 @@ FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& lib
     for (std::size_t kind = 0; kind < kernels::link_names.size(); ++kind)
         if (run.link == kernels::link_names[kind]) set(kernels::link_kind, real(kind));
     if (run.link_bytes_per_s > 0) set(kernels::link_rate, run.link_bytes_per_s);
+    if (run.link_cards > 0) set(kernels::link_cards, real(run.link_cards));
+    if (run.network_bytes_per_s > 0) set(kernels::link_network, run.network_bytes_per_s);
     if (run.no_custom_all_reduce) set(kernels::link_kernels, 0);
     return profile;
 }

@@ -52,6 +52,8 @@ struct RunArguments {
     double memory_share = 0;                ///< of the device's memory that a serving engine uses; 0: its default
     std::string link;                       ///< between cards: nvlink, peer or host; empty: that of the card
     double link_bytes_per_s = 0;            ///< that it carries in one direction; 0: by its kind
+    std::int64_t link_cards = 0;            ///< that it joins at most; 0: those of the card
+    double network_bytes_per_s = 0;         ///< of each card between machines and pools of servers; 0: its default
     bool no_custom_all_reduce = false;      ///< NCCL sums over cards, whatever the engine
     PredictOptions options;
 };

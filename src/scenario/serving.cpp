@@ -23,6 +23,7 @@
 #include "graphs/ir/operands.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/all_reduce.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/generation.hpp"
 
@@ -424,14 +425,12 @@ Server language_server(const ServingArguments& arguments, Combination& one,
     prefill.options.draws_groups = unversioned(one.run.framework) == "sglang";
     const double sent_bytes = token_bytes;
     ServerPool decode = shared_pool(arguments, one.run, layout, anchors, requests, shared, row, token_bytes);
-    // Source: DGX H100 and B200 user guides: a ConnectX-7 of 400 Gb/s for each card.
-    constexpr double nic_bytes_per_s = 50e9, send_s = 1e-3;
-    constexpr std::int64_t cards_of_machine = 8;
-    const double bytes_per_s =
-        arguments.transfer_bytes_per_s > 0 ? arguments.transfer_bytes_per_s
-        : cards <= cards_of_machine
-            ? shared.models.generators.front().device().peer_bandwidth_bytes_per_s.value_or(nic_bytes_per_s)
-            : nic_bytes_per_s;
+    constexpr double send_s = 1e-3;
+    Generator& generator = shared.models.generators.front();
+    const kernels::Link link = kernels::link_of(generator.device(), generator.predictor().framework().parameters);
+    const bool joins =
+        one.run.network_bytes_per_s == 0 && generator.device().peer_bandwidth_bytes_per_s && real(cards) <= link.cards;
+    const double bytes_per_s = joins ? link.bytes_per_s : link.network_bytes_per_s;
     return anchored(std::move(decode), [=](const auto& some, const ServerPool& pool) {
         return ftax::serve(some, prefill, pool, [=](std::int64_t prompt) {
             return send_s + static_cast<double>(prompt) * sent_bytes / bytes_per_s;

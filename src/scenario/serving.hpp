@@ -46,7 +46,6 @@ struct ServingArguments {
     Layout layout{};                    ///< of each server; tensor is that of a combination
     Layout readers{.servers = 0};       ///< of the servers that `prefill` names
     std::string prefill;                ///< servers that only read prompts: "servers=2,tp=4"; empty: none
-    double transfer_bytes_per_s = 0;    ///< from each of their cards; 0: over the link in a machine, else a NIC
     std::string draft;                  ///< "head", "ngram" or a model; empty: "head"
     std::int64_t captured_tokens = -1;  ///< of a step with prompts, in graphs between attention; -1: the engine's
     bool find_rate = false;

@@ -129,7 +129,12 @@ TEST_CASE("ftax generate rejects invalid requests and models that do not generat
     const auto racks = run_ftax({"generate", "llama-3-70b", "--device", "h100-sxm5-80gb", "--framework", "vllm",
                                  "--prompt", "8", "--new-tokens", "8", "--tp", "16", "--json", "-"});
     CHECK(racks.exit_code == 0);
-    CHECK(racks.output.find("16 cards: most machines hold 8") != std::string::npos);
+    CHECK(racks.output.find("16 cards: 8 share a link (--link-cards), all a network of 50 GB/s a card") !=
+          std::string::npos);
+    const auto rack = run_ftax({"generate", "llama-3-70b", "--device", "h100-sxm5-80gb", "--framework", "vllm",
+                                "--prompt", "8", "--new-tokens", "8", "--tp", "16", "--link-cards", "16"});
+    CHECK(rack.exit_code == 0);
+    CHECK(rack.errors.find("share a link") == std::string::npos);
     const auto beyond = run_ftax(command(model, {"--prompt", "4096", "--new-tokens", "8"}));
     CHECK(beyond.exit_code == 0);
     CHECK(beyond.errors.find("4096") != std::string::npos);
@@ -241,6 +246,9 @@ TEST_CASE("the link between cards is that of the options, else of the card, whic
     CHECK(seconds({"--link-bandwidth", "2.5e9"}) > 1.5 * seconds({}));
     CHECK(run({"--link", "wire"}).exit_code == 2);
     CHECK(run({"--link-bandwidth", "0"}).exit_code == 2);
+    CHECK(run({"--link-cards", "0"}).exit_code == 2);
+    // Two machines of two cards: 8 MB of each all-reduce over networks of 2 GB/s.
+    CHECK(seconds({"--link-cards", "2", "--transfer-bandwidth", "1e9"}) > 1.5 * seconds({"--link-cards", "2"}));
     const auto decode = [](const std::vector<std::string>& words) {
         std::vector<std::string> all{
             "generate", "llama-2-7b", "--device", "h100-sxm5-80gb", "--framework", "vllm",   "--tp", "4", "--batch",
@@ -249,4 +257,5 @@ TEST_CASE("the link between cards is that of the options, else of the card, whic
         return nlohmann::json::parse(run_ftax(all).output)["predictions"][0]["tpot_s"].get<double>();
     };
     CHECK(decode({"--no-custom-all-reduce"}) > 1.02 * decode({}));
+    CHECK(decode({"--link-cards", "2"}) > 1.1 * decode({}));
 }

@@ -266,8 +266,8 @@ def wrong_choices():
     for command, cards, warned in ((f"{LLM} --tp 8", 8, False), (f"{LLM} --tp 16", 16, True), (f"{served} --tp 4 --dp 2", 8, False),
                                    (f"{served} --tp 8 --dp 2", 16, True)):
         errors = errors_of(command)
-        if ("links between machines" in errors) != warned or (warned and f"{cards} cards" not in errors):
-            yield f"{command}: links between machines: {errors.strip()}"
+        if ("share a link" in errors) != warned or (warned and f"{cards} cards" not in errors):
+            yield f"{command}: cards that share a link: {errors.strip()}"
     for precision, share in (("fp8", 0.5), ("nvfp4", 0.5), ("w4a16", 1)):
         b200 = LLM.replace("h100-sxm5-80gb", "b200").replace("vllm", "vllm@0.11")
         cache = [report(f"{b200} --precision {p}")["predictions"][0]["memory"]["cache_bytes"] for p in ("bf16", precision)]

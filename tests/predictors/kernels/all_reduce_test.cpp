@@ -50,6 +50,28 @@ TEST_CASE("a link through the memory of the host, and --no-custom-all-reduce, le
     CHECK(all_reduce_s(1e9, 4, host) == approx(8.4e-6 + 6 * 5.7e-6 + 1.5 * 1e9 / 5e9));
 }
 
+TEST_CASE("cards that their link does not join are summed over a network, by trees where messages are short") {
+    const Link link{.bytes_per_s = 450e9}, rack{.bytes_per_s = 450e9, .cards = 72};
+    CHECK(all_reduce_s(64, 16, rack) == all_reduce_s(64, 16, Link{.bytes_per_s = 450e9, .cards = 16}));
+    // NCCL's log on two machines of eight H100: 64 bytes -> Algo 0 proto 0 time 25.207382 (NVIDIA/nccl, issue 1453).
+    CHECK(all_reduce_s(64, 16, link) == approx(25.207e-6).epsilon(0.001));
+    CHECK(all_reduce_s(64, 32, link) == approx(35.2e-6).epsilon(0.001));
+    // LL128: base 14 us, seven steps of 1.25 us and one of 8.5 up and down, at 0.86 of the link's 360 GB/s.
+    CHECK(all_reduce_s(1e6, 16, link) == approx(48.5e-6 + 1e6 / (0.86 * 360e9 / 2 * 0.6)));
+    const double ring_s = 8.4e-6 + 28 * 3.4e-6 + 2 * 14e-6;
+    CHECK(all_reduce_s(1e9, 16, link) == approx(ring_s + 2 * 15.0 / 16 * 1e9 / 360e9));
+    // A slower network is the limit: 8 x 5 GB/s.
+    const Link slow{.bytes_per_s = 450e9, .network_bytes_per_s = 5e9};
+    CHECK(all_reduce_s(1e9, 16, slow) == approx(ring_s + 2 * 15.0 / 16 * 1e9 / 40e9));
+    CHECK(served_all_reduce_s(1e4, 16, link) == all_reduce_s(1e4, 16, link));
+    CHECK(served_all_reduce_s(1e4, 16, rack) < all_reduce_s(1e4, 16, rack));
+    CHECK(link_of(device_spec("h100-sxm5-80gb")).cards == 8);
+    CHECK(link_of(device_spec("gb200")).cards == 72);
+    const std::vector<Parameter> machine{{std::string(link_cards), 4, 0, ""}, {std::string(link_network), 25e9, 0, ""}};
+    CHECK(link_of(device_spec("gb200"), machine).cards == 4);
+    CHECK(link_of(device_spec("gb200"), machine).network_bytes_per_s == 25e9);
+}
+
 TEST_CASE("a card's link is NVLink, PCIe with peer access or the memory of the host, unless the machine's is known") {
     const auto kind = [](const char* card) { return link_of(device_spec(card)).kind; };
     CHECK(kind("h100-sxm5-80gb") == LinkKind::nvlink);
