@@ -57,7 +57,8 @@ Importer::Importer(ModelRecord& model, const ImportOptions& options, std::string
     construction_.graph.name = std::string(model.graph.name);
 }
 
-Graph Importer::run() {
+Graph Importer::run(const std::function<void()>& release) {
+    release_ = release;
     check_versions();
     scopes_.push_back(main_scope());
     const Scope* main = scopes_.front().get();
@@ -115,7 +116,6 @@ void Importer::add_inputs(Scope& scope) {
         const bool weight = weights.contains(name) && dims && construction_.math.static_count(*dims);
         const TensorId id = construction_.add_tensor(std::string(name), dtype,
                                                      weight ? TensorRole::weight : TensorRole::input, std::move(dims));
-        construction_.notes[id].is_sequence = type.kind == TypeRecord::Kind::sequence;
         if (!scope.names.emplace(name, id).second)
             throw_error(ErrorCode::model, "two inputs are called '{}'", excerpt(name));
         construction_.graph.inputs.push_back(id);
@@ -129,7 +129,6 @@ std::unique_ptr<Scope> Importer::main_scope() {
     const std::size_t count = model_.graph.nodes.size();
     const std::size_t tensors = count + model_.graph.initializers.size() + model_.graph.inputs.size();
     construction_.graph.tensors.reserve(tensors);
-    construction_.notes.reserve(tensors);
     construction_.graph.ops.reserve(count);
     scope->names.reserve(count);
     op_names_.reserve(count);
@@ -159,6 +158,7 @@ void Importer::run_scopes(std::size_t below) {
             if (below == 0 && scopes_.size() == 1 && scope.next > 0) {  // the node before is done with
                 NodeRecord& done = model_.graph.nodes[(*scope.order)[scope.next - 1]];
                 done.inputs = done.outputs = std::vector<std::string_view>();
+                if (release_ && scope.next % release_interval == 0) release_();
             }
             const std::uint32_t index = (*scope.order)[scope.next++];
             import_node(scope, (*scope.nodes)[index], index);
@@ -322,9 +322,8 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
                                     : *count <= 1 ? TensorRole::constant
                                                   : TensorRole::weight;
             id = construction_.add_tensor(tensor_name(scope, name), output.dtype, role, std::move(output.dims));
-            TensorNotes& notes = construction_.notes[id];
-            notes.is_sequence = output.is_sequence;
-            if (output.sequence) notes.sequence = std::make_unique<std::vector<TensorId>>(std::move(*output.sequence));
+            if (output.sequence)
+                construction_.notes[id].sequence = std::make_unique<std::vector<TensorId>>(std::move(*output.sequence));
             if (!count && !output.is_sequence) live.push_back(id);
         }
         scope.names[name] = id;
@@ -427,9 +426,9 @@ Graph import_onnx(std::string_view bytes, const std::string& path, const ImportO
     try {
         onnx_import::ModelRecord model = onnx_import::read_model({bytes, 0}, options.max_nodes, release);
         const std::string directory = std::filesystem::path(path).parent_path().string();
-        Graph graph = onnx_import::Importer(model, options, directory, keep_batch).run();
-        const onnx_import::ModuleTypes types = onnx_import::module_types(model.graph.nodes);
-        model.graph.nodes = {};
+        Graph graph = onnx_import::Importer(model, options, directory, keep_batch).run(release);
+        const onnx_import::ModuleTypes types = onnx_import::module_types(model.graph.nodes, release);
+        model.graph.nodes = std::vector<onnx_import::NodeRecord>();
         canonicalize(graph, SpelledOut::keep,
                      [&](const Op& last, OpKind kind) { return onnx_import::taken_apart(last, kind, types); });
         onnx_import::restore_folded_layers(graph, types);

@@ -70,6 +70,7 @@ class DimensionNames {
 };
 
 inline constexpr int max_body_depth = 64;
+inline constexpr std::size_t release_interval = 1u << 16;  ///< nodes that are read between two calls of `release`
 
 [[nodiscard]] std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values);
 
@@ -133,7 +134,7 @@ class Importer {
   public:
     /// Nodes of `model` lose their operands once they are imported.
     Importer(ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch);
-    Graph run();
+    Graph run(const std::function<void()>& release);  ///< `release` as in read_model()
 
   private:
     struct Call {  ///< a node with its operands looked up
@@ -181,6 +182,7 @@ class Importer {
     ModelRecord& model_;
     const ImportOptions& options_;
     bool keep_batch_;
+    std::function<void()> release_;
     Functions functions_;
     Construction construction_;
     std::unique_ptr<DimensionNames> dimension_names_;
@@ -202,7 +204,7 @@ class Importer {
 
 /// Returns the modules named by nodes, by path, with their class if in the metadata (pkg.torch.onnx.class_hierarchy).
 using ModuleTypes = std::map<std::string, std::string, std::less<>>;
-[[nodiscard]] ModuleTypes module_types(const std::vector<NodeRecord>& nodes);
+[[nodiscard]] ModuleTypes module_types(const std::vector<NodeRecord>& nodes, const std::function<void()>& release);
 
 /// Lists the module calls of the forward pass from the paths of the operators in execution order.
 void record_module_calls(Graph& graph, const ModuleTypes& types);

@@ -219,9 +219,11 @@ std::string module_of(const NodeRecord& node, const std::string& fallback) {
     return paths.empty() ? fallback : paths.back();
 }
 
-ModuleTypes module_types(const std::vector<NodeRecord>& nodes) {
+ModuleTypes module_types(const std::vector<NodeRecord>& nodes, const std::function<void()>& release) {
     ModuleTypes types;
+    std::size_t passed = 0;
     for (const NodeRecord& node : nodes) {
+        if (release && ++passed % release_interval == 0) release();
         const auto scopes = python_strings(metadata_of(node, "pkg.torch.onnx.name_scopes"));
         const auto classes = python_strings(metadata_of(node, "pkg.torch.onnx.class_hierarchy"));
         for (std::size_t i = 0; i + 1 < scopes.size() && i + 1 < classes.size(); ++i)

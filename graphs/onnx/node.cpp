@@ -31,7 +31,6 @@ TensorId Construction::add_tensor(std::string name, DType dtype, TensorRole role
                              .role = role,
                              .known_shape = dims.has_value(),
                              .shape = std::move(dims).value_or(Dims{})});
-    notes.emplace_back();
     return static_cast<TensorId>(graph.tensors.size() - 1);
 }
 
@@ -71,7 +70,9 @@ TensorId Construction::add_record(std::string name, const TensorRecord& record) 
 }
 
 const Scalars* Construction::value_of(TensorId tensor) {
-    TensorNotes& note = notes[tensor];
+    const auto noted = notes.find(tensor);
+    if (noted == notes.end()) return nullptr;
+    TensorNotes& note = noted->second;
     if (note.value || !note.record) return note.value.get();
     const TensorRecord& record = *note.record;
     const std::int64_t count = *math.static_count(graph.tensors[tensor].shape);

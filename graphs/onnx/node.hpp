@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ftax/graph.hpp"
@@ -28,7 +29,6 @@ struct TensorNotes {
     std::unique_ptr<Scalars> value;                   ///< elements in row-major order
     const TensorRecord* record = nullptr;             ///< initializer whose payload may be decoded
     std::unique_ptr<std::vector<TensorId>> sequence;  ///< elements of a sequence whose members are known
-    bool is_sequence = false;
 };
 
 /// The operator as the file calls it: "Conv", "com.microsoft::Gelu".
@@ -38,10 +38,10 @@ struct TensorNotes {
 struct Construction {
     Graph graph;
     const ImportOptions* options = nullptr;
-    std::string directory;             ///< of the model file; external data is looked for below it
-    std::vector<TensorNotes> notes;    ///< parallel to graph.tensors
-    std::deque<TensorRecord> records;  ///< tensors that stand in attributes
-    std::uint64_t spent = 0;           ///< of max_nodes
+    std::string directory;                            ///< of the model file; external data is looked for below it
+    std::unordered_map<TensorId, TensorNotes> notes;  ///< of the few tensors that have any
+    std::deque<TensorRecord> records;                 ///< tensors that stand in attributes
+    std::uint64_t spent = 0;                          ///< of max_nodes
     ShapeMath math{graph.expressions};
 
     TensorId add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims);

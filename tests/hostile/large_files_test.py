@@ -62,7 +62,7 @@ def cases(count):
     limit = f"--max-nodes {2 * count}"
     yield "chain.pt2", packed(chain(count)), limit, 0, 6, 100 + 4000 * share
     yield "refused.pt2", packed(chain(260_000)), "", 4, 8, 850
-    yield "chain.onnx", onnx_chain(count), limit + " --batch 2", 0, 3, 50 + 700 * share
+    yield "chain.onnx", onnx_chain(count), limit + " --batch 2", 0, 3, 40 + 660 * share
     for name, before, item, after in (
             ("list", '{"a": [', "{},", "]}"), ("nodes", '{"graph_module": {"graph": {"nodes": [', "{},", "]}}}"),
             ("lists", '{"a": [', "[],", "]}"), ("numbers", '{"graph_module": [', "1,", "]}"),
