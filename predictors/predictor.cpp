@@ -1,5 +1,6 @@
 #include "ftax/predict.hpp"
 #include "graphs/base/interruption.hpp"
+#include "graphs/base/mapped.hpp"
 #include "predictors/memory.hpp"
 #include "predictors/steps/steps.hpp"
 
@@ -18,12 +19,19 @@ struct Predictor::State {
     Explanation explain(const ShapeBindings& bindings) {
         Explanation result;
         result.prediction = predict(bindings, &result);
-        result.launches.assign(times.costs.begin(), times.costs.end());
+        for (const LaunchCosts& launch : costs()) result.launches.push_back(launch);
         simulate(times.on_clocks, prepared.timeline_options(), result.timeline);
         result.kernels.resize(1);  // the forward call has none
         for (const Launch& launch : prepared.schedule.launches)
             result.kernels.push_back(kernel_details(prepared, bound, plans, times.slowdown, launch));
         return result;
+    }
+
+    /// Costs of the forward call itself and of every launch.
+    [[nodiscard]] std::vector<LaunchCosts> costs() const {
+        std::vector<LaunchCosts> all = mapped(prepared.first_equal_launch, [&](auto i) { return times.costs[i]; });
+        for (std::size_t i = 1; i < all.size(); ++i) all[i].op = prepared.schedule.launches[i - 1].op;
+        return all;
     }
 
     PreparedModel prepared;
@@ -47,7 +55,7 @@ Prediction Predictor::predict(const ShapeBindings& bindings) {
 }
 Prediction Predictor::predict(const ShapeBindings& bindings, std::vector<LaunchCosts>& launches) {
     Prediction prediction = predict(bindings);
-    launches = state_->times.costs;
+    launches = state_->costs();
     return prediction;
 }
 Explanation Predictor::explain(const ShapeBindings& bindings) {

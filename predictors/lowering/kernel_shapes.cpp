@@ -139,9 +139,9 @@ std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedul
 std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
                                                 const std::vector<std::uint32_t>& first_equal_kernels) {
     std::map<std::vector<std::uint32_t>, std::uint32_t> different;
-    std::vector<std::uint32_t> first(schedule.launches.size());
-    for (std::uint32_t i = 0; i < first.size(); ++i) {
-        const Launch& launch = schedule.launches[i];
+    std::vector<std::uint32_t> first(schedule.launches.size() + 1);
+    for (std::uint32_t i = 1; i < first.size(); ++i) {
+        const Launch& launch = schedule.launches[i - 1];
         first[i] = i;
         if (launch.on_host) continue;
         std::vector<std::uint32_t> key{static_cast<std::uint32_t>(launch.host_kind), launch.module_calls,

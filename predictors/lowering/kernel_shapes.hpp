@@ -24,7 +24,7 @@ namespace ftax {
 /// kernels are compared without binding.
 [[nodiscard]] std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule);
 
-/// The same for launches with equal kernels and equal dispatch. Launches that run on the CPU equal no other.
+/// The same for the forward call (entry 0) and launches of equal kernels and dispatch; those on the CPU equal none.
 [[nodiscard]] std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
                                                               const std::vector<std::uint32_t>& first_equal_kernels);
 

@@ -21,17 +21,20 @@ PlannedKernel plan_all_reduce(const PreparedModel& prepared, const BoundShapes& 
     return planned;
 }
 
-PlannedKernel plan_one(const PreparedModel& prepared, const BoundShapes& bound, const Kernel& kernel) {
+/// Keeps the plan of the binding before where the shape is the same.
+void plan_one(const PreparedModel& prepared, const BoundShapes& bound, const Kernel& kernel,
+              std::optional<PlannedKernel>& one) {
     const DeviceSpec& device = prepared.device.device;
-    const auto shape = kernel_shape(prepared.graph, prepared.schedule, kernel, bound);
-    const auto planned = plan(prepared.kernel_models, shape, kernel.path);
-    const Factor factor = factor_of(shape, kernel.path);
+    const KernelShape shape = kernel_shape(prepared.graph, prepared.schedule, kernel, bound);
     const auto times = static_cast<std::int32_t>(
         std::min<std::int64_t>(repetitions(prepared.graph, kernel, bound), std::numeric_limits<std::int32_t>::max()));
+    if (one && one->launches == times && one->shape == shape) return;
+    const auto planned = plan(prepared.kernel_models, shape, kernel.path);
+    const Factor factor = factor_of(shape, kernel.path);
     const double scale = prepared.device.factors.scale(factor) * times;
     const kernels::KernelTime time{scale * planned.seconds, scale * planned.power_limited_s, planned.host_launches};
     const kernels::Occupancy occupied = occupancy(planned, device.sms, device.max_threads_per_sm);
-    return {time, factor, planned.bound(), occupied, times, scale * kernels::energy_seconds(planned)};
+    one = {time, factor, planned.bound(), occupied, times, scale * kernels::energy_seconds(planned), shape};
 }
 
 }  // namespace
@@ -40,14 +43,14 @@ void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, Kerne
     const Graph& graph = prepared.graph;
     plans.resize(prepared.schedule.kernels.size());
     for (std::size_t i = 0; i < plans.size(); ++i) {
+        if (prepared.first_equal[i] < i) continue;
         const Kernel& kernel = prepared.schedule.kernels[i];
-        plans[i].reset();
-        if (prepared.first_equal[i] < i) {
-            plans[i] = plans[prepared.first_equal[i]];
-        } else if (is_launched(graph, kernel, bound)) {
-            const bool sums = kernel.op != no_op && graph.ops[kernel.op].kind == OpKind::all_reduce;
-            plans[i] =
-                sums ? plan_all_reduce(prepared, bound, graph.ops[kernel.op]) : plan_one(prepared, bound, kernel);
+        if (!is_launched(graph, kernel, bound)) {
+            plans[i].reset();
+        } else if (kernel.op != no_op && graph.ops[kernel.op].kind == OpKind::all_reduce) {
+            plans[i] = plan_all_reduce(prepared, bound, graph.ops[kernel.op]);
+        } else {
+            plan_one(prepared, bound, kernel, plans[i]);
         }
     }
 }
@@ -60,8 +63,9 @@ std::vector<KernelDetail> kernel_details(const PreparedModel& prepared, const Bo
         if (!is_launched(prepared.graph, kernel, bound)) continue;
         result.push_back(kernel_detail(prepared.kernel_models,
                                        kernel_shape(prepared.graph, prepared.schedule, kernel, bound), kernel.path));
+        const PlannedKernel& planned = *plans[prepared.first_equal[i]];
         result.back().seconds =
-            plans[i]->seconds + slowdown * throttling_seconds(plans[i]->seconds, plans[i]->power_limited_s);
+            planned.seconds + slowdown * throttling_seconds(planned.seconds, planned.power_limited_s);
     }
     return result;
 }

@@ -54,7 +54,7 @@ class LaunchTimer {
         double longest_s = 0, further = 0;
         costed = {{.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host}};
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
-            const std::optional<PlannedKernel>& one = plans_[launch.first_kernel + i];
+            const std::optional<PlannedKernel>& one = plans_[prepared_.first_equal[launch.first_kernel + i]];
             if (!one) continue;
             costed.boost_s += one->seconds;
             costed.power_limited_s += one->power_limited_s;
@@ -113,15 +113,17 @@ class LaunchTimer {
 };
 
 /// Slows the kernels of a pass that would exceed the board's power limit.
-void limit_power(double kernel_gap_s, LaunchTimes& times) {
+void limit_power(const PreparedModel& prepared, LaunchTimes& times) {
     PassPower pass;
-    for (const LaunchCosts& op : times.costs)
-        pass.add({op.boost_s + op.gaps_s(kernel_gap_s), op.power_limited_s, op.throttling_s});
+    for (const std::uint32_t i : prepared.first_equal_launch) {
+        const LaunchCosts& op = times.costs[i];
+        pass.add({op.boost_s + op.gaps_s(prepared.costs.kernel_gap_s), op.power_limited_s, op.throttling_s});
+    }
     times.slowdown = pass.slowdown();
     if (times.slowdown == 0) return;
     for (std::size_t i = 0; i < times.costs.size(); ++i) {
         LaunchCosts& op = times.costs[i];
-        if (op.throttling_s == 0) continue;
+        if (prepared.first_equal_launch[i] < i || op.throttling_s == 0) continue;
         op.device_s = times.on_clocks[i].device_s = op.boost_s + times.slowdown * op.throttling_s;
         op.sm_active_s *= op.device_s / op.boost_s;
         op.warps_active_s *= op.device_s / op.boost_s;
@@ -132,22 +134,15 @@ void limit_power(double kernel_gap_s, LaunchTimes& times) {
 
 void time_launches(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
                    const KernelPlans& plans, LaunchTimes& times) {
-    const std::vector<Launch>& launches = prepared.schedule.launches;
-    times.on_clocks.resize(launches.size() + 1);
-    times.costs.resize(launches.size() + 1);
+    const std::vector<std::uint32_t>& first = prepared.first_equal_launch;
+    times.on_clocks.resize(first.size());
+    times.costs.resize(first.size());
     const LaunchTimer timer(prepared, bound, bindings, plans);
     times.follows_s = timer.time_call(times.on_clocks[0], times.costs[0]);
-    for (std::size_t i = 0; i < launches.size(); ++i) {
-        const std::uint32_t first = prepared.first_equal_launch[i];
-        if (first == i) {
-            timer.time_launch(launches[i], times.on_clocks[i + 1], times.costs[i + 1]);
-            continue;
-        }
-        times.on_clocks[i + 1] = times.on_clocks[first + 1];
-        times.costs[i + 1] = times.costs[first + 1];
-        times.costs[i + 1].op = launches[i].op;
-    }
-    limit_power(prepared.costs.kernel_gap_s, times);
+    for (std::size_t i = 1; i < first.size(); ++i)
+        if (first[i] == i) timer.time_launch(prepared.schedule.launches[i - 1], times.on_clocks[i], times.costs[i]);
+    limit_power(prepared, times);
+    for (std::size_t i = 1; i < first.size(); ++i) times.on_clocks[i] = times.on_clocks[first[i]];
 }
 
 }  // namespace ftax

@@ -58,12 +58,13 @@ struct PlannedKernel : kernels::KernelTime {
     kernels::Occupancy occupancy;
     std::int32_t launches = 1;  ///< sequential launches; the times are totals
     double energy_s = 0;        ///< see kernels::energy_seconds
+    KernelShape shape{};
 };
 
-/// One plan per kernel of the schedule; nullopt if the binding does not launch it.
+/// One plan per kernel that equals none before it (PreparedModel::first_equal); nullopt where it is not launched.
 using KernelPlans = std::vector<std::optional<PlannedKernel>>;
 
-/// Step 2 of a prediction: plans the kernels of a binding, identical ones only once.
+/// Step 2 of a prediction: plans the kernels of a binding, equal ones once; `plans` may be those of another binding.
 void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, KernelPlans& plans);
 
 /// Returns details of each kernel of a launch, for explanations; `slowdown` as in LaunchTimes.
@@ -72,7 +73,7 @@ void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, Kerne
 
 /// Times of the schedule's launches; the first entry is the forward call itself.
 struct LaunchTimes {
-    std::vector<LaunchCosts> costs;      ///< components of each launch's cost
+    std::vector<LaunchCosts> costs;      ///< components of each cost, see PreparedModel::first_equal_launch
     std::vector<TimedLaunch> on_clocks;  ///< input of the timeline
     double follows_s = 0;                ///< host time after the pass, if the engine schedules ahead
     double slowdown = 0;                 ///< caused by the power limit, see PassPower

@@ -77,8 +77,10 @@ void set_coverage(const PreparedModel& prepared, const BoundShapes& bound, const
                   Prediction& result) {
     if (prepared.guesses == 0) return;
     double guessed_s = 0;
-    for (const LaunchCosts& op : times.costs)
-        if (op.op != no_op && prepared.guessed[op.op]) guessed_s += op.host_s + op.device_s;
+    for (std::size_t i = 0; const Launch& launch : prepared.schedule.launches) {
+        const LaunchCosts& costs = times.costs[prepared.first_equal_launch[++i]];
+        if (launch.op != no_op && prepared.guessed[launch.op]) guessed_s += costs.host_s + costs.device_s;
+    }
     const double total_s = result.host_s + result.device_s;
     result.coverage.nodes = 1 - static_cast<double>(prepared.guesses) / static_cast<double>(prepared.graph.ops.size());
     result.coverage.flops = modelled_flops(prepared.graph, bound, prepared.guessed);
@@ -163,12 +165,14 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     const HostCosts& costs = prepared.costs;
     const DeviceSpec& device = prepared.device.device;
     Prediction result;
-    double compute_s = 0, memory_s = 0, floor_s = 0, energy_s = 0;
-    double calls_s = 0;  // the host's second scalar
-    double gaps_s = 0;   // between kernels of a device that the host keeps busy
+    double energy_s = 0;
+    double calls_s = 0;               // the host's second scalar
+    double gaps_s = 0;                // between kernels of a device that the host keeps busy
+    std::array<double, 4> bound_s{};  // device time by its limiter
     std::array<double, factor_count> class_s{};
     const TimelineOptions timeline = prepared.timeline_options();
-    for (const LaunchCosts& op : times.costs) {
+    for (const std::uint32_t i : prepared.first_equal_launch) {
+        const LaunchCosts& op = times.costs[i];
         result.host_s += op.host_s;
         result.device_s += op.device_s;
         gaps_s += op.gaps_s(costs.kernel_gap_s);
@@ -178,11 +182,9 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
         result.sm_active += op.sm_active_s;
         result.warp_occupancy += op.warps_active_s;
         result.kernels += op.kernels;
-        if (op.bound == Bound::compute) compute_s += op.device_s;
-        if (op.bound == Bound::memory) memory_s += op.device_s;
-        if (op.bound == Bound::latency_floor) floor_s += op.device_s;
+        bound_s[static_cast<std::size_t>(op.bound)] += op.device_s;
     }
-    for (const std::optional<PlannedKernel>& kernel : plans) energy_s += kernel ? kernel->energy_s : 0;
+    for (const std::uint32_t i : prepared.first_equal) energy_s += plans[i] ? plans[i]->energy_s : 0;
     result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
     result.latency_s = times.follows_s + (prepared.synchronized() ? simulate(times.on_clocks, timeline, spans)
                                                                   : period(times.on_clocks, timeline));
@@ -213,10 +215,10 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     result.widest_component = widest.name;
     result.widest_component_stddev = widest.log_stddev;
     if (explanation != nullptr) explanation->interval = widest_first(parts);
-    result.bound = result.host_s >= result.device_s + gaps_s       ? Bound::host
-                   : compute_s >= memory_s && compute_s >= floor_s ? Bound::compute
-                   : memory_s >= floor_s                           ? Bound::memory
-                                                                   : Bound::latency_floor;
+    const auto longest = std::max_element(bound_s.begin() + 1, bound_s.end());  // after Bound::host
+    result.bound = result.host_s >= result.device_s + gaps_s
+                       ? Bound::host
+                       : static_cast<Bound>(std::distance(bound_s.begin(), longest));
     set_coverage(prepared, bound, times, result);
     warn_of_ranges(prepared.graph, bindings, result);
     warn_of_precision(prepared, result);

@@ -227,3 +227,26 @@ TEST_CASE(
     CHECK(kernel_gap_s(measured, device_spec("h100-sxm5-80gb")) == 1e-6);
     CHECK(host_costs(measured, Precision::fp16, device_spec("t4")).kernel_gap_s == 1e-6);
 }
+
+TEST_CASE("a predictor that keeps the plans of the size before gives each size what a new one gives") {
+    for (const char* model : {"bert", "resnet18"}) {
+        const Graph graph = load_graph(model);
+        Predictor kept(graph, device_profile("t4"), framework_profile("pytorch-eager"), {});
+        for (const std::int64_t batch : {1, 64, 1, 3}) {
+            for (const std::int64_t seq : {32, 128}) {
+                ShapeBindings bindings{{"batch", batch}};
+                if (std::string(model) == "bert") bindings["seq"] = seq;
+                std::vector<LaunchCosts> launches;
+                const Prediction prediction = kept.predict(bindings, launches);
+                const Run fresh = run(graph, "t4", "pytorch-eager", bindings);
+                CHECK(prediction.latency_s == fresh.prediction.latency_s);
+                CHECK(prediction.power_w == fresh.prediction.power_w);
+                REQUIRE(launches.size() == fresh.launches.size());
+                for (std::size_t i = 0; i < launches.size(); ++i) {
+                    CHECK(launches[i].op == fresh.launches[i].op);
+                    CHECK(launches[i].device_s == fresh.launches[i].device_s);
+                }
+            }
+        }
+    }
+}
