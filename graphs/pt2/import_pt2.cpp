@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -23,9 +24,9 @@ namespace {
 using Json = nlohmann::json;
 
 /// What a program says that its latency does not depend on: more than half of its text.
-constexpr std::string_view skipped[]{
-    "stack_trace",   "torch_fn", "source_fn_stack",   "from_node", "device",      "storage_offset",
-    "requires_grad", "layout",   "module_call_graph", "hint",      "guards_code", "verifiers"};
+constexpr auto skipped = std::to_array<std::string_view>(
+    {"stack_trace", "torch_fn", "source_fn_stack", "from_node", "device", "storage_offset", "requires_grad", "kind",
+     "layout", "module_call_graph", "hint", "guards_code", "verifiers", "is_hop_single_tensor_return"});
 constexpr JsonRules program_rules{
     .malformed = ErrorCode::model, .deepest_level = 200, .skipped = skipped, .named = "_values"};
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
@@ -270,7 +271,7 @@ class Importer {
         const auto here = [&] { return described(node); };
         call.target = in_context(here, [&] { return operator_name(node.at("target")); });
         if (is_bookkeeping(call.target)) return;
-        check_room(graph_, options_.max_nodes, here());
+        if (graph_.ops.size() >= options_.max_nodes) check_room(graph_, options_.max_nodes, here());
         note_modules(node, call);
         if (call.target.starts_with("higher_order::"))
             return in_context(here, [&] { import_subgraph(scope, node, call, depth); });
