@@ -50,13 +50,14 @@ enum class ConvAlgorithm : std::uint8_t {
     implicit_gemm,      ///< CUDA cores, (batch·pixels) × (channels·taps) × out_channels
     winograd_fused,     ///< F(2×2, 3×3) in one kernel after a filter transform
     winograd_nonfused,  ///< F(4×4, 3×3): transforms of data, filter and output around 36 matrix products
+    fft,                ///< Fourier transforms of tiles instead, products of complex numbers
     tensor_gemm,        ///< implicit GEMM on tensor cores in NHWC, between layout changes if activations are NCHW
     depthwise,          ///< one filter per channel
 };
 
 [[nodiscard]] constexpr std::string_view name_of(ConvAlgorithm algorithm) {
-    constexpr std::array<std::string_view, 5> names = {"implicit-gemm", "winograd-fused", "winograd-nonfused",
-                                                       "tensor-gemm", "depthwise"};
+    constexpr std::array<std::string_view, 6> names = {"implicit-gemm", "winograd-fused", "winograd-nonfused",
+                                                       "fft",           "tensor-gemm",    "depthwise"};
     return names[static_cast<std::size_t>(algorithm)];
 }
 
@@ -210,13 +211,8 @@ inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, co
     return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, s, rates, p);
 }
 
-/// An engine holds its filters transformed.
-inline bool transforms_filters(const ConvShape& s) {
-    return s.library != ConvLibrary::tensorrt;
-}
-
-/// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
-/// Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
+/// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes. An engine holds its
+/// filters transformed. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
 inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                       const ConvParameters& p) {
     KernelPlan plan;
@@ -229,33 +225,40 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
     plan.compute_s = depth * (2.0 * 16 * 32 * 32) / sm_rate * wave_time(blocks / rates.sms, 1, 0.0, p.wave_sharpness);
     plan.waves = blocks / rates.sms;
     const double bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
-    const double filter_bytes = transforms_filters(s) ? 0 : c.weight_bytes * (16.0 / 9);
+    const bool transformed = s.library == ConvLibrary::tensorrt;
+    const double filter_bytes = transformed ? c.weight_bytes * (16.0 / 9) : 0;
     const double memory_s = load_bytes(c.in_bytes + c.out_bytes + filter_bytes, s) / bandwidth;
-    const double filter_s = transforms_filters(s) ? c.weight_bytes * (25.0 / 9) / bandwidth : 0;
-    const int kernels = transforms_filters(s) ? 2 : 1;
-    return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, kernels, s, rates, p);
+    const double filter_s = transformed ? 0 : c.weight_bytes * (25.0 / 9) / bandwidth;
+    return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, transformed ? 1 : 2, s, rates, p);
 }
 
-/// F(4×4, 3×3): 36 products for 16 outputs, each a separate matrix product; the batch is padded to a multiple of 16.
-/// Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows).
-inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
-                                         const ConvParameters& p) {
-    const auto in_channels = real(s.in_channels);
-    const auto out_channels = real(s.out_channels);
-    const double patches = winograd_patches(s);
+/// Products of transformed tiles, one for each plane, between kernels that transform data, filters and results.
+/// cuDNN: F(4×4, 3×3), 36 products for 16 outputs; the batch is padded to a multiple of 16. TensorRT tries FFT_TILING
+/// instead, since its log times cuDNN's algorithms 0, 1, 2, 5 and 6, not 7: tiles of 32 × 32 pixels, or 16 × 16 for
+/// maps that fit; half of the frequencies and one more column are products of complex numbers, three multiplications
+/// each. Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows);
+/// NVIDIA/TensorRT issue 1090; kernels fft2d_r2c_32x32 and _16x16 and volta_gcgemm_64x32_nt (apache/mxnet issue 14684).
+inline KernelPlan plan_with_transforms(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                       const ConvParameters& p) {
+    const bool fft = s.library == ConvLibrary::tensorrt;
+    const double side = std::max(s.out_height, s.out_width) + 2 <= 16 ? 16 : 32;
+    const auto fft_tiles = [&](std::int64_t pixels) { return std::ceil(real(pixels) / (side - 2)); };
+    const double products = fft ? side * (side / 2 + 1) : 36;
+    const double tiles = fft ? real(s.batch) * fft_tiles(s.out_height) * fft_tiles(s.out_width) : winograd_patches(s);
+    const auto in_channels = real(s.in_channels), out_channels = real(s.out_channels);
     std::array<Tile, 4> winograd{};
-    const auto tiles = winograd_tiles(*rates.chip, winograd);
-    const auto plan = cheapest_tile(tiles, 36, patches, out_channels, in_channels, 8, rates,
-                                    p.core_efficiency * p.winograd4_efficiency, p, 1.0);
-    const double data_bytes = 36 * s.element_bytes * patches * in_channels;
-    const double product_bytes = 36 * s.element_bytes * patches * out_channels;
-    const double memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
-    const double filter_bytes = transforms_filters(s) ? 5 * c.weight_bytes : 0;
+    const auto plan = cheapest_tile(fft ? available(implicit_tiles, s) : winograd_tiles(*rates.chip, winograd),
+                                    products, tiles, out_channels, fft ? 3 * in_channels : in_channels, 8, rates,
+                                    fft ? core_efficiency(s, p) : p.core_efficiency * p.winograd4_efficiency, p, 1.0);
+    const double value_bytes = products * (fft ? 8 : s.element_bytes);
+    const double data_bytes = value_bytes * tiles * in_channels, product_bytes = value_bytes * tiles * out_channels;
+    const double filter_bytes = value_bytes * in_channels * out_channels;
+    const double memory_s = (data_bytes + product_bytes + filter_bytes) / rates.bandwidth_bytes_per_s;
     const double transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
-                                 filter_bytes / p.filter4_bandwidth) /
+                                 (c.weight_bytes + filter_bytes) / p.filter4_bandwidth) /
                                 rates.bandwidth_bytes_per_s;
-    const int kernels = transforms_filters(s) ? 4 : 3;
-    return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, kernels, s, rates, p);
+    const auto algorithm = fft ? ConvAlgorithm::fft : ConvAlgorithm::winograd_nonfused;
+    return finish_product(plan, algorithm, memory_s, transforms_s, 4, s, rates, p);
 }
 
 /// Returns true if tensor-core kernels need no layout copy: NHWC activations, and NCHW activations if both layouts
@@ -431,7 +434,7 @@ inline KernelPlan plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, c
                                  const DeviceRates& rates, const ConvParameters& p) {
     if (algorithm == ConvAlgorithm::implicit_gemm) return plan_implicit_gemm(c, s, rates, p);
     if (algorithm == ConvAlgorithm::winograd_fused) return plan_winograd_fused(c, s, rates, p);
-    if (algorithm == ConvAlgorithm::winograd_nonfused) return plan_winograd_nonfused(c, s, rates, p);
+    if (algorithm == ConvAlgorithm::winograd_nonfused) return plan_with_transforms(c, s, rates, p);
     return algorithm == ConvAlgorithm::tensor_gemm ? plan_tensor_gemm(c, s, rates, p) : plan_depthwise(c, s, rates, p);
 }
 
@@ -469,9 +472,9 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
     if (!is_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
     const bool has_nonfused = s.element_bytes >= 4 && fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
     if (is_named_for_few_channels(s))
-        return has_nonfused && rates.chip->cudnn7_names_nonfused ? plan_winograd_nonfused(c, s, rates, p)
+        return has_nonfused && rates.chip->cudnn7_names_nonfused ? plan_with_transforms(c, s, rates, p)
                                                                  : plan_implicit_gemm(c, s, rates, p);
-    auto best = has_nonfused ? plan_winograd_nonfused(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
+    auto best = has_nonfused ? plan_with_transforms(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
     // The library knows each candidate's time under the card's power limit.
     const auto time = [](const KernelPlan& candidate) { return within_power(candidate); };
     // The time at full rate excludes an algorithm in most cases; fused Winograd has 16 products for 36.

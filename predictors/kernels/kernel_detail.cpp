@@ -73,11 +73,11 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, M
     if (kernels::convolution::is_named_for_few_channels(s)) return "what cuDNN 7 names for few channels";
     std::string reason = "cheapest;";
     for (const ConvAlgorithm other : core_algorithms) {
-        const std::string_view name = kernels::name_of(other);
-        if (name == plan.algorithm || (other == ConvAlgorithm::winograd_nonfused && s.element_bytes < 4)) continue;
-        const double seconds =
-            kernels::convolution::plan_algorithm(other, counts, s, models.at(path), models.parameters.conv).seconds;
-        reason += " " + slower_by(name, seconds, plan.seconds);
+        if (other == ConvAlgorithm::winograd_nonfused && s.element_bytes < 4) continue;
+        const KernelPlan passed =
+            kernels::convolution::plan_algorithm(other, counts, s, models.at(path), models.parameters.conv);
+        if (passed.algorithm != plan.algorithm)
+            reason += " " + slower_by(passed.algorithm, passed.seconds, plan.seconds);
     }
     return reason;
 }

@@ -294,6 +294,7 @@ namespace {
 double share_of_flops(std::string_view kernel) {
     if (kernel.starts_with("winograd-fused")) return 16.0 / 36;
     if (kernel.starts_with("winograd-nonfused")) return 36.0 / 144;
+    if (kernel.starts_with("fft")) return 32 * 17 * 3 / (30.0 * 30 * 9);
     return 1;
 }
 

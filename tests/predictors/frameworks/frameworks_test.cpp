@@ -338,7 +338,9 @@ TEST_CASE("a framework that times its kernels splits reductions where few blocks
     CHECK(device_s("onnxruntime-cuda", 1) <= device_s("pytorch-eager", 1));
     CHECK(device_s("tensorrt", 1) < 0.7 * device_s("pytorch-eager", 1));
     CHECK(device_s("tensorrt", 1) < device_s("onnxruntime-cuda", 1));  // splits further
-    CHECK(device_s("tensorrt", 256) <= device_s("pytorch-eager", 256));
+    // Without F(4x4), which TensorRT does not try, it multiplies directly: its Fourier tiles hold 14 x 14 outputs.
+    const double multiplications = 256.0 * 49 * 512 * 512 * 9;
+    CHECK(device_s("tensorrt", 256) > 2 * multiplications / *device_spec("v100-pcie-32gb").peak(MathPath::fp32));
 }
 
 TEST_CASE(

@@ -73,7 +73,7 @@ TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
     const auto p = ideal_parameters();
     CHECK(convolution::plan_implicit_gemm(counts, shape, rates, p).seconds == approx(direct_s));
     CHECK(convolution::plan_winograd_fused(counts, shape, rates, p).seconds == approx(direct_s * 4 / 9));
-    CHECK(convolution::plan_winograd_nonfused(counts, shape, rates, p).seconds == approx(direct_s / 4));
+    CHECK(convolution::plan_with_transforms(counts, shape, rates, p).seconds == approx(direct_s / 4));
     CHECK(plan(shape, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
 }
 
@@ -134,28 +134,48 @@ TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
           approx((in + out + weights * 25 / 9) / 900e9));
     // 64 patches of 4×4 become 36 planes of 64 · 8 inputs and 64 · 24 products, each written once and read once.
     const double planes = 4 * 36 * 64 * (8 + 24);
-    CHECK(convolution::plan_winograd_nonfused(c, shape, rates, p).seconds ==
+    CHECK(convolution::plan_with_transforms(c, shape, rates, p).seconds ==
           approx((in + out + 2 * planes + (4 + 5) * weights) / 900e9));
 }
 
-TEST_CASE("an engine reads transformed filters, others transform them in each call") {
+TEST_CASE("an engine reads filters transformed for Winograd, others transform them in each call") {
     auto rates = compute_only(Architecture::volta);
     rates.bandwidth_bytes_per_s = 900e9;
     rates.floor_s = 2e-6;
     const auto p = ideal_parameters();
     ConvShape shape = square(1, 512, 512, 7, 3);
     const auto c = conv_counts(shape);
-    const double filter_s = c.weight_bytes / 900e9;
-    const auto both = [&] {
-        return std::pair{convolution::plan_winograd_fused(c, shape, rates, p),
-                         convolution::plan_winograd_nonfused(c, shape, rates, p)};
-    };
-    const auto [fused, nonfused] = both();
+    const auto fused = convolution::plan_winograd_fused(c, shape, rates, p);
     shape.library = ConvLibrary::tensorrt;
-    const auto [own_fused, own_nonfused] = both();
-    CHECK(nonfused.seconds - own_nonfused.seconds == approx(5 * filter_s + 2e-6));
-    CHECK(own_fused.memory_s - fused.memory_s == approx(filter_s * 16 / 9));
+    const auto own_fused = convolution::plan_winograd_fused(c, shape, rates, p);
+    CHECK(own_fused.memory_s - fused.memory_s == approx(c.weight_bytes * (16.0 / 9) / 900e9));
     CHECK(fused.seconds - own_fused.seconds > 2e-6);
+}
+
+TEST_CASE("TensorRT has Fourier transforms where cuDNN has F(4x4), and transforms filters in each call") {
+    auto rates = compute_only(Architecture::volta);
+    const auto p = ideal_parameters();
+    ConvShape shape = square(128, 256, 256, 30, 3);
+    const double direct_s = 2.0 * (128 * 30 * 30) * 256 * (256 * 9) / 14e12;
+    CHECK(plan(shape, rates, p).algorithm == "winograd-nonfused");
+    shape.library = ConvLibrary::tensorrt;
+    // One tile per map: 32 · 17 frequencies of three multiplications for 30 · 30 outputs of nine.
+    CHECK(plan(shape, rates, p).algorithm == "fft");
+    CHECK(plan(shape, rates, p).seconds == approx(direct_s * (32 * 17 * 3) / (30 * 30 * 9)));
+    // Maps of up to 14 pixels fit into tiles of 16.
+    const ConvShape at_14 = [&] {
+        ConvShape s = square(128, 256, 256, 14, 3);
+        s.library = ConvLibrary::tensorrt;
+        return s;
+    }();
+    const double fft_14_s = convolution::plan_with_transforms(conv_counts(at_14), at_14, rates, p).seconds;
+    CHECK(fft_14_s == approx(2.0 * 128 * 256 * 256 * (16 * 9 * 3) / 14e12));
+    // Each of the filter's values of 32 · 17 complex planes is written and read, however small the batch.
+    rates.bandwidth_bytes_per_s = 900e9;
+    shape.batch = 1;
+    const double planes = 8.0 * 32 * 17 * 256 * 256;
+    CHECK(convolution::plan_with_transforms(conv_counts(shape), shape, rates, p).seconds > 2 * planes / 900e9);
+    CHECK(plan(shape, rates, p).algorithm == "winograd-fused");
 }
 
 TEST_CASE("int8 kernels take 64 values of the reduction a step") {
