@@ -46,7 +46,7 @@ struct PredictOptions {
     /// Each run waits for the previous one to complete on the GPU, like single requests. Otherwise runs are issued back
     /// to back and the latency is their mean, as in torch.utils.benchmark and trtexec.
     bool synchronized = false;
-    bool copies = false;  ///< include copies of inputs and outputs from and to pageable host memory
+    bool copies = false;  ///< include copies of inputs and outputs; host memory is pageable, of captured engines pinned
 };
 
 /// Prediction for one launch: an operator of the model, or a group of them that the framework fuses.

@@ -40,20 +40,25 @@ double set_extrapolation(Prediction& result) {
 /// the rate: edge_models.csv, rows with copies compared with rows without (an image of 602 kB takes 0.20 ms on a PC,
 /// 0.15 on an AGX Orin and 0.23 to 0.34 on a Xavier); of the call and of the ratio: rows of pytorch_gpu_benchmark,
 /// whose machines spread from 1.5 to 6.2 GB/s.
-constexpr double copy_call_s = 7e-6, pageable_bytes_per_s = 3e9, pageable_ratio = 2.2;
+/// Buffers of a captured engine are pinned (cudaMemcpyAsync of pageable memory waits): PCIe 4.0 x16.
+constexpr double copy_call_s = 7e-6, pageable_bytes_per_s = 3e9, pageable_ratio = 2.2, pinned_bytes_per_s = 24e9;
 
 /// Returns the time to copy inputs to the device and outputs back, in the type that the run stores them in, engines in
-/// that of the file; caches stay on the device.
+/// that of the file, captured engines in that of the run; caches stay on the device.
 double copies_s(const PreparedModel& prepared, const BoundShapes& bound) {
     const Graph& graph = prepared.graph;
+    const LoweringTraits& traits = prepared.model.traits;
+    const bool pinned = traits.engine && traits.host_kind == HostKind::graph_node;
+    const int captured_bits = bits_of(precision_spec(prepared.options.precision).activation);
     double seconds = 0;
     for (const auto* tensors : {&graph.inputs, &graph.outputs}) {
         for (const TensorId id : *tensors) {
             const Tensor& tensor = graph.tensors[id];
             if (!tensor.known_shape || is_cache_name(tensor.name)) continue;
-            const DType type = prepared.model.traits.engine ? tensor.dtype : prepared.schedule.storage[id];
-            const double bytes = static_cast<double>(element_count(tensor, bound)) * bits_of(type) / 8;
-            seconds += copy_call_s + bytes / pageable_bytes_per_s;
+            const DType type = traits.engine ? tensor.dtype : prepared.schedule.storage[id];
+            const int bits = pinned ? std::min(bits_of(type), captured_bits) : bits_of(type);
+            const double bytes = static_cast<double>(element_count(tensor, bound)) * bits / 8;
+            seconds += copy_call_s + bytes / (pinned ? pinned_bytes_per_s : pageable_bytes_per_s);
         }
     }
     return seconds;
