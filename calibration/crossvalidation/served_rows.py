@@ -34,7 +34,6 @@ UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no colum
 SPREAD = 0.05  # of those requests under vLLM, whose clients drift apart: chosen on first tokens of Qwen3-32B
 ANCHORS, DRAWS = 5, 2
 GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
-ACCEPTANCE = 0.7  # of the drafts of DeepSeek's MTP layer: ftax's default
 # Places of a group that decodes, where it has fewer than its clients: srt-slurm's recipes/trtllm by clients, which no other has
 PLACES = {6: 1, 9: 2, 30: 8, 60: 16, 100: 16, 154: 64, 180: 32, 370: 64, 450: 64, 837: 32, 1365: 32, 1606: 192, 2192: 128, 2222: 128}
 
@@ -181,7 +180,7 @@ def recipe(row, model, tp, dp, clients, drafts):
     if row["backend"] == "trtllm" and model in OWN:  # a prompt a step: of four limits the best on a fifth of these runs
         yield from ("--max-num-batched-tokens", int(row["isl"]) + clients)
     if drafts:
-        yield from ("--draft-tokens", drafts, "--acceptance", ACCEPTANCE)
+        yield from ("--draft-tokens", drafts)
     if row["backend"] == "trtllm":
         yield from tensorrt_llm(row, model, tp, dp, clients, drafts)
     if row["backend"] == "vllm" and model == "gpt-oss-120b":

@@ -115,10 +115,9 @@ TensorId Transformer::activate_experts(TensorId gate_up, std::int64_t width) {
     return net_.map("mul", {net_.map_scalar("add", high, 1), swish});
 }
 
-/// Tokens are sorted by expert, multiplied group by group, put back and summed. Source: transformers,
-/// integrations/moe.py, grouped_mm_experts_forward, the default of version 5. Where groups of cards with tokens of
-/// their own share the experts, every card gets all tokens and sends each group its part of the sums: an all-gather and
-/// a reduce-scatter, which together are an all-reduce. Source: vLLM, all2all_backend allgather_reducescatter;
+/// Tokens are sorted by expert, multiplied group by group, put back and summed (transformers, integrations/moe.py,
+/// grouped_mm_experts_forward). Groups of cards with tokens of their own that share the experts gather all tokens and
+/// scatter the sums by NCCL: two calls that move as much as an all-reduce. Source: vLLM, allgather_reducescatter;
 /// TensorRT-LLM, fused_moe without MNNVL's all-to-all; SGLang, dp_gather and dp_scatter.
 TensorId Transformer::mix_experts(TensorId x) {
     const Experts& experts = config_.experts;
@@ -161,7 +160,7 @@ TensorId Transformer::mix_experts(TensorId x) {
             mixed = net_.reduce("sum", split, 1, false);
         }
         if (experts.token_groups > 1) {
-            mixed = sum_over(mixed, config_.cards * experts.token_groups);
+            mixed = sum_over(mixed, config_.cards * experts.token_groups, 2);
             mixed = net_.part(mixed, 0, pool.multiply(batch_, length_));
         }
         mixed = net_.view(mixed, {batch_, length_, hidden});
@@ -185,9 +184,9 @@ TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
 
 /// Each card has multiplied by its columns of the layer's inner width: the whole is the sum. Source: Shoeybi et al.,
 /// "Megatron-LM", arXiv 1909.08053, section 3.
-TensorId Transformer::sum_over(TensorId x, std::int64_t cards) {
+TensorId Transformer::sum_over(TensorId x, std::int64_t cards, std::int64_t calls) {
     if (cards == 1) return x;
-    return net_.apply(OpKind::all_reduce, "all_reduce", {x}, net_.shape(x), {{"ranks", cards}});
+    return net_.apply(OpKind::all_reduce, "all_reduce", {x}, net_.shape(x), {{"ranks", cards}, {"calls", calls}});
 }
 
 }  // namespace ftax::config

@@ -147,7 +147,7 @@ class Transformer {
     TensorId dense(TensorId x, std::int64_t width);
     TensorId route(TensorId tokens);
     TensorId expert_layer(std::string_view name, TensorId x, std::int64_t width, Expression active, Expression rows);
-    TensorId sum_over(TensorId x, std::int64_t cards);
+    TensorId sum_over(TensorId x, std::int64_t cards, std::int64_t calls = 1);
     TensorId sum_over_cards(TensorId x) { return sum_over(x, config_.cards); }
 
     Network& net_;
