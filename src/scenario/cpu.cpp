@@ -121,14 +121,14 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     const double ratio = reference.score / cpu.score;
     // Source: 9 machines of framework_tax.csv with a published CPU, one left out; larger: runs under any load.
     // A probe is believed as a name of unknown load, and narrows no name; nor does a card's generation.
-    const double spread = !known                                             ? (dedicated ? 0.33 : 0.36)
+    const double spread = !known && !pcie5                                   ? (dedicated ? 0.33 : 0.36)
                           : !run.cpu.empty() && run.host_load == "dedicated" ? 0.19
                                                                              : 0.24;
     std::vector<HostGroup> groups = profile.groups;
-    if (groups.empty()) groups = {{1, scale->value, stated ? spread : scale->relative_stddev}};
+    if (groups.empty()) groups = {{1, scale->value, stated ? spread : std::max(spread, scale->relative_stddev)}};
     if (loaded || (pcie5 && groups.size() > 1)) weigh_group(groups, !loaded || dedicated, loaded ? 1 : fast_with_pcie5);
     for (HostGroup& group : groups) {
-        group.log_stddev = std::max(group.log_stddev, stated ? spread : pcie5 ? 0.24 : 0);
+        group.log_stddev = std::max(group.log_stddev, stated || pcie5 ? spread : 0);
         group.scale *= ratio;
     }
     const HostGroup& most = *std::ranges::max_element(groups, {}, &HostGroup::weight);
@@ -140,7 +140,7 @@ void place_host(Scenario& scenario, const RunArguments& run) {
             others += fmt::format(", {:.2g} × on {:.0f} % of machines", group.scale, 100 * group.weight);
     }
     scale->value = most.scale;
-    scale->relative_stddev = std::min(scale->relative_stddev, std::sqrt(variance));
+    scale->relative_stddev = std::min(std::sqrt(variance), std::max(scale->relative_stddev, most.log_stddev));
     profile.assumed =
         fmt::format("{}, load {}: {:.2g} × the time of {}{}", cpu.name, load, most.scale, reference.name, others);
     if (stated || !profile.groups.empty()) profile.groups = std::move(groups);

@@ -19,12 +19,12 @@ namespace {
 /// A reference machine of two groups, the slow one twice as slow, as a run with these arguments has it.
 FrameworkProfile placed(const RunArguments& run, std::vector<HostGroup> groups = {{0.4, 1, 0.1}, {0.6, 2, 0.08}},
                         Architecture card = Architecture::turing,
-                        const char* reference_cpu = "Intel Xeon Platinum 8480+") {
+                        const char* reference_cpu = "Intel Xeon Platinum 8480+", double stddev = 0.42) {
     Scenario scenario;
     scenario.device.device.architecture = card;
     FrameworkProfile& profile = scenario.framework;
     profile = {.framework = "pytorch-eager", .version = "2.5", .host = "reference"};
-    profile.parameters = {{"host.scale", groups.empty() ? 1 : groups.back().scale, 0.42, "planted"}};
+    profile.parameters = {{"host.scale", groups.empty() ? 1 : groups.back().scale, stddev, "planted"}};
     profile.reference_cpu = reference_cpu;
     profile.groups = std::move(groups);
     place_host(scenario, run);
@@ -112,6 +112,18 @@ TEST_CASE("a card of a newer bus is in a server of a newer CPU where none is nam
     CHECK(stddev_of(hopper) == stddev_of(placed({.cpu = "8480+"}, groups, Architecture::hopper)));
     CHECK(scale_of(placed({.host_load = "shared"}, groups, Architecture::hopper)) == 2);
     CHECK(placed({}, {}, Architecture::hopper).groups.empty());
+}
+
+TEST_CASE("an unknown host is as uncertain as hosts differ, whatever the machines of a fit did") {
+    const auto stddev = [](const RunArguments& run, Architecture card = Architecture::ampere) {
+        return stddev_of(placed(run, {}, card, "Intel Xeon E5-2630 v4", 0.23));
+    };
+    CHECK(stddev({}) == 0.36);
+    CHECK(stddev({}, Architecture::hopper) == 0.24);  // as if its CPU were named
+    CHECK(stddev({.host_load = "dedicated"}) == 0.33);
+    CHECK(stddev({.cpu = "E5-2698 v4"}) == 0.24);
+    CHECK(stddev({.cpu = "E5-2698 v4", .host_load = "dedicated"}) == 0.19);
+    CHECK(stddev_of(placed({}, {}, Architecture::ampere, "Intel Xeon E5-2630 v4", 0.5)) == 0.5);
 }
 
 TEST_CASE("costs of one machine are not moved and say so, and a device with a CPU of its own keeps its costs") {
