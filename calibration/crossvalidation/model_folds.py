@@ -18,7 +18,8 @@ in the file take part in no fit of a kernel (`not fitted`), nor do timm's benchm
 the same cards' eager rows, which did take part).
 
 kernelbench: operators, chains and networks of KernelBench under PyTorch 2.5, whose rows took part in no fit of a kernel, on
-unknown hosts (`blind`) and with one eager row of each machine, ResNet-18's, as its anchor (`machine known`).
+unknown hosts (`blind`), with one eager row of each machine, ResNet-18's, as its anchor (`machine known`), and networks with one
+network known under their framework, each of HOST_ANCHORS.
 
 edge: ArtTRT's runs under TensorRT on Jetson modules and an RTX 3060, whose rows took part in no fit of a kernel, blind and with
 one of nine rows of the run as its anchor: ResNet-18 or -50 in three precisions at three batches.
@@ -39,6 +40,9 @@ FAMILY_GROUPS, ITERATIONS = 3, 8  # most of the way of a fit is short
 PRIORS = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3), "engine.energy_scale": (1.3, 0.2)}
 ROW_LOG_STDDEV = 0.05
 KERNELBENCH_ANCHOR = "L3_9_ResNet18"
+# Three that the host decides and three that the device does.
+HOST_ANCHORS = (KERNELBENCH_ANCHOR, "L3_20_MobileNetV2", "L3_23_EfficientNetB1", "L3_11_VGG16", "L3_6_GoogleNetInceptionModule",
+                "L3_43_MinGPTCausalAttention")
 KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
 # Sequences and batches of kernl whose times are those of another sequence: 384 to the last of six digits, 512.
 COPIED = {"pytorch-eager": [("256", "1")], "cuda-graph": [("256", "1")], "onnxruntime-cuda": [("256", "1")],
@@ -180,6 +184,10 @@ def kernelbench(study, rows, archive):
     anchors = [r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == KERNELBENCH_ANCHOR]
     for anchor in sorted(anchors, key=lambda r: r["run"]):
         study.add("machine known", [r for r in rows if r["run"] == anchor["run"] and r != anchor], anchor=anchor)
+    networks = [r for r in rows if r["level"] == "level3" and r["framework"] in ("pytorch-eager", "torch-compile")]
+    for anchor in sorted((r for r in networks if r["model"] in HOST_ANCHORS), key=lambda r: HOST_ANCHORS.index(r["model"])):
+        own = [r for r in networks if r["run"] == anchor["run"] and r["framework"] == anchor["framework"] and r != anchor]
+        study.add(f"{anchor['model']} known", own, anchor=anchor)
 
 
 def edge(study, rows):
