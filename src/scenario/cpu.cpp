@@ -78,6 +78,17 @@ void weigh_group(std::vector<HostGroup>& groups, bool fastest, double share) {
     for (HostGroup& group : groups) group.weight = group.scale == scale ? share : group.weight / others * (1 - share);
 }
 
+/// Where the machines of the other groups lie: ", 2 to 2.1 × on 47 % of machines".
+std::string others(const std::vector<HostGroup>& groups, const HostGroup& most) {
+    if (most.weight == 1) return "";
+    double least = HUGE_VAL, greatest = 0;
+    for (const HostGroup& group : groups) {
+        least = std::min(least, group.scale == most.scale ? least : group.scale);
+        greatest = std::max(greatest, group.scale == most.scale ? 0 : group.scale);
+    }
+    return fmt::format(", {:.2g} to {:.2g} × on {:.0f} % of machines", least, greatest, 100 * (1 - most.weight));
+}
+
 }  // namespace
 
 std::optional<Cpu> find_cpu(const std::string& name) {
@@ -131,18 +142,14 @@ void place_host(Scenario& scenario, const RunArguments& run) {
         group.log_stddev = std::max(group.log_stddev, stated || pcie5 ? spread : 0);
         group.scale *= ratio;
     }
-    const HostGroup& most = *std::ranges::max_element(groups, {}, &HostGroup::weight);
+    const HostGroup most = *std::ranges::max_element(groups, {}, &HostGroup::weight);
     double variance = 0;
-    std::string others;
-    for (const HostGroup& group : groups) {
+    for (const HostGroup& group : groups)
         variance += group.weight * (std::pow(std::log(group.scale / most.scale), 2) + std::pow(group.log_stddev, 2));
-        if (group.weight > 0 && &group != &most)
-            others += fmt::format(", {:.2g} × on {:.0f} % of machines", group.scale, 100 * group.weight);
-    }
     scale->value = most.scale;
     scale->relative_stddev = std::min(std::sqrt(variance), std::max(scale->relative_stddev, most.log_stddev));
-    profile.assumed =
-        fmt::format("{}, load {}: {:.2g} × the time of {}{}", cpu.name, load, most.scale, reference.name, others);
+    profile.assumed = fmt::format("{}, load {}: {:.2g} × the time of {}{}", cpu.name, load, most.scale, reference.name,
+                                  others(groups, most));
     if (stated || !profile.groups.empty()) profile.groups = std::move(groups);
 }
 
