@@ -51,12 +51,13 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
 PredictOptions options_for(const Measurement& row) {
     // `ftax measure` and the campaign wait for the device after each run, and so do MLPerf's single and multiple
     // streams (LoadGen issues a query after the previous one has completed); other files do not state it. The queries
-    // of SXM modules start on the device. Source: mlcommons/inference_results_v2.1, closed/NVIDIA/configs/resnet50
-    // (start_from_device).
+    // of boards on PCIe start in pinned memory, those of modules on the device. Source:
+    // mlcommons/inference_results_v2.1, closed/NVIDIA/configs/resnet50 (start_from_device).
     const bool mlperf = row.run.starts_with("MLPerf ");
     constexpr std::int64_t most_streams = 8;
+    constexpr double fastest_pcie = 64e9;
     const bool from_host = mlperf && row.framework == "tensorrt-cuda-graph" && row.batch <= most_streams &&
-                           device_spec(row.gpu).name.find("SXM") == std::string::npos;
+                           device_spec(row.gpu).peer_bandwidth_bytes_per_s.value_or(fastest_pcie) < fastest_pcie;
     return {.channels_last = row.layout == "nhwc",
             .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || mlperf,
             .copies = row.copies || from_host};

@@ -12,7 +12,6 @@
 #include "ftax/expression.hpp"
 #include "ftax/import.hpp"
 #include "ftax/measurement.hpp"
-#include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
 #include "src/report/prediction_report.hpp"
 
