@@ -39,7 +39,8 @@ struct AnchorRow {
     /// Spread of log(measured / predicted) between models, for host-bound and for device-bound rows, given the factors:
     /// noise.host and noise.device of the profile.
     double host_log_stddev = 0.08, device_log_stddev = 0.1;
-    double predicted_s = 0;  ///< prediction of measured_s without anchors; 0 if not computed
+    double distance_log_stddev = 0;  ///< what the distance from measured rows adds to the device's spread
+    double predicted_s = 0;          ///< prediction of measured_s without anchors; 0 if not computed
     std::int64_t batch = 1;
 };
 

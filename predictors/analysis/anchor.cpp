@@ -40,15 +40,13 @@ constexpr double left_for_other_batches = 0.5;
 /// Upper limit of the spread between models for anchors: profiles include outliers, which the robust loss handles.
 constexpr double widest_noise = 0.15;
 
-/// Priors of the scalars, around the profile's. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other
-/// CPUs spread further); cuBLAS calls take 2–10 µs on four of five hosts, 58–108 µs on the others. Engine calls:
-/// host_costs.cpp.
-constexpr double scale_log_stddev = 0.5;
 /// Share of the scale that is specific to one framework on one machine. Source: scales of eager PyTorch and TorchScript
 /// on 22 machines of framework_tax.csv, and of torch.compile on 6 of kernelbench.csv; the rest belongs to the CPU.
 constexpr double framework_log_stddev = 0.18;
 /// The same within a group of machines. Source: kernelbench.csv, eager and compiled code on seven machines.
 constexpr double framework_in_group_log_stddev = 0.1;
+/// Source: on four of five hosts of framework_tax.csv a call of cuBLAS takes 2 to 10 µs, on the others 58 to 108.
+/// Engine calls: host_costs.cpp.
 struct CallMode {
     double weight, median_s, log_stddev;
 };
@@ -76,11 +74,18 @@ double reference_scale(const std::vector<HostGroup>& groups, double scale) {
     return groups.empty() ? scale : std::ranges::min(groups, {}, &HostGroup::scale).scale;
 }
 
+/// Returns the profile's belief. A CPU is as uncertain as the scale of its frameworks beyond what they differ by.
+ScalePrior belief_in(const AnchorRow& row, const CallMode& call, double least_log_stddev = 0) {
+    const double stddev = std::max(least_log_stddev, row.scale_log_stddev);
+    const double of_framework = std::min(framework_log_stddev, stddev);
+    return {{1, row.scale, std::sqrt(square(stddev) - square(of_framework))}, of_framework, call};
+}
+
 std::vector<ScalePrior> priors_of(const AnchorRow& row) {
-    const HostGroup all{1, row.scale, std::sqrt(square(scale_log_stddev) - square(framework_log_stddev))};
+    constexpr double any_machine = 0.36;  // as place_host() has it: the machines of a fit may be more alike
     std::vector<ScalePrior> priors;
     for (const CallMode& call : modes_of(row)) {
-        if (row.groups.empty()) priors.push_back({all, framework_log_stddev, call});
+        if (row.groups.empty()) priors.push_back(belief_in(row, call, any_machine));
         for (const HostGroup& group : row.groups) priors.push_back({group, framework_in_group_log_stddev, call});
     }
     return priors;
@@ -273,38 +278,37 @@ class AnchorRows {
     std::vector<Copies> copies_;  ///< rows that share the error of this one
 };
 
-/// Finds the group of machines and the mode of the second scalar that explain the rows of one host best, with the
-/// predicted device times, and the corresponding unknowns of the host.
+/// Finds the group of machines and the mode of the second scalar that explain the rows of one host best, and the
+/// corresponding unknowns of the host.
 struct HostStart {
     ScalePrior prior{};
     double log_scale = 0, log_call_s = 0;
     double group_variance = 0;  ///< of log(scale): what other groups, weighted by their evidence, add
 };
-HostStart start_of(std::span<const AnchorRow> rows) {
-    const DeviceFactors certain;
-    const AnchorRows only(rows, certain, {});
+HostStart start_of(std::span<const AnchorRow> rows, const DeviceFactors& device) {
+    const AnchorRows only(rows, device, {});
     const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
-    const bool grouped = !rows.front().groups.empty();
-    VectorXd sum = VectorXd::Zero(only.unknowns());  // scale and CPU
-    sum[host.scale] = sum[host.cpu] = 1;
     std::vector<HostStart> starts;
-    std::vector<double> log_evidence;  // of the group: Laplace's approximation; of the mode: density at the maximum
+    // Laplace's approximation, but the density at the maximum for modes of calls that several rows tell apart.
+    const bool by_volume = !rows.front().groups.empty() || rows.size() == 1;
+    std::vector<double> log_evidence;
     for (const ScalePrior& own : priors_of(rows.front())) {
         const NormalBelief prior = only.prior({{rows.front().host, own}});
         const PosteriorMaximum found = maximise_posterior(prior, only, only.log_stddev(prior.mean), prior.mean);
         const VectorXd& mean = found.belief.mean;
         starts.push_back({own, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]});
-        const double narrowed = sum.dot(found.belief.covariance * sum) / sum.dot(prior.covariance * sum);
-        log_evidence.push_back(std::log(own.group.weight * own.call.weight / own.call.log_stddev) - found.cost +
-                               (grouped ? std::log(narrowed) / 2 : 0));
+        const double narrowed = prior.covariance.llt().solve(found.belief.covariance).determinant();
+        log_evidence.push_back(std::log(own.group.weight * own.call.weight) - found.cost +
+                               (by_volume ? std::log(narrowed) / 2 : -std::log(own.call.log_stddev)));
     }
     const auto most = std::ranges::max_element(log_evidence);
     HostStart best = starts[static_cast<std::size_t>(most - log_evidence.begin())];
     double evidence = 0;
     for (std::size_t i = 0; i < starts.size(); ++i) {
+        if (starts[i].prior.call.median_s != best.prior.call.median_s) continue;
         const double own = std::exp(log_evidence[i] - *most);
         evidence += own;
-        best.group_variance += grouped ? own * square(starts[i].log_scale - best.log_scale) : 0;
+        best.group_variance += own * square(starts[i].log_scale - best.log_scale);
     }
     best.group_variance /= evidence;
     return best;
@@ -378,6 +382,11 @@ void warn_of_outlandish(std::span<const AnchorRow> rows, HostScalars& host) {
 Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model) {
     if (rows.empty()) throw Error(ErrorCode::usage, "no anchor rows");
     Conditioned result{.hosts = {}, .device = device};
+    // How far a card is from the measured ones is an error of all its kernels, which a row on it reduces.
+    DeviceFactors believed = device;
+    if (device.covariance[0][0] > 0)
+        believed.covariance[0][0] +=
+            square(std::ranges::min(rows, {}, &AnchorRow::distance_log_stddev).distance_log_stddev);
     std::map<std::string_view, std::vector<AnchorRow>> by_host;
     for (const AnchorRow& row : rows) by_host[row.host].push_back(row);
     std::vector<AnchorRow> kept;
@@ -388,12 +397,12 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         host.call = own.front().call;
         warn_of_outlandish(own, host);
         const std::vector<AnchorRow> agreeing = agreeing_rows(own, host);
-        starts[name] = start_of(agreeing);
+        starts[name] = start_of(agreeing, believed);
         priors[name] = starts[name].prior;
         kept.insert(kept.end(), agreeing.begin(), agreeing.end());
     }
 
-    const AnchorRows anchors(kept, device, model);
+    const AnchorRows anchors(kept, believed, model);
     const NormalBelief prior = anchors.prior(priors);
     VectorXd start = prior.mean;
     for (const auto& [name, at] : anchors.hosts())
@@ -402,7 +411,9 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         start[at.scale] = starts.at(name).log_scale - start[at.cpu];
         start[at.scale + 1] = starts.at(name).log_call_s;
     }
-    const PosteriorMaximum found = maximise_posterior(prior, anchors, anchors.log_stddev(start), start);
+    PosteriorMaximum found = maximise_posterior(prior, anchors, anchors.log_stddev(start), start);
+    PosteriorMaximum by_device = maximise_posterior(prior, anchors, anchors.log_stddev(prior.mean), prior.mean);
+    if (by_device.cost < found.cost) found = std::move(by_device);  // each may explain a row
     const VectorXd& mean = found.belief.mean;
     const MatrixXd& covariance = found.belief.covariance;
 
@@ -423,7 +434,6 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         const MatrixXd spread = sums * covariance * sums.transpose();
         host.scale = std::exp(log_scalars[0]);
         host.call_s = std::exp(log_scalars[1]);
-        // Rows that the device explains leave the profile's belief, which may be narrower than the prior of all hosts.
         const AnchorRow& own = by_host.at(name).front();
         host.scale_relative_stddev =
             std::min(std::sqrt(spread(0, 0) + starts.at(name).group_variance), own.scale_log_stddev);
@@ -532,6 +542,7 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     result.host_log_stddev = host_parameter(predictor.framework(), "noise.host");
     result.device_log_stddev = host_parameter(predictor.framework(), "noise.device");
+    result.distance_log_stddev = prediction.evidence_relative_stddev;
     return result;
 }
 
@@ -591,15 +602,10 @@ std::vector<std::size_t> some_of(std::size_t size, bool evenly) {
     return some;
 }
 
-/// Returns the belief in the scales of the rows' profiles. A CPU is as uncertain as the scale of its frameworks beyond
-/// what they differ by.
+/// Returns the belief in the scales of the rows' profiles.
 NormalBelief belief_of(std::span<const AnchorRow> rows, const AnchorRows& anchors) {
     std::map<std::string_view, ScalePrior> priors;
-    for (const AnchorRow& row : rows) {
-        const double of_framework = std::min(framework_log_stddev, row.scale_log_stddev);
-        const double of_cpu = std::sqrt(square(row.scale_log_stddev) - square(of_framework));
-        priors[row.host] = {{1, row.scale, of_cpu}, of_framework, modes_of(row).front()};
-    }
+    for (const AnchorRow& row : rows) priors[row.host] = belief_in(row, modes_of(row).front());
     return anchors.prior(priors);
 }
 

@@ -231,6 +231,37 @@ TEST_CASE("rows of several hosts share the card, not the scalars") {
     CHECK(found.device.covariance[0][0] < 0.5 * prior.covariance[0][0]);
 }
 
+TEST_CASE("a row that the device explains does not slow the host down, though the host's calls would explain it, too") {
+    DeviceFactors device;
+    device.covariance[0][0] = 0.0064;
+    // 60 calls of the slow mode and the host take as long as this device, which is predicted 30 % too fast.
+    const auto known = [&](double log_stddev) {
+        device.covariance[1][1] = log_stddev * log_stddev;
+        AnchorRow one{10e-3, 3e-3, 60, 7.5e-3, "swin", "swin"};
+        one.class_s[1] = 7e-3;
+        one.scale_log_stddev = 0.36;
+        return condition(std::vector{one}, device);
+    };
+    const Conditioned found = known(0.09);
+    const HostScalars& host = found.hosts.begin()->second;
+    CHECK(host.scale * 3e-3 + host.call_s * 60 < 6e-3);
+    CHECK(found.device.scale(Factor::gemm) > 1.08);
+    CHECK(known(0.4).device.scale(Factor::gemm) == approx(10 / 7.5).epsilon(0.1));
+}
+
+TEST_CASE("a row tells more of a card that is far from the measured ones") {
+    DeviceFactors device;
+    device.covariance[0][0] = 0.004;
+    AnchorRow bound{15e-3, 1e-3, 0, 10e-3, "vgg16", "vgg16"};
+    const double near = condition(std::vector{bound}, device).device.scale(Factor::card);
+    bound.distance_log_stddev = 0.1;
+    const Conditioned far = condition(std::vector{bound}, device);
+    CHECK(near > 1.02);
+    CHECK(std::log(far.device.scale(Factor::card)) > 2 * std::log(near));
+    CHECK(far.hosts.begin()->second.scale == approx(1).epsilon(0.1));
+    CHECK(condition(std::vector{bound}, {}).device.covariance[0][0] == 0);  // a card without errors keeps none
+}
+
 TEST_CASE("what one row leaves open is the split between scalars or classes, not their sum") {
     // Half the host's time in calls: either may be slow, both together are as measured.
     const std::vector<AnchorRow> half{row("bert", 1.3, 80e-6, 100)};
