@@ -137,12 +137,9 @@ const FrameworkModel tensorrt_onnx{
     .rewrites = parsed_passes,
     .priors = parsed_priors,
 };
-const FrameworkModel onnxruntime_tensorrt{
-    .name = "onnxruntime-tensorrt",
-    .description = "ONNX Runtime with the TensorRT execution provider: one engine in a session",
-    .traits = parsed,
-    .rewrites = parsed_passes,
-    .priors = parsed_priors,
-};
+const FrameworkModel onnxruntime_tensorrt = changed(tensorrt_onnx, [](FrameworkModel& model) {
+    model.name = "onnxruntime-tensorrt";
+    model.description = "ONNX Runtime with the TensorRT execution provider: one engine in a session";
+});
 
 }  // namespace ftax
