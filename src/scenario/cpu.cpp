@@ -86,7 +86,8 @@ std::string others(const std::vector<HostGroup>& groups, const HostGroup& most) 
         least = std::min(least, group.scale == most.scale ? least : group.scale);
         greatest = std::max(greatest, group.scale == most.scale ? 0 : group.scale);
     }
-    return fmt::format(", {:.2g} to {:.2g} × on {:.0f} % of machines", least, greatest, 100 * (1 - most.weight));
+    const std::string from = fmt::format("{:.2g}", least), to = fmt::format(" to {:.2g}", greatest);
+    return fmt::format(", {}{} × on {:.0f} % of machines", from, least < greatest ? to : "", 100 * (1 - most.weight));
 }
 
 }  // namespace

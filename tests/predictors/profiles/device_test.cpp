@@ -50,7 +50,8 @@ std::vector<double> numbers(const DeviceSpec& d) {
                             d.least_power_w.value_or(0),
                             d.host_slowdown.value_or(0),
                             d.kernel_gap_s.value_or(0),
-                            d.peer_bandwidth_bytes_per_s.value_or(0)};
+                            d.peer_bandwidth_bytes_per_s.value_or(0),
+                            static_cast<double>(d.linked_cards)};
     for (const auto& peak : d.peak_flops_per_s) all.push_back(peak.value_or(0));
     return all;
 }
