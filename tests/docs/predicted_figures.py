@@ -11,10 +11,11 @@ that these are: a path, and :ms for milliseconds, :n for a number without zeros 
 import functools
 import json
 import pathlib
-import re
 import shlex
 import subprocess
 import sys
+
+from quoted_figures import hold
 
 
 @functools.cache
@@ -38,23 +39,10 @@ def cell(document, source):
 
 def main():
     ftax, write = sys.argv[1], "--write" in sys.argv[2:]
-    repository = pathlib.Path(__file__).resolve().parents[2]
-    failures = 0
-    for page, text, *commands in json.loads(pathlib.Path(__file__).with_suffix(".json").read_text()):
-        figures = [cell(predicted(ftax, command), source) for command, *sources in commands for source in sources]
-        path = repository / page
-        content = path.read_text()
-        pattern = r"([\d.]+)".join(re.escape(part) for part in text.split("{}"))
-        found = list(re.finditer(pattern, content))
-        if len(found) != 1:
-            print(f"{page}: found {len(found)} times: {text}")
-            failures += 1
-        elif list(found[0].groups()) != figures:
-            print(f"{page}: {text}\n  has {', '.join(found[0].groups())}; ftax predicts {', '.join(figures)}")
-            failures += not write
-            if write:
-                path.write_text(content[:found[0].start()] + text.format(*figures) + content[found[0].end():])
-    return 1 if failures else 0
+    entries = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
+    quotes = ((page, text, [cell(predicted(ftax, command), source) for command, *sources in commands for source in sources])
+              for page, text, *commands in entries)
+    return hold(pathlib.Path(__file__).resolve().parents[2], quotes, "ftax predicts", write)
 
 
 if __name__ == "__main__":

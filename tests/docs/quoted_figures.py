@@ -47,16 +47,10 @@ def ledgers(folder):
     return database
 
 
-def main():
-    write, paths = "--write" in sys.argv[1:], [a for a in sys.argv[1:] if a != "--write"]
-    repository = pathlib.Path(paths[0]) if paths else pathlib.Path(__file__).resolve().parents[2]
-    quoted = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
-    database = ledgers(repository / "data/ledger")
-    for view in quoted["views"]:
-        database.execute("CREATE VIEW " + view)
+def hold(repository, quotes, source, write):
+    """Compares each (page, text, figures) with the page, which `write` corrects; the exit code."""
     failures = 0
-    for page, text, *queries in quoted["figures"]:
-        figures = [str(cell) for query in queries for row in database.execute("SELECT " + query) for cell in row]
+    for page, text, figures in quotes:
         path = repository / page
         content = path.read_text()
         pattern = r"([-+]?[\d.]+)".join(re.escape(part) for part in text.split("{}"))
@@ -65,11 +59,23 @@ def main():
             print(f"{page}: found {len(found)} times: {text}")
             failures += 1
         elif list(found[0].groups()) != figures:
-            print(f"{page}: {text}\n  quotes {', '.join(found[0].groups())}; the ledgers have {', '.join(figures)}")
+            print(f"{page}: {text}\n  quotes {', '.join(found[0].groups())}; {source} {', '.join(figures)}")
             failures += 1
             if write:
                 path.write_text(content[:found[0].start()] + text.format(*figures) + content[found[0].end():])
     return 1 if failures and not write else 0
+
+
+def main():
+    write, paths = "--write" in sys.argv[1:], [a for a in sys.argv[1:] if a != "--write"]
+    repository = pathlib.Path(paths[0]) if paths else pathlib.Path(__file__).resolve().parents[2]
+    quoted = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
+    database = ledgers(repository / "data/ledger")
+    for view in quoted["views"]:
+        database.execute("CREATE VIEW " + view)
+    quotes = ((page, text, [str(cell) for query in queries for row in database.execute("SELECT " + query) for cell in row])
+              for page, text, *queries in quoted["figures"])
+    return hold(repository, quotes, "the ledgers have", write)
 
 
 if __name__ == "__main__":
