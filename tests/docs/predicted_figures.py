@@ -3,8 +3,9 @@
 
     predicted_figures.py FTAX [--write]
 
-Each entry of predicted_figures.json is a page, a text with {} where figures stand, and lists of a command and the values of its --json
-that these are: a path, and :ms for milliseconds, :n for a number without zeros at its end; 3 significant digits. --write writes the pages with the figures
+predicted_figures.json has, by page, commands by name and texts with {} where figures stand. Each figure is the name of a command, the
+words that replace its {}, and a path in its --json, with :ms for milliseconds, :n for a number without zeros at its end; 3 significant
+digits. --write writes the pages with the figures
 (quoted_figures.py does the same for the ledgers).
 """
 
@@ -39,9 +40,14 @@ def cell(document, source):
 
 def main():
     ftax, write = sys.argv[1], "--write" in sys.argv[2:]
-    entries = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
-    quotes = ((page, text, [cell(predicted(ftax, command), source) for command, *sources in commands for source in sources])
-              for page, text, *commands in entries)
+    pages = json.loads(pathlib.Path(__file__).with_suffix(".json").read_text())
+
+    def figure(commands, source):
+        name, *words, path = source.split()
+        return cell(predicted(ftax, commands[name].format(*words)), path)
+
+    quotes = ((page, text, [figure(entry["commands"], source) for source in sources])
+              for page, entry in pages.items() for text, *sources in entry["figures"])
     return hold(pathlib.Path(__file__).resolve().parents[2], quotes, "ftax predicts", write)
 
 

@@ -16,6 +16,7 @@ TEST_CASE("quantities print with three digits and a fitting unit") {
     CHECK(byte_size(12) == "12 B");
     CHECK(count(4.089e9) == "4.09 G");
     CHECK(count(999) == "999");
+    CHECK(count(1000) == "1.00 k");
     CHECK(count(9.9e20) == "990 E");
 }
 
