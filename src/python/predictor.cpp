@@ -22,9 +22,9 @@ class SharedPredictor {
   public:
     SharedPredictor(const Graph& graph, const std::vector<std::string>& options) : graph_(graph) {
         scenario::HeldWarnings held;
-        const scenario::Holding holding(held);
-        predictor_ =
-            std::make_unique<Predictor>(scenario::make_predictor(graph, {.model = graph.name}, cli::run_of(options)));
+        scenario::RunArguments run = cli::run_of(options);
+        run.held = &held;
+        predictor_ = std::make_unique<Predictor>(scenario::make_predictor(graph, {.model = graph.name}, run));
         warnings_ = graph.warnings;
         for (auto& [warning, prints] : held) warnings_.push_back(std::move(warning));
     }
@@ -33,8 +33,7 @@ class SharedPredictor {
     [[nodiscard]] std::string predict(const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
         scenario::HeldWarnings in_row;
-        const scenario::Holding holding(in_row);
-        report::PredictionRow row = scenario::predicted_row(*predictor_, dims, std::nullopt);
+        report::PredictionRow row = scenario::predicted_row(*predictor_, dims, std::nullopt, &in_row);
         std::vector<std::string>& warnings = row.prediction.warnings;
         warnings.insert(warnings.begin(), warnings_.begin(), warnings_.end());
         static const report::PredictionReport any;
@@ -50,11 +49,10 @@ class SharedPredictor {
     [[nodiscard]] std::pair<std::string, std::string> render(const Batches& batches, const ShapeBindings& dims) {
         const std::lock_guard guard(mutex_);
         scenario::HeldWarnings reported_before;
-        const scenario::Holding holding(reported_before);
         report::PredictionReport report = scenario::report_on(*predictor_, {.model = graph_.name});
         report.dims = dims;
         for (const auto& batch : batches)
-            report.rows.push_back(scenario::predicted_row(*predictor_, report.dims, batch));
+            report.rows.push_back(scenario::predicted_row(*predictor_, report.dims, batch, &reported_before));
         return {to_table(report, {}), to_svg(latency_chart(report))};
     }
     [[nodiscard]] std::string crossovers(const ShapeBindings& dims, std::int64_t largest) {

@@ -119,12 +119,12 @@ std::vector<Change> changes_of(std::string_view framework) {
 
 std::optional<Alternative> alternative(const Graph& graph, const ModelArguments& model, const RunArguments& run,
                                        const Change& change, const std::function<void(Scenario&)>& prepare) {
-    HeldWarnings of_others;
-    const Holding holding(of_others);
     ModelArguments lenient = model;
     lenient.strict = false;  // of the run itself, not of what it could be
+    HeldWarnings of_others;
     RunArguments changed = run;
-    if (!change_arguments(changed, precision_of(graph, run), change)) return std::nullopt;
+    changed.held = &of_others;
+    if (!change_arguments(changed, precision_of(graph, changed), change)) return std::nullopt;
     try {
         Scenario scenario = resolve(graph, lenient, changed);
         if (prepare) prepare(scenario);

@@ -51,7 +51,8 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
     row.host = predictor->framework().host;
     std::vector<report::ComparisonRow> rows;
     for (const auto batch : batches) {
-        report::PredictionRow predicted = predicted_row(*predictor, dimension_bindings(graph, arguments.model), batch);
+        report::PredictionRow predicted =
+            predicted_row(*predictor, dimension_bindings(graph, arguments.model), batch, one.run.held);
         Prediction& p = row.prediction.emplace(std::move(predicted.prediction));
         p.power_w *= static_cast<double>(one.cards);
         row.batch = batch;
@@ -93,9 +94,10 @@ report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& 
     std::vector<HeldWarnings> warnings(all.size());
     Shards shards;
     in_parallel(all.size(), 0, [&](std::size_t i) {
-        const Holding holding(warnings[i]);
-        const auto shard = all[i].cards > 1 ? shards.load(arguments.model, all[i].cards) : nullptr;
-        rows[i] = compare_one(shard ? *shard : graph, arguments, all[i], batches, level);
+        Combination one = all[i];
+        one.run.held = &warnings[i];
+        const auto shard = one.cards > 1 ? shards.load(arguments.model, one.cards) : nullptr;
+        rows[i] = compare_one(shard ? *shard : graph, arguments, std::move(one), batches, level);
     });
     std::vector<std::string> precisions;
     bool any = false;

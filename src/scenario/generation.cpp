@@ -93,16 +93,16 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     CsvTable table = read_csv(run.anchor);
     if (!holds_language_models(table)) return {};
     run.anchor.clear();
-    return usable_rows(read_language_measurements(std::move(table)), print_warnings);
+    return usable_rows(read_language_measurements(std::move(table)),
+                       [&](const std::vector<std::string>& warnings) { warn(run, warnings); });
 }
 
 ModelArguments with_cache_of(ModelArguments model, const RunArguments& run) {
     if (!model.cache_type.empty() || !quantizes_cache(run)) return model;
     model.cache_type = "fp8";
-    print_warnings(
-        {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
-                     "(--kv-precision bf16: those of others)",
-                     run.precision, run.framework)});
+    warn(run, {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
+                           "(--kv-precision bf16: those of others)",
+                           run.precision, run.framework)});
     return model;
 }
 
@@ -143,25 +143,25 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     const Graph& graph = *graphs.emplace_back(shards->load(model, cards));
     suggest_decoders(graph);
     require_no_dimensions(graph, model);
-    print_warnings(graph.warnings);
+    warn(run, graph.warnings);
     run.precision = name_of(precision_of(graph, run));
     Scenario scenario = resolve(graph, model, run);
     const std::vector<std::string>& doubts = scenario.framework.warnings;
     if (cards > 1) require_shards(scenario.framework, scenario.device.device, cards);
     const kernels::Link link = kernels::link_of(scenario.device.device, scenario.framework.parameters);
     if (cards > 1 && run.link.empty() && link.kind != kernels::LinkKind::nvlink)
-        print_warnings({fmt::format("{}: cards are taken as joined by PCIe, --link {}", run.device,
-                                    kernels::link_names[static_cast<std::size_t>(link.kind)])});
+        warn(run, {fmt::format("{}: cards are taken as joined by PCIe, --link {}", run.device,
+                               kernels::link_names[static_cast<std::size_t>(link.kind)])});
     if (const std::int64_t all = cards * model.limits.data_parallel; real(all) > link.cards)
-        print_warnings({fmt::format("{} cards: {:g} share a link (--link-cards), all a network of {:g} GB/s a card",
-                                    all, link.cards, link.network_bytes_per_s * 1e-9)});
+        warn(run, {fmt::format("{} cards: {:g} share a link (--link-cards), all a network of {:g} GB/s a card", all,
+                               link.cards, link.network_bytes_per_s * 1e-9)});
     if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
         throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} sets no memory aside",
                     scenario.framework.framework);
     if (!anchors.empty()) {
         const std::size_t known = doubts.size();
         anchor_on(scenario, anchors, model.model, run);
-        print_warnings({doubts.begin() + static_cast<std::ptrdiff_t>(known), doubts.end()});
+        warn(run, {doubts.begin() + static_cast<std::ptrdiff_t>(known), doubts.end()});
     }
     return generators.emplace_back(graph, std::move(scenario.device), std::move(scenario.framework), scenario.options,
                                    run.memory_share);

@@ -37,18 +37,18 @@ void refuse(const std::vector<std::string>& mismatches) {
 /// Returns the precision asked for, else that of a checkpoint's weights; if the card lacks units for their activations,
 /// the one with the same weights and 16-bit activations. Source: vLLM, quantization (Marlin kernels of fp8, int8 and
 /// nvfp4 checkpoints on older cards).
-Precision quantized_precision(const std::string& weights, const std::string& asked, const DeviceSpec& device) {
+Precision quantized_precision(const std::string& weights, const RunArguments& run, const DeviceSpec& device) {
     const PrecisionSpec& stored = precision_spec(parse_precision(weights));
     const Precision wider = bits_of(stored.weight) == 4 ? Precision::w4a16 : Precision::w8a16;
     const Precision own = runs(device, stored) ? stored.precision : wider;
-    const Precision run = asked.empty() ? own : parse_precision(asked);
-    if (run != own) {
-        print_warnings({fmt::format("the model's weights are {}; --precision {} replaces them", weights, asked)});
+    const Precision result = run.precision.empty() ? own : parse_precision(run.precision);
+    if (result != own) {
+        warn(run, {fmt::format("the model's weights are {}; --precision {} replaces them", weights, run.precision)});
     } else if (own != stored.precision) {
-        print_warnings({fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name,
-                                    stored.name, precision_spec(own).name)});
+        warn(run, {fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name, stored.name,
+                               precision_spec(own).name)});
     }
-    return run;
+    return result;
 }
 
 /// Returns advice on making a fixed batch variable: an option, or re-exporting if the batch cannot be traced.
@@ -83,8 +83,6 @@ DType parse_cache_type(const std::string& name) {
     }
     return found->second;
 }
-
-thread_local HeldWarnings* held_warnings = nullptr;
 
 Notices shown = Notices::all;
 
@@ -137,9 +135,9 @@ void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
     if (!traits.serves_sequences) set_libraries(libraries, choice.name, *choice.version);
 }
 
-void note(const std::vector<std::string>& warnings, bool prints) {
-    if (held_warnings != nullptr) {
-        for (const std::string& warning : warnings) held_warnings->emplace_back(warning, prints);
+void note(const std::vector<std::string>& warnings, bool prints, HeldWarnings* held) {
+    if (held != nullptr) {
+        for (const std::string& warning : warnings) held->emplace_back(warning, prints);
         return;
     }
     const std::lock_guard guard(printing);
@@ -168,13 +166,6 @@ ImportOptions import_options(const ModelArguments& arguments) {
     if (!arguments.cache.empty()) options.cache.kind = parse_cache_kind(arguments.cache);
     if (!arguments.cache_type.empty()) options.cache.type = parse_cache_type(arguments.cache_type);
     return options;
-}
-
-Holding::Holding(HeldWarnings& warnings) {
-    held_warnings = &warnings;
-}
-Holding::~Holding() {
-    held_warnings = nullptr;
 }
 
 Graph load_graph(const ModelArguments& arguments) {
@@ -299,8 +290,6 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     } else if (engine || newest_version(choice.name)) {
         choice.version = version;
         if (!engine) note_version(choice, libraries);
-    } else {
-        print_warnings({fmt::format("{}: the rules of {} do not depend on its version", framework, choice.name)});
     }
     return choice;
 }
@@ -317,6 +306,8 @@ FrameworkChoice chosen_framework(const RunArguments& run, LibraryVersions& libra
 
 FrameworkProfile resolve_framework(const RunArguments& run, LibraryVersions& libraries) {
     const FrameworkChoice choice = chosen_framework(run, libraries);
+    if (!choice.version && !split_at(run.framework, '@').second.empty() && !builds_engines(choice.name))
+        warn(run, {fmt::format("{}: the rules of {} do not depend on its version", run.framework, choice.name)});
     FrameworkProfile profile = run.costs ? *run.costs : framework_profile(choice.name, run.host, run.framework_profile);
     const auto fitted = version_number(profile.version);
     if ((run.costs || !run.framework_profile.empty()) && !choice.version && fitted && !builds_engines(choice.name))
@@ -348,7 +339,7 @@ Precision precision_of(const Graph& graph, const RunArguments& run) {
     const auto marked =
         std::ranges::find_if(graph.ops, [](const Op& op) { return !op.text(weights_attribute).empty(); });
     if (marked != graph.ops.end())
-        return quantized_precision(std::string(marked->text(weights_attribute)), run.precision, device);
+        return quantized_precision(std::string(marked->text(weights_attribute)), run, device);
     if (!run.precision.empty()) return parse_precision(run.precision);
     const DType half = half_type_of_weights(graph);
     LibraryVersions ignored;
@@ -378,12 +369,14 @@ Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArgum
             refuse({fmt::format("no measured rows of {}", scenario.framework.framework)});
     }
     std::vector<Measurement> rows;
-    if (!run.anchor.empty()) rows = usable_rows(read_model_measurements(read_csv(run.anchor)), print_warnings);
+    if (!run.anchor.empty())
+        rows = usable_rows(read_model_measurements(read_csv(run.anchor)),
+                           [&](const std::vector<std::string>& warnings) { warn(run, warnings); });
     if (!run.anchor.empty()) anchor_on(scenario, rows, model.model, run, dimension_bindings(graph, model));
-    print_warnings(onnx_warnings(graph, run.framework, run.framework_given));
-    print_warnings(warnings_of_name(run.device));
-    print_provenance(scenario.device.warnings);
-    print_provenance(scenario.framework.warnings);
+    warn(run, onnx_warnings(graph, run.framework, run.framework_given));
+    warn(run, warnings_of_name(run.device));
+    note(scenario.device.warnings, shown == Notices::all, run.held);
+    note(scenario.framework.warnings, shown == Notices::all, run.held);
     return scenario;
 }
 
@@ -415,8 +408,8 @@ std::vector<report::Share> parts_of(const Graph& graph, const std::vector<Launch
 
 }  // namespace
 
-report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
-                                    std::optional<std::int64_t> batch) {
+report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims, std::optional<std::int64_t> batch,
+                                    HeldWarnings* held) {
     const ShapeBindings bindings = with_batch(dims, batch);
     std::vector<LaunchCosts> costs;
     report::PredictionRow row{batch, predictor.predict(bindings, costs), {}, {}, predictor.memory(bindings)};
@@ -424,7 +417,7 @@ report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& d
         throw_error(ErrorCode::model, "{}: no operator is modelled, the first is {}: there is nothing to predict from",
                     predictor.graph().name, predictor.graph().ops.front().source);
     if (!row.memory->fits()) row.prediction.warnings.push_back(report::describe(*row.memory));
-    print_warnings(row.prediction.warnings);
+    note(row.prediction.warnings, shown != Notices::none, held);
     row.parts = parts_of(predictor.graph(), costs);
     return row;
 }
@@ -460,15 +453,19 @@ void flush_warnings() {
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
-    note(warnings, shown != Notices::none);
+    warn({}, warnings);
+}
+
+void warn(const RunArguments& run, const std::vector<std::string>& warnings) {
+    note(warnings, shown != Notices::none, run.held);
 }
 
 void print_provenance(const std::vector<std::string>& warnings) {
-    note(warnings, shown == Notices::all);
+    note(warnings, shown == Notices::all, nullptr);
 }
 
 void release(const HeldWarnings& held) {
-    for (const auto& [warning, prints] : held) note({warning}, prints);
+    for (const auto& [warning, prints] : held) note({warning}, prints, nullptr);
 }
 
 std::vector<std::string> warnings_besides(const std::set<std::string>& known) {

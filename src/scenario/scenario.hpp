@@ -33,6 +33,9 @@ struct ModelArguments {
     ImportOptions limits;
 };
 
+/// Warnings that a caller prints later, each with whether it is printed at all.
+using HeldWarnings = std::vector<std::pair<std::string, bool>>;
+
 /// Arguments of a run: device, framework, precision, profiles.
 struct RunArguments {
     std::string device;
@@ -55,6 +58,7 @@ struct RunArguments {
     double network_bytes_per_s = 0;         ///< of each card between machines and pools of servers; 0: its default
     bool no_custom_all_reduce = false;      ///< NCCL sums over cards, whatever the engine
     PredictOptions options;
+    HeldWarnings* held = nullptr;  ///< takes the run's warnings: a worker's, which its parent prints in order
 };
 
 /// Converts the arguments to import options. Throws Error{usage} for invalid arguments.
@@ -63,16 +67,6 @@ struct RunArguments {
 /// The same with other options than import_options(), without printing warnings. Throws Error{usage} for a name of
 /// --dim, --trip or --branch that the model lacks.
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments, const ImportOptions& options);
-/// Deferred warnings of a worker thread, each with whether it is always printed.
-using HeldWarnings = std::vector<std::pair<std::string, bool>>;
-/// During its lifetime, warnings of this thread are deferred; its parent prints them in order.
-class Holding {
-  public:
-    explicit Holding(HeldWarnings& warnings);
-    ~Holding();
-    Holding(const Holding&) = delete;
-    Holding& operator=(const Holding&) = delete;
-};
 /// Returns the dimensions that the arguments give, by symbols of the graph.
 [[nodiscard]] ShapeBindings dimension_bindings(const Graph& graph, const ModelArguments& arguments);
 [[nodiscard]] bool has_batch(const Graph& graph);
@@ -133,9 +127,9 @@ struct Scenario {
 
 /// Returns a report without rows, with the common data of this predictor's results.
 [[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model);
-/// Predicts one row of a report, including memory, and prints its warnings.
+/// Predicts one row of a report, including memory, and prints or holds its warnings.
 [[nodiscard]] report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
-                                                  std::optional<std::int64_t> batch);
+                                                  std::optional<std::int64_t> batch, HeldWarnings* held = nullptr);
 /// Adds the warnings that its rows lack to a report.
 void add_warnings(report::PredictionReport& report);
 [[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
@@ -148,6 +142,8 @@ void limit_notices(Notices notices);
 
 /// Prints each warning once to standard error, escaped, before the next output or progress.
 void print_warnings(const std::vector<std::string>& warnings);
+/// Prints the warnings of a run, or holds them.
+void warn(const RunArguments& run, const std::vector<std::string>& warnings);
 /// Prints those that wait for others that differ in numbers alone.
 void flush_warnings();
 /// The same for warnings about the provenance of a profile, which --quiet suppresses.

@@ -639,11 +639,11 @@ void serve_trials(const Graph& graph, const std::vector<LanguageMeasurement>& an
                   std::vector<HeldWarnings>& warnings, report::ServingReport& report) {
     const auto shards = std::make_shared<Shards>();
     in_parallel(warnings.size(), 0, [&](std::size_t group) {
-        const Holding holding(warnings[group]);
         SharedPools shared{.models = {.shards = shards}};
         for (std::size_t i = 0; i < trials.size(); ++i) {
             auto& [own, one, own_group] = trials[i];
             if (own_group != group) continue;
+            one.run.held = &warnings[group];
             report::ServingRow& row = report.rows[i];
             const std::vector<ServingRequest>& some = requests.at(one.run.framework);
             try {
