@@ -53,7 +53,7 @@ def hold(repository, quotes, source, write):
     for page, text, figures in quotes:
         path = repository / page
         content = path.read_text()
-        pattern = r"([-+]?[\d.]+)".join(re.escape(part) for part in text.split("{}"))
+        pattern = re.sub(r"(\\?\s)+", r"\\s+", r"([-+]?[\d.]+)".join(re.escape(part) for part in text.split("{}")))  # lines may break anew
         found = list(re.finditer(pattern, content))
         if len(found) != 1:
             print(f"{page}: found {len(found)} times: {text}")
@@ -62,7 +62,9 @@ def hold(repository, quotes, source, write):
             print(f"{page}: {text}\n  quotes {', '.join(found[0].groups())}; {source} {', '.join(figures)}")
             failures += 1
             if write:
-                path.write_text(content[:found[0].start()] + text.format(*figures) + content[found[0].end():])
+                for i, figure in reversed(list(enumerate(figures, 1))):
+                    content = content[:found[0].start(i)] + figure + content[found[0].end(i):]
+                path.write_text(content)
     return 1 if failures and not write else 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(sys.argv[1])
 FOLDER = Path(__file__).parent
-ROW = re.compile(r"^\| .* \| .* \| (\d+) \| \[.*\]\(\.\./tests/touch_points/(\w+\.patch)\) \|$", re.M)
+ROW = re.compile(r"^\| .* \| (\d+) \| \[.*\]\(\.\./tests/touch_points/(\w+\.patch)\) \|$", re.M)
 
 
 def touched(patch):
