@@ -45,6 +45,8 @@ struct HostGroup {
     double scale = 1;       ///< median of host.scale
     double log_stddev = 0;  ///< standard deviation of its logarithm
 };
+/// That of machines of which nothing is known. Source: 9 machines of framework_tax.csv, runs under any load.
+inline constexpr double any_machine_log_stddev = 0.36;
 
 /// Host costs of one framework version on one host CPU.
 struct FrameworkProfile {

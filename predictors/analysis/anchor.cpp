@@ -82,10 +82,9 @@ ScalePrior belief_in(const AnchorRow& row, const CallMode& call, double least_lo
 }
 
 std::vector<ScalePrior> priors_of(const AnchorRow& row) {
-    constexpr double any_machine = 0.36;  // as place_host() has it: the machines of a fit may be more alike
     std::vector<ScalePrior> priors;
     for (const CallMode& call : modes_of(row)) {
-        if (row.groups.empty()) priors.push_back(belief_in(row, call, any_machine));
+        if (row.groups.empty()) priors.push_back(belief_in(row, call, any_machine_log_stddev));
         for (const HostGroup& group : row.groups) priors.push_back({group, framework_in_group_log_stddev, call});
     }
     return priors;

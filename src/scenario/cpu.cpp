@@ -78,6 +78,14 @@ void weigh_group(std::vector<HostGroup>& groups, bool fastest, double share) {
     for (HostGroup& group : groups) group.weight = group.scale == scale ? share : group.weight / others * (1 - share);
 }
 
+/// Standard deviation of the logarithm of a host's costs. Source: the same machines, whose CPUs are published, one left
+/// out; larger: runs under any load. A probe is believed as a name of unknown load, and narrows no name; nor does a
+/// card's generation.
+double log_stddev_of(const RunArguments& run, bool known, bool dedicated) {
+    if (!known) return dedicated ? 0.33 : any_machine_log_stddev;
+    return !run.cpu.empty() && run.host_load == "dedicated" ? 0.19 : 0.24;
+}
+
 /// Where the machines of the other groups lie: ", 2 to 2.1 × on 47 % of machines".
 std::string others(const std::vector<HostGroup>& groups, const HostGroup& most) {
     if (most.weight == 1) return "";
@@ -131,11 +139,7 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     const double usual = pcie5 ? score_with_pcie5 : pcie4 ? score_with_pcie4 : 0;
     const Cpu cpu = known.value_or(Cpu{"CPU unknown", std::max(reference.score, usual)});
     const double ratio = reference.score / cpu.score;
-    // Source: 9 machines of framework_tax.csv with a published CPU, one left out; larger: runs under any load.
-    // A probe is believed as a name of unknown load, and narrows no name; nor does a card's generation.
-    const double spread = !known && !pcie5                                   ? (dedicated ? 0.33 : 0.36)
-                          : !run.cpu.empty() && run.host_load == "dedicated" ? 0.19
-                                                                             : 0.24;
+    const double spread = log_stddev_of(run, known || pcie5, dedicated);
     std::vector<HostGroup> groups = profile.groups;
     if (groups.empty()) groups = {{1, scale->value, stated ? spread : std::max(spread, scale->relative_stddev)}};
     if (loaded || (pcie5 && groups.size() > 1)) weigh_group(groups, !loaded || dedicated, loaded ? 1 : fast_with_pcie5);
