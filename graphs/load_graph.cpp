@@ -205,7 +205,7 @@ Graph load_graph(const std::string& model, const ImportOptions& options) {
     Graph graph = read_graph(model, options, true);
     if (graph.ops.size() > options.max_nodes) check_room(graph, options.max_nodes, model);
     if (options.tensor_parallel * options.data_parallel * options.expert_parallel > 1 && graph.format != "config")
-        throw_error(ErrorCode::usage, "{} cannot be cut for {} cards: only models built from a config.json can",
+        throw_error(ErrorCode::usage, "{} cannot be split over {} cards: only models built from a config.json can",
                     graph.name, options.tensor_parallel * options.data_parallel);
     // The importer of TorchScript has taken them: such a file has no shapes of its own.
     if (graph.format != "torchscript") {

@@ -6,7 +6,7 @@
 
 namespace ftax::test {
 
-/// A card with the start values of its models: what its datasheet alone says.
+/// A card with the initial values of its models: what its datasheet alone says.
 inline KernelModels unfitted(std::string_view device) {
     DeviceProfile profile;
     profile.device = device_spec(device);

@@ -33,7 +33,7 @@ class GgufHeader {
         constexpr std::size_t magic_bytes = 4;
         static_cast<void>(take(magic_bytes));
         const auto version = number<std::uint32_t>();
-        if (version != 2 && version != 3) fail(fmt::format("is of version {} of GGUF, not 2 or 3", version));
+        if (version != 2 && version != 3) fail(fmt::format("has GGUF version {}; ftax reads 2 and 3", version));
         const auto tensors = number<std::uint64_t>(), keys = number<std::uint64_t>();
         for (std::uint64_t i = 0; i < keys; ++i) {
             const std::string key(text());

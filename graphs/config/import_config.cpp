@@ -103,7 +103,7 @@ void fail_on_other_file(const JsonField& document) {
         const bool experts = document.find("num_experts_per_tok").has_value();
         near = {latent ? "deepseek_v3" : experts ? "mixtral" : "llama"};
     }
-    type.fail(fmt::format("ftax does not read models of type '{}'; the nearest {} it reads: {}", excerpt(type.text()),
+    type.fail(fmt::format("unsupported type '{}'; nearest supported {}: {}", excerpt(type.text()),
                           near.size() == 1 ? "type" : "types", fmt::join(near, ", ")));
 }
 
@@ -112,8 +112,7 @@ void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
     const std::int64_t cards = options.tensor_parallel, all = cards * options.data_parallel;
     const auto cut_into = [&](std::int64_t parts, std::int64_t& size, std::string_view field, std::string_view what) {
         if (size % parts != 0)
-            throw_error(ErrorCode::usage, "{} {} ({}) cannot be cut into equal parts for {} cards", size, what, field,
-                        parts);
+            throw_error(ErrorCode::usage, "{} {} ({}) are not divisible by {} cards", size, what, field, parts);
         size /= parts;
     };
     const auto cut = [&](std::int64_t& size, std::string_view field, std::string_view what) {
@@ -195,9 +194,9 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     if (const auto quantization = inside ? inner->find("quantization_config") : std::nullopt)
         note_quantization(graph, *quantization);
     if (inside || family->is_part) {
-        graph.warnings.push_back(fmt::format(
-            "{}: the graph is that of the language model{} alone; towers for images, sound and video are not counted",
-            type.text(), inside ? " in text_config" : ""));
+        graph.warnings.push_back(
+            fmt::format("{}: the graph is the language model{} alone; image, audio and video encoders are not included",
+                        type.text(), inside ? " in text_config" : ""));
     }
     return graph;
 }

@@ -54,7 +54,7 @@ class CellReader {
         char* const begin = ++at_;
         char* out = begin;
         for (;; ++at_) {
-            if (at_end()) fail(first_line, "a quote is never closed");
+            if (at_end()) fail(first_line, "unclosed quote");
             if (*at_ == '\n') ++line_;
             if (*at_ == '"') {
                 if (end_ - at_ < 2 || at_[1] != '"') break;
@@ -63,7 +63,7 @@ class CellReader {
             *out++ = *at_;
         }
         ++at_;
-        if (!at_end() && *at_ != ',' && !at_line_end()) fail(line_, "text behind a closing quote");
+        if (!at_end() && *at_ != ',' && !at_line_end()) fail(line_, "text after a closing quote");
         return {begin, static_cast<std::size_t>(out - begin)};
     }
 

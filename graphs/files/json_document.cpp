@@ -245,7 +245,7 @@ void JsonField::allow(std::span<const std::string_view> keys) const {
 }
 
 std::string JsonField::text() const {
-    if (!value_->is_string() || value_->get_ref<const std::string&>().empty()) fail("must be a text that is not empty");
+    if (!value_->is_string() || value_->get_ref<const std::string&>().empty()) fail("must be a non-empty string");
     return value_->get<std::string>();
 }
 
@@ -260,7 +260,7 @@ double JsonField::positive() const {
 }
 
 double JsonField::not_negative() const {
-    if (!value_->is_number() || !(value_->get<double>() >= 0)) fail("must be a number that is not negative");
+    if (!value_->is_number() || !(value_->get<double>() >= 0)) fail("must be a non-negative number");
     // No quantity in SI units is beyond, and products of a few of these stay within a double.
     constexpr double least = 1e-30, greatest = 1e30;
     const auto value = value_->get<double>();

@@ -94,7 +94,7 @@ void Importer::add_inputs(Scope& scope) {
     for (const TensorRecord& record : model_.graph.initializers) {
         const TensorId id = construction_.add_record(std::string(record.name), record);
         if (!scope.names.emplace(record.name, id).second)
-            throw_error(ErrorCode::model, "two initializers are called '{}'", excerpt(record.name));
+            throw_error(ErrorCode::model, "duplicate initializer '{}'", excerpt(record.name));
     }
     std::vector<std::pair<std::string_view, TypeRecord>> inputs;
     for (const ValueRecord& input : model_.graph.inputs) {
@@ -116,8 +116,7 @@ void Importer::add_inputs(Scope& scope) {
         const bool weight = weights.contains(name) && dims && construction_.math.static_count(*dims);
         const TensorId id = construction_.add_tensor(std::string(name), dtype,
                                                      weight ? TensorRole::weight : TensorRole::input, std::move(dims));
-        if (!scope.names.emplace(name, id).second)
-            throw_error(ErrorCode::model, "two inputs are called '{}'", excerpt(name));
+        if (!scope.names.emplace(name, id).second) throw_error(ErrorCode::model, "duplicate input '{}'", excerpt(name));
         construction_.graph.inputs.push_back(id);
     }
 }
@@ -403,7 +402,7 @@ void Importer::finish_graph(const Scope& scope) {
         constexpr std::size_t shown = 4;
         const std::size_t count = data_sizes_.size();
         data_sizes_.resize(std::min(shown, count));
-        construction_.warn(fmt::format("how many results {} have depends on data (--dim {}=N){}",
+        construction_.warn(fmt::format("the result size of {} is data-dependent; set it with --dim {}=N{}",
                                        count == 1 ? "a node" : fmt::format("{} nodes", count),
                                        fmt::join(data_sizes_, "=N --dim "),
                                        count > shown ? fmt::format(" and {} more", count - shown) : ""));

@@ -28,7 +28,7 @@ constexpr std::uint64_t always_unpacked_bytes = std::uint64_t{64} << 20, largest
 void* loaded(const char* function) {
     static void* const library = ::dlopen(FTAX_LIBZIP, RTLD_NOW | RTLD_LOCAL);
     void* const found = library ? ::dlsym(library, function) : nullptr;
-    if (!found) throw_error(ErrorCode::refused, "libzip does not load: {}", ::dlerror());
+    if (!found) throw_error(ErrorCode::refused, "cannot load libzip: {}", ::dlerror());
     return found;
 }
 #define FTAX_ZIP(function) reinterpret_cast<decltype(&::function)>(loaded(#function))

@@ -111,8 +111,7 @@ class HostOperators {
 
     static Value dimension(const ftax::Tensor& tensor, double place) {
         const std::int64_t rank = std::ssize(tensor.shape), axis = static_cast<std::int64_t>(place);
-        if (axis < -rank || axis >= rank)
-            throw Error(ErrorCode::model, "a program asks for a dimension that its tensor does not have");
+        if (axis < -rank || axis >= rank) throw Error(ErrorCode::model, "dimension out of range");
         return tensor.shape[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
     }
 
@@ -145,8 +144,7 @@ class HostOperators {
         const auto number = number_of(pool_, index);
         if (!number) return std::nullopt;
         const double at = *number < 0 ? *number + static_cast<double>(size) : *number;
-        if (!(at >= 0 && at < static_cast<double>(size)))
-            throw Error(ErrorCode::model, "a program reads outside a list");
+        if (!(at >= 0 && at < static_cast<double>(size))) throw Error(ErrorCode::model, "list index out of range");
         return static_cast<std::size_t>(at);
     }
 
@@ -228,7 +226,7 @@ class HostOperators {
         if (kind == "aten::__contains__") return there;
         if (!there && a_.size() > 2) return a_[2];  // the default of get and pop
         if (!there && kind == "aten::get") return Value{};
-        if (!there) throw Error(ErrorCode::model, "a program asks for a key that is not there");
+        if (!there) throw Error(ErrorCode::model, "missing dictionary key");
         if (kind == "aten::get" || kind == "aten::__getitem__") return items[*at];
         static_cast<void>(taken(keys, *at));
         return taken(items, *at);

@@ -321,8 +321,7 @@ class Interpreter {
         } else if (kind == "prim::GetAttr") {
             const auto& attributes = object(arguments.at(0)).attributes;
             const auto found = attributes.find(node.name);
-            if (found == attributes.end())
-                fail(fmt::format("reads an attribute '{}' that is not there", excerpt(node.name)));
+            if (found == attributes.end()) fail(fmt::format("missing attribute '{}'", excerpt(node.name)));
             set(node, frame, found->second);
         } else if (kind == "prim::SetAttr") {
             object(arguments.at(0)).attributes[node.name] = std::move(arguments.at(1));
@@ -337,15 +336,14 @@ class Interpreter {
 
     Object& object(const Value& value) {
         const auto* held = value.as<ObjectValue>();
-        if (!held) fail("reads an attribute of what is no object");
+        if (!held) fail("attribute access on a non-object");
         return program_.objects.at(held->index);
     }
 
     std::vector<Value> call_method(const Node& node, std::vector<Value> arguments) {
         const Object& callee = object(arguments.at(0));
         const auto method = callee.methods.find(node.name);
-        if (method == callee.methods.end())
-            fail(fmt::format("calls a method '{}' that is not there", excerpt(node.name)));
+        if (method == callee.methods.end()) fail(fmt::format("missing method '{}'", excerpt(node.name)));
         const std::string caller = module_;
         if (node.name.starts_with("forward") && !callee.path.empty()) {
             module_ = callee.path;

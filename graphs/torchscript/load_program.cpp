@@ -20,7 +20,7 @@ void* open_module() {
     const std::string name(built.substr(built.rfind('/') + 1));
     for (const std::string& path : {std::string(built), name})
         if (void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
-    throw_error(ErrorCode::model, "LibTorch does not load: {}", dlerror());
+    throw_error(ErrorCode::model, "cannot load LibTorch: {}", dlerror());
 }
 
 void* function_of_module(const char* name) {

@@ -370,8 +370,8 @@ void warn_of_outlandish(std::span<const AnchorRow> rows, HostScalars& host) {
         const double ratio = row.measured_s / row.predicted_s;
         if (ratio <= outlandish && ratio >= 1 / outlandish) continue;
         host.warnings.push_back(
-            fmt::format("anchor {}: {:.4g} ms where {:.4g} ms is predicted without it; are all its cells right, and is "
-                        "latency_ms in milliseconds?",
+            fmt::format("anchor {}: {:.4g} ms where {:.4g} ms is predicted without it; check the row; latency_ms is in "
+                        "milliseconds",
                         row.label, 1e3 * row.measured_s, 1e3 * row.predicted_s));
     }
 }

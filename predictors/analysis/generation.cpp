@@ -318,8 +318,9 @@ Generation Generator::generate(const GenerationRequest& request) {
     run_at_once(turn, result);
     if (waits) {
         result.waves = static_cast<double>(request.batch) / static_cast<double>(result.at_once);
-        result.warnings.push_back(fmt::format("{} of {} sequences fit into the memory at once: they take {:.1f} turns",
-                                              result.at_once, request.batch, result.waves));
+        result.warnings.push_back(
+            fmt::format("{} of {} sequences fit into the memory at once: processed in {:.1f} waves", result.at_once,
+                        request.batch, result.waves));
         double factor = model_->serving.evicts_sequences ? result.waves : std::floor(result.waves);
         if (const std::int64_t rest = request.batch % result.at_once; !model_->serving.evicts_sequences && rest > 0) {
             Generation last_turn;

@@ -68,7 +68,7 @@ FrameworkProfile framework_profile(const FrameworkModel& model) {
     return {.framework = std::string(model.name),
             .version = "uncalibrated",
             .host = "reference",
-            .warnings = {fmt::format("host costs of {} are start values: no measurements went in", model.name)},
+            .warnings = {fmt::format("host costs of {} are initial values (not measured)", model.name)},
             .model = &model};
 }
 

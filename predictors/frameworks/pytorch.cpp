@@ -7,7 +7,7 @@ namespace ftax {
 const FrameworkModel pytorch_eager{
     .name = "pytorch-eager",
     .description =
-        "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 for its version, from 1.12 on",
+        "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 sets the version, from 1.8 on",
     .traits = {},
     .rewrites = {},
 };

@@ -88,7 +88,7 @@ constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.forward"
 
 const FrameworkModel vllm{
     .name = "vllm",
-    .description = "vLLM (versions of 2024): paged attention, CUDA graphs for decoding, continuous batching",
+    .description = "vLLM: paged attention, CUDA graphs for decoding, continuous batching",
     .traits = of(Library::vllm),
     .serving = captured(true),
     .rewrites = passes,
@@ -106,7 +106,7 @@ const FrameworkModel vllm_eager{
 };
 const FrameworkModel tensorrt_llm{
     .name = "tensorrt-llm",
-    .description = "TensorRT-LLM engine (versions of 2024): paged attention, continuous batching in C++",
+    .description = "TensorRT-LLM engine: paged attention, continuous batching in C++",
     .traits = tensorrt_llm_traits,
     .serving = captured(false),
     .rewrites = passes,

@@ -118,7 +118,7 @@ constexpr HostPrior parsed_priors[] = {enqueue, {"host.forward", 150e-6}, gap};
 
 const FrameworkModel tensorrt{
     .name = "tensorrt",
-    .description = "TensorRT engine; tensorrt@8.6 for its version, from 7.1 on",
+    .description = "TensorRT engine; tensorrt@8.6 sets the version, from 7.1 on",
     .traits = engine,
     .rewrites = passes,
     .priors = priors,

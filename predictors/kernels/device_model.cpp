@@ -17,9 +17,10 @@ CpuModel cpu_model(const DeviceProfile& profile) {
                          known += find_parameter(profile.parameters, name) != nullptr;
                      });
     if (known == 0) {
-        throw_error(ErrorCode::profile,
-                    "{}: no profile of this CPU; `ftax calibrate --device cpu` makes one and --profile names it",
-                    profile.device.slug);
+        throw_error(
+            ErrorCode::profile,
+            "{}: no profile of this CPU; create one with `ftax calibrate --device cpu` and give it with --profile",
+            profile.device.slug);
     }
     return model;
 }

@@ -11,7 +11,7 @@
 namespace ftax {
 
 /// Gap between the nodes of a CUDA graph, included in rows of mode device_hot.
-/// Source: start values of kernel_gap_s (framework_model.hpp); empty nodes take 1.8 to 2.7 µs in tensor_ops.csv.
+/// Source: initial values of kernel_gap_s (framework_model.hpp); empty nodes take 1.8 to 2.7 µs in tensor_ops.csv.
 inline constexpr double graph_gap_s = 1e-6;
 
 }  // namespace ftax

@@ -40,11 +40,11 @@ ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names)
     scoped.parameter.source = field["source"].text();
     const auto architecture = names.architecture.empty() ? std::nullopt : field.find(names.architecture);
     const auto device = names.device.empty() ? std::nullopt : field.find(names.device);
-    if (architecture && device) device->fail("cannot stand beside architecture");
+    if (architecture && device) device->fail("cannot be combined with architecture");
     if (architecture) {
         scoped.scope = ParameterScope::architecture;
         scoped.key = architecture->text();
-        if (!architecture_from_name(scoped.key)) architecture->fail("is not an architecture ftax knows");
+        if (!architecture_from_name(scoped.key)) architecture->fail("unknown architecture");
     } else if (device) {
         scoped.scope = ParameterScope::device;
         scoped.key = device->text();

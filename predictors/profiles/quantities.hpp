@@ -11,7 +11,7 @@ namespace ftax {
 /// Reads the name of a generation. Throws Error{profile} like JsonField.
 inline Architecture parse_architecture(const JsonField& field) {
     const auto architecture = architecture_from_name(field.text());
-    if (!architecture) field.fail("is not an architecture ftax knows");
+    if (!architecture) field.fail("unknown architecture");
     return *architecture;
 }
 

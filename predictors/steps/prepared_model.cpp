@@ -44,8 +44,8 @@ const Graph& checked(const Graph& graph, const FrameworkModel& model, const Devi
         throw_error(ErrorCode::usage, "{} has no {}: quantised weights of llama.cpp are those of GGUF, such as q4_k_m",
                     model.name, name_of(precision));
     if (model.traits.serves_sequences && !has_token_cache(graph))
-        throw_error(ErrorCode::usage, "{} serves language models that generate: {} reads no cache of earlier tokens",
-                    model.name, graph.name);
+        throw_error(ErrorCode::usage, "{} serves generating language models only: {} has no KV cache", model.name,
+                    graph.name);
     return graph;
 }
 

@@ -92,8 +92,7 @@ void set_coverage(const PreparedModel& prepared, const BoundShapes& bound, const
     result.coverage.time = total_s > 0 ? 1 - guessed_s / total_s : 1;
     constexpr double nothing = 0.001;
     if (std::min(result.coverage.flops, result.coverage.time) < nothing)
-        result.warnings.emplace_back(
-            "next to nothing of the model's work is modelled: the latency says little about it");
+        result.warnings.emplace_back("almost none of the model's work is modelled: the latency is unreliable");
     for (std::string& warning : warnings_of_guesses(prepared.graph, prepared.guessed))
         result.warnings.push_back(std::move(warning));
 }

@@ -88,7 +88,7 @@ void refuse_other_file(const std::string& file, const std::vector<std::string>& 
     const CsvTable table(text, file);
     const auto known = table.header().first(std::min(columns.size(), table.header().size()));
     if (!std::ranges::equal(columns, known))
-        throw_error(ErrorCode::profile, "{}: other columns than this program writes", file);
+        throw_error(ErrorCode::profile, "{}: unexpected columns; choose another folder (--output)", file);
 }
 
 }  // namespace

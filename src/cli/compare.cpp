@@ -18,11 +18,11 @@ void setup_compare(CLI::App& verb, Action& action) {
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);
-    add_option(verb, "--max-latency", "TIME", arguments.choice.level, "latency to keep, as --slo latency=TIME")
+    add_option(verb, "--max-latency", "TIME", arguments.choice.level, "latency limit, the same as --slo latency=TIME")
         ->excludes("--slo")
         ->check(is_quantity(time_quantity()));
     add_option(verb, "--rate", "R", arguments.rate,
-               "items per second to do, by as many servers as that takes: ranks by cards, or by cost with --price")
+               "required items per second, which set the number of servers: ranks by cards, or by cost with --price")
         ->check(within(1e-6, 1e12, "a rate from 1e-6 to 1e12"));
     add_batch_option(verb, arguments.batches);
     add_html_option(verb, arguments.output, "with chart and table");

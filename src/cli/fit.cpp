@@ -88,13 +88,14 @@ void refuse_unread(const FitArguments& arguments, unsigned rows) {
             throw_error(ErrorCode::usage, "{} does not apply to {}", reader.option, of);
     }
     if ((rows & operators) != 0 && !arguments.start.empty())
-        throw Error(ErrorCode::usage, "--start replaces a fit of operators: give either it or their rows");
+        throw Error(ErrorCode::usage, "use --start or operator rows, not both");
 }
 
 /// Rows that `ftax measure` wrote: the profiles of that machine.
 int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
     const std::vector<std::string>& frameworks = arguments.selection.frameworks;
-    if (frameworks.size() > 1) throw Error(ErrorCode::usage, "--framework: a host is fitted to the rows of one");
+    if (frameworks.size() > 1)
+        throw Error(ErrorCode::usage, "--framework: give one; host costs are fitted per framework");
     MachineRows rows = machine_rows(
         std::move(tables), {arguments.selection.left_out_models.begin(), arguments.selection.left_out_models.end()},
         print_warnings);

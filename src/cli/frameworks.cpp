@@ -27,7 +27,7 @@ const report::Columns<const FrameworkModel*>& framework_columns() {
         {"version", "newest measured", Unit::text,
          [](const Model& model) {
              const std::string version = version_of(std::string(model->name));
-             return version.empty() ? report::Value(version, "start values") : report::Value(version);
+             return version.empty() ? report::Value(version, "initial values") : report::Value(version);
          }},
         {"hosts", "hosts", Unit::text, [](const Model& model) { return host_names(std::string(model->name)); }}};
     return columns;

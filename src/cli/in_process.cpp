@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, OptionOfCommand>> arguments_of(const Command&
 std::string word_of(const std::string& name, const json& value) {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number()) return value.dump();
-    throw_error(ErrorCode::usage, "{}: {} is neither a text nor a number", name, excerpt(value.dump()));
+    throw_error(ErrorCode::usage, "{}: must be a string or a number, not {}", name, excerpt(value.dump()));
 }
 
 }  // namespace
@@ -110,7 +110,8 @@ std::vector<std::string> words_of(const std::string& command, const json& argume
         const auto found = std::ranges::find(known, name, [](const auto& argument) { return argument.first; });
         if (found == known.end()) throw_error(ErrorCode::usage, "{} has no argument '{}'", command, excerpt(name));
         const OptionOfCommand& option = found->second;
-        if (option.value.empty() && !value.is_boolean()) throw_error(ErrorCode::usage, "{} is true or false", name);
+        if (option.value.empty() && !value.is_boolean())
+            throw_error(ErrorCode::usage, "{} must be true or false", name);
         if (value.is_null() || value == json(false)) continue;
         std::vector<std::string> values;
         for (const json& one : value.is_array() ? value : json::array({value}))

@@ -104,7 +104,7 @@ void setup_measure(CLI::App& verb, Action& action) {
     add_bench_options(model, arguments->bench);
 
     CLI::App& host = add_part(verb, action, arguments, "host",
-                              "what the CPU takes for small operators, in seconds, without a GPU", measure_host);
+                              "time small operators on the CPU (three seconds, no GPU)", measure_host);
     host.add_option("--python", arguments->bench.python, "Python with PyTorch (else python3)")->envname("FTAX_PYTHON");
     add_option(host, "-o,--output", "FILE", arguments->output.json, "file for --host-file, or - for standard output");
 }

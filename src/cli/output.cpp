@@ -29,7 +29,7 @@ void refuse_one_place_for_two(std::span<const Form> forms) {
     for (const Form& form : forms) {
         const auto other = std::ranges::find_if(forms, [&](const Form& f) { return f.path == form.path; });
         if (form.path.empty() || other->option == form.option) continue;
-        throw_error(ErrorCode::usage, "{} and {} cannot both go to {}", other->option, form.option,
+        throw_error(ErrorCode::usage, "only one of {} and {} can be written to {}", other->option, form.option,
                     form.path == standard_output ? "standard output" : escape_terminal(form.path));
     }
 }

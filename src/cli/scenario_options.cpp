@@ -38,7 +38,8 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
         ->check(CLI::IsMember({"memory-bound", "error"}))
         ->capture_default_str();
     verb.add_flag("--strict", arguments.strict,
-                  "refuse models of unknown versions, and profiles of another GPU, framework or host");
+                  "fail instead of warning about unknown versions, unmeasured frameworks, and profiles of another GPU, "
+                  "framework or host");
     const CLI::Validator is_limit = within(0, 1e18, "a limit from 0 to 1e18");
     verb.add_option("--max-bytes", arguments.limits.max_bytes, "maximum size of a model file in bytes")
         ->check(is_limit)
@@ -59,9 +60,9 @@ void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view s
                                 several, fmt::join(precision_names(), ", ")));
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
     add_option(verb, "--cpu", "NAME", arguments.cpu,
-               "CPU of the host, or local: moves and narrows its costs (data/cpus.csv)");
+               "CPU of the host (data/cpus.csv), or local: scales the host costs and narrows the interval");
     add_option(verb, "--host-file", "FILE", arguments.host_file,
-               "what `ftax measure host` measured on the host: moves and narrows its costs");
+               "output of `ftax measure host` on the host: scales the host costs and narrows the interval");
     verb.add_option("--host-load", arguments.host_load, "whether other work slows the host")
         ->check(CLI::IsMember({"dedicated", "shared", "unknown"}))
         ->capture_default_str();
@@ -69,9 +70,9 @@ void add_run_options(CLI::App& verb, RunArguments& arguments, std::string_view s
     add_option(verb, "--models", "FOLDER", arguments.models,
                "folder with the model files of these rows (NAME.pt2, .onnx…)");
     add_option(verb, "--profile,--device-profile", "FILE", arguments.device_profile,
-               "fitted device parameters instead of the built-in ones");
+               "file of fitted device parameters that replaces the built-in ones");
     add_option(verb, "--framework-profile", "FILE", arguments.framework_profile,
-               "host costs instead of the built-in ones");
+               "file of host costs that replaces the built-in ones");
     verb.add_flag("--channels-last", arguments.options.channels_last, "run convolutions on NHWC activations");
     add_option(verb, "--cudnn", "VERSION", arguments.options.libraries.cudnn,
                "cuDNN version: 7 (CUDA 10), 8, or 9 (default: that of the framework's version)");
@@ -91,7 +92,7 @@ void add_choice_options(CLI::App& verb, ChoiceArguments& arguments, std::string_
     add_option(verb, "--price", "LIST|FILE.csv", arguments.prices,
                "dollars per hour of one card: a number, one per device, or a file with the columns device "
                "and dollars_per_hour");
-    add_option(verb, "--slo", "LIMITS", arguments.level, "limits to keep: ttft=500ms,tpot=50ms,latency=2s");
+    add_option(verb, "--slo", "LIMITS", arguments.level, "service level objectives: ttft=500ms,tpot=50ms,latency=2s");
     verb.add_option("--sort", arguments.sort,
                     fmt::format("ranking criterion: {} (default: cost with --price, {})",
                                 fmt::join(report::criterion_names(), ", "), order))

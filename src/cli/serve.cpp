@@ -53,9 +53,9 @@ void setup_serve(CLI::App& verb, Action& action) {
     with_default("--scheduler-recv-interval", engine.poll_steps,
                  "decoding steps between SGLang's checks for new requests", some);
     option("--batch-wait-iters", engine.gather_steps,
-           "steps for which TensorRT-LLM gathers prompts beside decoding sequences (batch_wait_timeout_iters)", steps);
+           "steps for which TensorRT-LLM gathers prompts while sequences decode (batch_wait_timeout_iters)", steps);
     with_default("--batch-wait-ratio", engine.gather_share,
-                 "share of a step's maximum tokens that it gathers at most (batch_wait_max_tokens_ratio)", share,
+                 "maximum tokens to gather, as a share of a step's maximum (batch_wait_max_tokens_ratio)", share,
                  "SHARE");
     option("--dp-balance-iters", engine.balance_steps,
            "steps for which TensorRT-LLM's groups wait until each has a prompt (attention_dp_config)", steps);

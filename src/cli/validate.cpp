@@ -75,7 +75,7 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
     }
     if (comparison.aligned < 0.5)
         print_warnings(
-            {"fewer than half of the trace's operators belong to the model: is it another model or framework?"});
+            {"fewer than half of the trace's operators belong to the model: check the model and --framework"});
 }
 
 /// Compares a prediction with a trace of torch.profiler, operator by operator, and prints the host costs that it
@@ -173,16 +173,18 @@ void setup_validate(CLI::App& verb, Action& action) {
     add_option(verb, "--anchor", "ROWS.csv", arguments.validation.anchor,
                "measured rows that calibrate the hosts (CSV)");
     add_option(verb, "--profile,--device-profile", "FILE", arguments.validation.device_profile,
-               "fitted device parameters instead of the built-in ones");
+               "file of fitted device parameters that replaces the built-in ones");
     add_option(verb, "--framework-profile", "FILE", arguments.validation.framework_profile,
-               "host costs of a framework instead of the built-in ones: rows of models, traces");
+               "for rows of models and traces: file of host costs that replaces the built-in ones");
     add_option(verb, "--host-file", "FILE", arguments.validation.host_file,
-               "what `ftax measure host` measured on the host of rows without a cpu");
-    add_option(verb, "--host-profile", "FILE", arguments.validation.host_profile,
-               "operator rows: host costs of calls (from `ftax fit --host-output`) instead of the built-in ones");
+               "output of `ftax measure host` on the host of the rows without a cpu");
+    add_option(
+        verb, "--host-profile", "FILE", arguments.validation.host_profile,
+        "for operator rows: file of host costs of calls (`ftax fit --host-output`) that replaces the built-in ones");
     add_option(verb, "--models", "DIR", arguments.validation.models, "folder with model files");
-    verb.add_flag("--suggest-anchors", arguments.validation.suggest_anchors,
-                  "rows whose measurement would narrow the intervals of their GPU's others most, for --anchor");
+    verb.add_flag(
+        "--suggest-anchors", arguments.validation.suggest_anchors,
+        "list the rows whose measurement, for --anchor, would most narrow the intervals of others on the same GPU");
     add_option(verb, "--by", "COLUMNS", arguments.validation.by,
                "columns to group by; default gpu,framework,precision or gpu,op,precision");
     add_option(verb, "--max-mape", "PERCENT", arguments.max_mape_percent, "exit with 1 if the MAPE is larger")

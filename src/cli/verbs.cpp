@@ -55,7 +55,7 @@ constexpr Verb verbs[] = {
     {"predict", "predict latency per batch, its bottleneck, and the crossover batch", setup_predict},
     {"crossover", "find the batch at which the framework stops being the bottleneck", setup_crossover},
     {"compare", "compare frameworks, devices and precisions: --device A,B --framework X,Y", setup_compare},
-    {"explore", "a page with sliders for batch, a dimension and card: --device A,B --over seq=…", setup_explore},
+    {"explore", "write a page with sliders for batch, a dimension and card: --device A,B --over seq=…", setup_explore},
     {"headroom", "how much width, depth, length or batch can grow at the same latency", setup_headroom},
     {"generate", "predict language models: time to first token, time per token, memory", setup_generate},
     {"serve", "predict serving under load: latency percentiles, capacity, cost per token", setup_serve},

@@ -60,7 +60,7 @@ std::string title_of(const ComparisonReport& report) {
     std::string common = Differences(choices_of(report.rows)).common(report.rows.front());
     for (const auto& [symbol, value] : report.dims)
         common += fmt::format("{}{} {}", common.empty() ? "" : ", ", symbol, value);
-    return fmt::format("{}: {}", report.model, common);
+    return fmt::format("{}{}{}", report.model, common.empty() ? "" : ": ", common);
 }
 
 std::string to_table(const ComparisonReport& report, Style style) {
@@ -75,8 +75,8 @@ std::string to_table(const ComparisonReport& report, Style style) {
         "\n";
     for (const std::string& line : reasons_of(choices)) text += "not compared: " + escape_terminal(line) + "\n";
     return text +
-           "to best: latency against the fastest at the same batch; overhead: share of the latency that the device "
-           "waits\n";
+           "to best: latency against the fastest at the same batch; overhead: share of the latency during which the "
+           "device waits\n";
 }
 
 std::string to_json(const ComparisonReport& report) {

@@ -23,8 +23,8 @@ std::string value_text(const Headroom& growth, double value) {
 
 /// What qualifies the time under another framework; empty without.
 std::string note_on(const FrameworkSwitch& row) {
-    if (!row.is_calibrated) return "start values, nothing measured";
-    return row.evidence >= Evidence::far ? "far from what was measured under it" : "";
+    if (!row.is_calibrated) return "initial values (not measured)";
+    return row.evidence >= Evidence::far ? "far from this framework's measurements" : "";
 }
 
 /// What more latency than the budget allows, if it is much: "7.1 % more: 640".

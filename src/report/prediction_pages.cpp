@@ -105,7 +105,7 @@ std::string rests_on_section(const PredictionReport& report, const Graph& graph)
                                             {"FLOPs", "device", coverage.flops, coverage.flops},
                                             {"host and device time", "device", coverage.time, coverage.time}});
     const std::string_view rule =
-        "<p>An operator without a rule counts as memory-bound. Of several batches the least share stands here.</p>\n";
+        "<p>Operators without a rule count as memory-bound. With several batches, the lowest share is shown.</p>\n";
     const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
     const Prediction& last = report.rows.back().prediction;
     const std::string facts = fmt::format(
@@ -396,12 +396,13 @@ std::string comparison_page(const ComparisonReport& report) {
         Differences(choices).keys(true) +
             "batch latency_s low_s high_s items_per_s ?dollars_per_million ?keeps_level "
             "bound evidence ratio_to_best host_s device_s =bars framework_overhead =total_and_fits");
-    const std::string predictions = table.page_table("comparison") +
-                                    fmt::format(
-                                        "<p class=\"facts\">To best: latency against the fastest at the same batch. "
-                                        "Overhead: share of the latency that the device waits. Host costs: {}.</p>\n",
-                                        escape_markup(report.rows.front().host)) +
-                                    warning_list(warnings);
+    const std::string predictions =
+        table.page_table("comparison") +
+        fmt::format(
+            "<p class=\"facts\">To best: latency against the fastest at the same batch. "
+            "Overhead: share of the latency during which the device waits. Host costs: {}.</p>\n",
+            escape_markup(report.rows.front().host)) +
+        warning_list(warnings);
     return page(title_of(report), verdict_line(report.ranking.verdict) + choice_figures(choices, "latency") +
                                       section("Predictions", predictions) + skipped_list(choices));
 }

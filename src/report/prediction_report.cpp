@@ -118,7 +118,7 @@ std::string print_header(const PredictionReport& report, Style style) {
                            "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
                            report.framework.assumed.empty() ? report.framework.host : report.framework.assumed,
                            unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug,
-                           report.device.version.empty() ? "none (built-in start values)" : report.device.version,
+                           report.device.version.empty() ? "none (built-in initial values)" : report.device.version,
                            percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
 }
 
@@ -237,7 +237,8 @@ std::string to_table(const PredictionReport& report, Style style) {
             share_columns("part (last batch)", parts).print(parts, "name kernels host_s device_s bars", style) + "\n";
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
-        "overhead: share of the latency that the device waits; SM active: share in which an SM holds work (estimate)\n";
+        "overhead: share of the latency during which the device waits; SM active: share during which an SM holds work "
+        "(estimate)\n";
     if (report.advice.empty() && report.measured.empty()) text += "what to change: --advise\n";
     text += print_widest_components(report);
     if (report.explained) text += print_explained(*report.explained) + "\n";

@@ -60,7 +60,7 @@ std::string level_text(const ServiceLevel& level) {
 }
 
 constexpr std::string_view order_note =
-    "; servers that do not keep up with the requests come last. Costs are at the rate of arrivals where it is served";
+    "; servers that do not keep up with the requests come last. Costs use the arrival rate if it is sustained";
 
 /// Batch, queue and cache over time.
 std::string timeline_figure(const Serving& serving) {

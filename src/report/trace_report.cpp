@@ -119,7 +119,7 @@ std::string largest_differences(const TraceComparison& comparison) {
     const auto difference_s = [](const ComparedTime& time) { return std::abs(time.predicted_s - time.measured_s); };
     std::ranges::stable_sort(differences, std::greater<>(), difference_s);
     differences.resize(std::min(differences.size(), most_differences));
-    return "\nprediction and run part most at\n" +
+    return "\nlargest differences between prediction and run\n" +
            times_table(differences, "operator source module side predicted_s measured_s");
 }
 

@@ -22,7 +22,7 @@ std::int64_t at_least(std::int64_t least, std::string_view text, std::string_vie
         throw_error(ErrorCode::limit, "{} {} does not fit into 64 bits", what, text);
     if (error != std::errc{} || end != text.data() + text.size())
         throw_error(ErrorCode::usage, "{} '{}' is not an integer", what, text);
-    if (value < least) throw_error(ErrorCode::usage, "{} {} is not at least {}", what, text, least);
+    if (value < least) throw_error(ErrorCode::usage, "{} {} must be at least {}", what, text, least);
     return value;
 }
 
@@ -50,7 +50,7 @@ void append_range(std::vector<std::int64_t>& values, std::string_view range, std
     const std::int64_t step =
         positive(range.substr(second_colon + 2), fmt::format("{} {}", option, kind == 'x' ? "factor" : "step"));
     if (kind == 'x' && step == 1) fail();
-    if (last < first) throw_error(ErrorCode::usage, "{} {} ends below its begin", option, range);
+    if (last < first) throw_error(ErrorCode::usage, "{} {} ends before it begins", option, range);
     for (std::int64_t value = first; value <= last;) {
         append(values, value, option);
         const bool overflow =

@@ -147,8 +147,8 @@ report::Ranking ranking_of(const ChoiceArguments& arguments, std::optional<repor
     if (!arguments.sort.empty()) {
         ranking.by = report::criterion_from_name(arguments.sort);
         if (!ranking.by)
-            throw_error(ErrorCode::usage, "--sort {}: there are {}", escape_terminal(arguments.sort),
-                        fmt::join(report::criterion_names(), ", "));
+            throw_error(ErrorCode::usage, "--sort: unknown criterion '{}'; available: {}",
+                        escape_terminal(arguments.sort), fmt::join(report::criterion_names(), ", "));
     }
     return ranking;
 }
@@ -164,7 +164,8 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
         if (name.ends_with("_p99")) name.resize(name.size() - 4);
         const auto limit = limits.find(name);
         if (limit == limits.end())
-            throw_error(ErrorCode::usage, "--slo {}: there are ttft, tpot and latency, as in ttft=500ms",
+            throw_error(ErrorCode::usage,
+                        "--slo: unknown limit '{}'; available: ttft, tpot and latency, as in ttft=500ms",
                         escape_terminal(excerpt(word)));
         // npos + 1: the whole word
         const std::string problem =
@@ -177,7 +178,7 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
 void hold_to(const ServiceLevel& level, report::Choice& choice) {
     const auto within = [&](const std::optional<double>& seconds, double limit, const char* name) {
         if (!std::isfinite(limit)) return;
-        if (!seconds) throw_error(ErrorCode::usage, "--slo {}: nothing here has that time", name);
+        if (!seconds) throw_error(ErrorCode::usage, "--slo {}: not available for these rows", name);
         choice.keeps_level = choice.keeps_level && *seconds <= limit;
         choice.keeps_level_surely = choice.keeps_level_surely && *seconds * choice.high <= limit;
     };

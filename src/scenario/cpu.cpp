@@ -31,8 +31,8 @@ Cpu cpu_named(const std::string& name) {
     std::vector<std::string> names;
     for (std::size_t row = 0; row < cpu_table().rows(); ++row) names.emplace_back(cpu_table().cell(row, "name"));
     const auto near = near_names(name, names, 6);
-    throw_error(ErrorCode::usage, "'{}' names none of the {} CPUs of data/cpus.csv, or several{}{}",
-                escape_terminal(name), names.size(), near.empty() ? "" : "; near: ", fmt::join(near, ", "));
+    throw_error(ErrorCode::usage, "unknown or ambiguous CPU '{}' (data/cpus.csv has {}){}{}", escape_terminal(name),
+                names.size(), near.empty() ? "" : "; near: ", fmt::join(near, ", "));
 }
 
 /// Wall over CPU time from which on other work shares a host; 1.00 where a probe takes precedence over ten processes.
@@ -52,7 +52,7 @@ std::pair<std::optional<Cpu>, std::string> known_host(const RunArguments& run) {
     const auto time = [&](std::string_view key, double least) {
         const auto value = parse_number(file[key].text());
         if (!value || *value < least || *value > 1000)
-            file[key].fail(fmt::format("is no time from {:.2g} to 1000 us", least));
+            file[key].fail(fmt::format("must be a time from {:.2g} to 1000 us", least));
         return *value;
     };
     const double cpu_us = time("probe_cpu_median_us", 0.01), wall_us = time("probe_wall_median_us", 0.9 * cpu_us);
@@ -125,13 +125,14 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     const bool loaded = load != "unknown", dedicated = load == "dedicated";
     const bool stated = known || loaded;
     if (!has_word("dedicated shared unknown", load))
-        throw_error(ErrorCode::usage, "--host-load {} is neither dedicated nor shared nor unknown", load);
+        throw_error(ErrorCode::usage, "--host-load {}: must be dedicated, shared or unknown", load);
     const DeviceSpec& card = scenario.device.device;
     if (scale == nullptr || profile.reference_cpu.empty() || !card.host_cpu.empty()) {
-        if (profile.host == "reference") profile.assumed = card.host_cpu.empty() ? "a middling machine" : card.host_cpu;
+        if (profile.host == "reference")
+            profile.assumed = card.host_cpu.empty() ? "unknown machine, reference costs" : card.host_cpu;
         if (stated)
             profile.warnings.push_back(
-                fmt::format("--cpu, --host-file, --host-load do nothing for {}", profile.framework));
+                fmt::format("--cpu, --host-file, --host-load have no effect for {}", profile.framework));
         return;
     }
     const Cpu reference = cpu_named(profile.reference_cpu);

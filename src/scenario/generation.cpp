@@ -39,8 +39,8 @@ void suggest_decoders(const Graph& graph) {
     std::erase_if(decoders, [](const std::string& model) { return !is_decoder(ftax::load_graph("zoo:" + model)); });
     const std::vector<std::string> near = near_names(graph.name, decoders);
     if (near.empty()) return;
-    throw_error(ErrorCode::model, "{} generates no tokens: it has no cache of earlier ones; did you mean {}?",
-                graph.name, fmt::join(near, " or "));
+    throw_error(ErrorCode::model, "{} generates no tokens: it has no KV cache; did you mean {}?", graph.name,
+                fmt::join(near, " or "));
 }
 
 /// Rejects a size of a dimension, which the lengths of prompts and answers give, and a model with further dimensions.
@@ -51,7 +51,7 @@ void require_no_dimensions(const Graph& graph, const ModelArguments& model) {
     constexpr std::array<std::string_view, 4> own{"batch", "seq", cached_tokens, "cache"};
     for (const std::string& symbol : graph.expressions.symbols()) {
         if (!is_decoder(graph) || std::ranges::count(own, symbol) > 0) continue;
-        throw_error(ErrorCode::usage, "{} has the dimension {} beside batch, seq and {}: fix it with --shapes",
+        throw_error(ErrorCode::usage, "{} has a further dimension {} (besides batch, seq and {}): fix it with --shapes",
                     graph.name, symbol, cached_tokens);
     }
 }
@@ -100,8 +100,8 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
 ModelArguments with_cache_of(ModelArguments model, const RunArguments& run) {
     if (!model.cache_type.empty() || !quantizes_cache(run)) return model;
     model.cache_type = "fp8";
-    warn(run, {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
-                           "(--kv-precision bf16: those of others)",
+    warn(run, {fmt::format("keys and values are predicted in fp8, as {} checkpoints for {} specify "
+                           "(for others: --kv-precision bf16)",
                            run.precision, run.framework)});
     return model;
 }
@@ -118,10 +118,8 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
 
 void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards) {
     if (!model_of(framework).serving.splits_tensors)
-        throw_error(ErrorCode::usage,
-                    "--tp {}: {} gives each card layers of its own instead of a part "
-                    "of every layer; there is no prediction for that",
-                    cards, framework.framework);
+        throw_error(ErrorCode::usage, "--tp {}: not supported for {}, which assigns whole layers to cards", cards,
+                    framework.framework);
     if (!device.peer_bandwidth_bytes_per_s)
         throw_error(ErrorCode::usage,
                     "--tp {}: the datasheet of {} has no bandwidth between cards (peer_bandwidth_bytes_per_s)", cards,
@@ -150,13 +148,13 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     if (cards > 1) require_shards(scenario.framework, scenario.device.device, cards);
     const kernels::Link link = kernels::link_of(scenario.device.device, scenario.framework.parameters);
     if (cards > 1 && run.link.empty() && link.kind != kernels::LinkKind::nvlink)
-        warn(run, {fmt::format("{}: cards are taken as joined by PCIe, --link {}", run.device,
+        warn(run, {fmt::format("{}: cards are assumed to be linked by PCIe, --link {}", run.device,
                                kernels::link_names[static_cast<std::size_t>(link.kind)])});
     if (const std::int64_t all = cards * model.limits.data_parallel; real(all) > link.cards)
         warn(run, {fmt::format("{} cards: {:g} share a link (--link-cards), all a network of {:g} GB/s a card", all,
                                link.cards, link.network_bytes_per_s * 1e-9)});
     if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
-        throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} sets no memory aside",
+        throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} does not reserve memory",
                     scenario.framework.framework);
     if (!anchors.empty()) {
         const std::size_t known = doubts.size();

@@ -367,7 +367,7 @@ void anchor_on(Scenario& scenario, std::span<const Measurement> rows, const std:
         }
     }
     if (own.empty()) {
-        framework.warnings.push_back(fmt::format("no anchor row was measured on {}: it is predicted without", slug));
+        framework.warnings.push_back(fmt::format("no anchor row was measured on {}: predicted without anchors", slug));
         return;
     }
     RowPredictor predictor(run, dims);

@@ -201,7 +201,7 @@ void require_batch(const Graph& graph, const ShapeBindings& dims) {
     const Tensor* input = graph.inputs.empty() ? nullptr : &graph.tensors[graph.inputs.front()];
     if (input && !input->shape.empty() && !fixed_batch(graph)) {
         const auto symbols = graph.expressions.symbols_of(input->shape.front());
-        throw_error(ErrorCode::usage, "the leading dimension of {} is {}, not a batch by itself: give --dim {}=N",
+        throw_error(ErrorCode::usage, "the leading dimension of {} is {}, not the batch alone: give --dim {}=N",
                     graph.name, graph.expressions.to_string(input->shape.front()), fmt::join(symbols, "=N --dim "));
     }
     throw_error(ErrorCode::usage, "the batch of {} is fixed; {}", graph.name, how_to_vary(graph));
@@ -414,7 +414,7 @@ report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& d
     std::vector<LaunchCosts> costs;
     report::PredictionRow row{batch, predictor.predict(bindings, costs), {}, {}, predictor.memory(bindings)};
     if (row.prediction.coverage.nodes == 0)
-        throw_error(ErrorCode::model, "{}: no operator is modelled, the first is {}: there is nothing to predict from",
+        throw_error(ErrorCode::model, "{}: cannot predict: no operator is modelled (the first is {})",
                     predictor.graph().name, predictor.graph().ops.front().source);
     if (!row.memory->fits()) row.prediction.warnings.push_back(report::describe(*row.memory));
     note(row.prediction.warnings, shown != Notices::none, held);

@@ -504,8 +504,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     if (row.is_saturated) {
         row.largest_rate = holds;
         row.warnings.push_back(
-            fmt::format("{} is saturated: {} requests/s arrive and {}/s is what it serves; the queue grows as long "
-                        "as they come",
+            fmt::format("{} is saturated: {} requests/s arrive, {}/s are served; the queue grows without bound",
                         report::with_cards(row), report::significant(own_rate), report::significant(holds)));
     } else {
         // All that arrives is served, whichever arrivals were drawn.

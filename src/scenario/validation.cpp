@@ -94,9 +94,8 @@ void warn_of_units(std::span<const report::ValidatedRow> rows, const Warn& warn)
         }
         if (predicted == 0 || static_cast<double>(off) < share * static_cast<double>(predicted)) continue;
         warn({fmt::format(
-            "{} of {} measured latencies are about {} times the predicted ones: is their column in the "
-            "unit that its name says (latency_ms: milliseconds)?",
-            off, predicted,
+            "{} of {} measured latencies are about {} times the predicted ones: check the unit of latency_ms", off,
+            predicted,
             power < 0 ? fmt::format("1/{:.0f}", std::pow(10, -power)) : fmt::format("{:.0f}", std::pow(10, power)))});
     }
 }

@@ -25,7 +25,7 @@ TEST_CASE("frameworks are listed with what they are, and the hosts they are cali
     CHECK(json["frameworks"].size() >= 10);
     CHECK(json["frameworks"][0]["hosts"].size() >= 8);
     CHECK(json["frameworks"][0]["description"] ==
-          "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 for its version, from 1.12 on");
+          "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 sets the version, from 1.8 on");
 }
 
 TEST_CASE("a framework without a version is the newest measured, but on a host or from a file of one version") {
@@ -226,7 +226,7 @@ TEST_CASE("headroom: properties and frameworks, and invalid budgets") {
     std::set<std::string> others;
     for (const auto& row : json["frameworks"]) others.insert(row["framework"].get<std::string>());
     CHECK(others.size() == json["frameworks"].size());
-    for (const auto& row : json["frameworks"]) {  // start values where `ftax frameworks` has no measured version
+    for (const auto& row : json["frameworks"]) {  // initial values where `ftax frameworks` has no measured version
         const std::string version = row["framework_version"];
         CHECK_MESSAGE(row["calibrated"] == (version != "uncalibrated"), row.dump());
         if (row["framework"] == "torch-compile") CHECK(row["calibrated"] == true);
@@ -261,7 +261,7 @@ TEST_CASE("headroom says what a step beyond the budget allows, and warns of fram
     CHECK(words.contains("guess"));
     CHECK(words.size() > 1);
     const auto& fastest = json["frameworks"][0];
-    CHECK((json["verdict"].get<std::string>().find("far from what was measured under it") != std::string::npos) ==
+    CHECK((json["verdict"].get<std::string>().find("far from this framework's measurements") != std::string::npos) ==
           (fastest["calibrated"] == true && (fastest["evidence"] == "far" || fastest["evidence"] == "guess")));
     for (const auto& row : json["headroom"]) {
         if (row["property"] == "depth" || row["open"] == true) continue;

@@ -110,22 +110,21 @@ TEST_CASE("ftax generate rejects invalid requests and models that do not generat
     CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--kv-precision", "int3"})) == 2);
     const auto encoder = run_ftax(command("bert", {"--prompt", "8", "--new-tokens", "8"}));
     CHECK(encoder.exit_code == 2);
-    CHECK(encoder.errors.find("bert reads no cache of earlier tokens") != std::string::npos);
+    CHECK(encoder.errors.find("bert has no KV cache") != std::string::npos);
     const auto without_cache = run_ftax(command("gpt2", {"--prompt", "8", "--new-tokens", "8"}));
     CHECK(without_cache.exit_code == 3);
-    CHECK(without_cache.errors.find("it has no cache of earlier ones; did you mean gpt2-small?") != std::string::npos);
+    CHECK(without_cache.errors.find("it has no KV cache; did you mean gpt2-small?") != std::string::npos);
     const std::string empty = folder.file("empty");
     std::filesystem::create_directory(empty);
     CHECK(exit_code(command(empty, {"--prompt", "8", "--new-tokens", "8"})) == 2);
     const std::string tokenizer = folder.write("tokenizer_config.json", R"({"tokenizer_class":"LlamaTokenizer"})");
     CHECK(exit_code(command(tokenizer, {"--prompt", "8", "--new-tokens", "8"})) == 3);
     const auto uneven = run_ftax(command(model, {"--prompt", "8", "--new-tokens", "8", "--tp", "3"}));
-    CHECK(uneven.errors.find("8 heads (num_attention_heads) cannot be cut into equal parts for 3 cards") !=
-          std::string::npos);
+    CHECK(uneven.errors.find("8 heads (num_attention_heads) are not divisible by 3 cards") != std::string::npos);
     const auto by_layers = run_ftax({"generate", model, "--device", "a100-sxm4-40gb", "--framework", "llama.cpp",
                                      "--prompt", "8", "--new-tokens", "8", "--tp", "2"});
     CHECK(by_layers.exit_code == 2);
-    CHECK(by_layers.errors.find("llama.cpp gives each card layers of its own") != std::string::npos);
+    CHECK(by_layers.errors.find("not supported for llama.cpp, which assigns whole layers") != std::string::npos);
     const auto racks = run_ftax({"generate", "llama-3-70b", "--device", "h100-sxm5-80gb", "--framework", "vllm",
                                  "--prompt", "8", "--new-tokens", "8", "--tp", "16", "--json", "-"});
     CHECK(racks.exit_code == 0);
@@ -238,7 +237,7 @@ TEST_CASE("the link between cards is that of the options, else of the card, whic
         REQUIRE_MESSAGE(one.exit_code == 0, one.errors);
         return nlohmann::json::parse(one.output)["predictions"][0]["total_s"].get<double>();
     };
-    CHECK(run({}).errors.find("a10g: cards are taken as joined by PCIe, --link host") != std::string::npos);
+    CHECK(run({}).errors.find("a10g: cards are assumed to be linked by PCIe, --link host") != std::string::npos);
     CHECK(run({"--link", "peer"}).errors.find("--link") == std::string::npos);
     // Source: vLLM's issue 1805, 459 ms.
     CHECK(seconds({}) == approx(0.459).epsilon(0.15));

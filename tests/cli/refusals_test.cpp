@@ -73,7 +73,8 @@ TEST_CASE("numbers that are none, infinite or absurd are refused at their option
                       "--max-latency: " + time + " is not a time from 1e-9 s to 1e9 s with its unit");
         check_refused(plus(serve_llama, {"--slo", "ttft=" + time}), 2, "--slo ttft: " + time + " is not a time");
     }
-    check_refused(plus(serve_llama, {"--slo", "speed=2s"}), 2, "--slo speed=2s: there are ttft, tpot and latency");
+    check_refused(plus(serve_llama, {"--slo", "speed=2s"}), 2,
+                  "--slo: unknown limit 'speed=2s'; available: ttft, tpot and latency");
     for (const std::string rate : {"0", "-1", "nan", "1e30", "inf"})
         check_refused({"compare", "resnet18", "--device", "t4", "--rate", rate}, 2,
                       "--rate: " + rate + " is not a rate from 1e-6 to 1e12");
@@ -124,8 +125,7 @@ TEST_CASE("broken files of prices and requests, and a wrong FTAX_DATA, are inval
     const auto requests = folder.write("requests.csv", "arrival_s,prompt,output\n");
     check_refused({"serve", "llama-3-8b", "--device", "l40s", "-q", "--requests", requests}, 6,
                   "there are no requests");
-    check_refused(plus(serve_llama, {"--tp", "3"}), 2,
-                  "32 heads (num_attention_heads) cannot be cut into equal parts for 3");
+    check_refused(plus(serve_llama, {"--tp", "3"}), 2, "32 heads (num_attention_heads) are not divisible by 3 cards");
     const ProgramRun wrong = run_program("predict resnet18 --device t4", "export FTAX_DATA=/nowhere");
     CHECK(wrong.exit_code == 6);
     CHECK(wrong.errors.find("FTAX_DATA: /nowhere is not a folder") != std::string::npos);

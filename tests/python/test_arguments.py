@@ -77,11 +77,11 @@ def test_options_of_the_predictor_go_through_predict():
 
 
 def test_warnings_reach_the_prediction_and_the_interpreter():
-    with pytest.warns(UserWarning, match="start values") as caught:
+    with pytest.warns(UserWarning, match="initial values") as caught:
         sweep = ftax.predict("resnet18", "t4", "onnxruntime-cuda-graph", batch=[1, 8])
     assert caught[0].filename == __file__
-    assert all(any("start values" in warning for warning in p.warnings) for p in sweep)
-    with pytest.warns(UserWarning, match="start values"):
+    assert all(any("initial values" in warning for warning in p.warnings) for p in sweep)
+    with pytest.warns(UserWarning, match="initial values"):
         assert ftax.nas.CostFunction("fbnet", "1080ti", "onnxruntime-cuda-graph").warnings
     large = ftax.predict("vgg16", "t4", batch=8192)[0]
     assert not large.fits and any("DOES NOT FIT" in warning for warning in large.warnings)

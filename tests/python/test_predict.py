@@ -215,7 +215,7 @@ def test_the_examples_of_the_docstrings_hold(monkeypatch):
             warnings.simplefilter("ignore")
             runner.run(test)
     assert runner.tries >= 25 and runner.failures == 0
-    assert "slo: limits to keep" in ftax.compare.__doc__
+    assert "slo: service level objectives" in ftax.compare.__doc__
 
 
 def test_a_folder_of_diffusers_is_a_pipeline():

@@ -354,7 +354,7 @@ TEST_CASE("a column in another unit gets a hint, a slow machine none") {
             "rows.csv", "gpu,version,model,batch,latency_ms\nT4,1.12,resnet18,1," + format_number(factor * ms) + "\n");
         const ProgramRun run = run_ftax({"validate", rows, "--json", "-"});
         const auto json = nlohmann::json::parse(run.output);
-        const bool reported = run.errors.find("is their column in the unit that its name says") != std::string::npos;
+        const bool reported = run.errors.find("check the unit of latency_ms") != std::string::npos;
         CHECK(json["warnings"].empty() != reported);
         return reported;
     };

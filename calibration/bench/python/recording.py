@@ -28,7 +28,7 @@ class Rows:
             with open(path, newline="") as file:
                 reader = csv.DictReader(file)
                 if reader.fieldnames and reader.fieldnames != columns:
-                    raise RuntimeError(f"{path}: other columns than this program writes")
+                    raise RuntimeError(f"{path}: unexpected columns; choose another folder (--output)")
                 for row in reader:
                     self._remember(row)
         self.path, self.file = path, None

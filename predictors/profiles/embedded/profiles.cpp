@@ -321,11 +321,10 @@ FrameworkProfile host_costs_of(std::string_view framework, std::string_view host
     }
     if (!hosts.empty()) fail_unknown("host", host, hosts);
     if (!host.empty()) fail_unknown("framework with host costs", framework, calibrated_frameworks());
-    FrameworkProfile fresh{
-        .framework = std::string(framework),
-        .version = "uncalibrated",
-        .host = std::string(reference_host),
-        .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
+    FrameworkProfile fresh{.framework = std::string(framework),
+                           .version = "uncalibrated",
+                           .host = std::string(reference_host),
+                           .warnings = {fmt::format("host costs of {} are initial values (not measured)", framework)}};
     const std::optional<int> newest = newest_version(framework);
     return newest ? at_version(std::move(fresh), *newest) : fresh;
 }
@@ -350,7 +349,7 @@ FrameworkProfile at_version(FrameworkProfile profile, int version) {
     if (nearest != nullptr) {
         const FrameworkProfile* reference = reference_of(profile.framework);
         const double relative_scale = reference == nullptr ? 1 : scale_of(profile) / scale_of(*reference);
-        if (!own && !nearest->costs.empty()) profile.warnings.clear();  // start values, which the stack replaces
+        if (!own && !nearest->costs.empty()) profile.warnings.clear();  // initial values, which the stack replaces
         profile = on_stack(std::move(profile), *nearest, relative_scale);
     }
     if ((nearest == nullptr ? *own : nearest->version) == version) return profile;

@@ -349,7 +349,7 @@ TEST_CASE("fit refuses options that its rows give no meaning to, and writes what
     refused({here, "-o", out, "--folds"}, "--folds does not apply to rows that were measured");
     refused({models, "-o", out, "--folds"}, "--folds does not apply to rows of whole models");
     refused({models, "--host-output", out}, "--host-output does not apply to rows of whole models");
-    refused({operators, models, "-o", out, "--start", out}, "--start replaces a fit of operators");
+    refused({operators, models, "-o", out, "--start", out}, "use --start or operator rows, not both");
     refused({here, "--host-output", out, "--framework", "libtorch", "torchscript"}, "--framework");
     refused({here, "-o", out}, "--output: none of these rows was timed as device_hot");
     refused({here}, "give --output");

@@ -140,7 +140,7 @@ class Rows(unittest.TestCase):
     def test_a_file_of_another_campaign_is_not_continued(self):
         with open(self.path, "w") as file:
             file.write("model,latency_ms\na,1\n")
-        with self.assertRaisesRegex(RuntimeError, "other columns"):
+        with self.assertRaisesRegex(RuntimeError, "unexpected columns"):
             self.rows()
 
     def test_a_network_that_failed_is_known_to_have_failed(self):

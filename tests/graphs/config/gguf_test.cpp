@@ -116,7 +116,7 @@ TEST_CASE("a GGUF file is predicted in the format of its weights, beside one of 
 TEST_CASE("a GGUF file that is none, or of no known model, is refused with its byte or key") {
     GgufFile old = gguf_llama(), differing = gguf_llama(), lists = gguf_llama();
     old.version = 1;
-    CHECK(gguf_failure(old.bytes()).message == "model.gguf: byte 8: the file is of version 1 of GGUF, not 2 or 3");
+    CHECK(gguf_failure(old.bytes()).message == "model.gguf: byte 8: the file has GGUF version 1; ftax reads 2 and 3");
     CHECK(gguf_failure(gguf_llama(15, "whisper").bytes())
               .message.starts_with("model.gguf: general.architecture: 'whisper' is not"));
     CHECK(gguf_failure(GgufFile{}.bytes()).message ==

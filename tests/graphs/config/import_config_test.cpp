@@ -136,11 +136,10 @@ TEST_CASE("a model type without a row lists the nearest types that have one") {
         CHECK(unknown.code == ErrorCode::model);
         CHECK_MESSAGE(unknown.says(text), fields);
     };
-    says(R"("model_type":"lama")",
-         "model_type: ftax does not read models of type 'lama'; the nearest types it reads: llama");
-    says(R"("model_type":"zzzz")", "the nearest type it reads: llama");
-    says(R"("model_type":"zzzz","num_experts_per_tok":2)", "the nearest type it reads: mixtral");
-    says(R"("model_type":"zzzz","kv_lora_rank":512)", "the nearest type it reads: deepseek_v3");
+    says(R"("model_type":"lama")", "model_type: unsupported type 'lama'; nearest supported types: llama");
+    says(R"("model_type":"zzzz")", "nearest supported type: llama");
+    says(R"("model_type":"zzzz","num_experts_per_tok":2)", "nearest supported type: mixtral");
+    says(R"("model_type":"zzzz","kv_lora_rank":512)", "nearest supported type: deepseek_v3");
 }
 
 TEST_CASE("experts are counted under every name that transformers writes") {
@@ -225,7 +224,7 @@ TEST_CASE("the language model of Qwen-VL is Qwen's, in text_config or beside the
         const Graph graph = import(text);
         CHECK(parameters(graph) == parameters(import(with("model_type", R"("qwen2")"))));
         REQUIRE(graph.warnings.size() == 1);
-        CHECK(graph.warnings[0].find("qwen2_5_vl: the graph is that of the language model") == 0);
+        CHECK(graph.warnings[0].find("qwen2_5_vl: the graph is the language model") == 0);
     }
 }
 

@@ -49,8 +49,8 @@ TEST_CASE("CSV is read as RFC 4180 says, and with the line ends and gaps that oc
 
 TEST_CASE("a malformed CSV names its line") {
     CHECK(failure("a,b\n1,2\n3\n") == "rows.csv:3: 1 cells where the header has 2");
-    CHECK(failure("a,b\n1,\"2\n3,4\n") == "rows.csv:2: a quote is never closed");
-    CHECK(failure("a,b\n1,\"2\"3\n") == "rows.csv:2: text behind a closing quote");
+    CHECK(failure("a,b\n1,\"2\n3,4\n") == "rows.csv:2: unclosed quote");
+    CHECK(failure("a,b\n1,\"2\"3\n") == "rows.csv:2: text after a closing quote");
     CHECK(failure("a,b,a\n") == "rows.csv:1: the column a occurs twice");
     CHECK(failure("") == "rows.csv: no header line");
     CHECK(failure("\n\r\n") == "rows.csv: no header line");

@@ -447,7 +447,7 @@ TEST_CASE("engines that serve refuse models without a cache of tokens") {
             const Failure failure = failure_of(
                 [&] { return Predictor(graph, device_profile("a100-sxm4-40gb"), framework_profile(framework), {}); });
             CHECK(failure.code == ErrorCode::usage);
-            CHECK(failure.says("serves language models that generate"));
+            CHECK(failure.says("serves generating language models only"));
         }
     }
 }
