@@ -152,10 +152,6 @@ Graph read_graph(const std::string& model, const ImportOptions& options, bool ke
 
 }  // namespace
 
-std::string_view name_of(CacheKind kind) noexcept {
-    return cache_names[static_cast<std::size_t>(kind)];
-}
-
 std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept {
     return enumerator_named<CacheKind>(cache_names, name);
 }

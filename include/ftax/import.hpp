@@ -26,8 +26,7 @@ enum class CacheKind : std::uint8_t {
     fixed,    ///< `cache` tokens from the start: a step writes its tokens in place, attention reads all (StaticCache)
     paged,    ///< pages allocated on demand: a step writes its own tokens, attention reads the cached ones
 };
-[[nodiscard]] std::string_view name_of(CacheKind kind) noexcept;  ///< "dynamic", "static", "paged"
-/// Parses the output of name_of.
+/// Parses "dynamic", "static" or "paged".
 [[nodiscard]] std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept;
 
 struct CacheOptions {

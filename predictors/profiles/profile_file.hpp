@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -107,10 +106,6 @@ struct Stack {
     std::vector<HostGroup> groups;        ///< of measured machines
     std::vector<Parameter> costs;         ///< values of profile parameters, sorted by name
     std::vector<Parameter> ratios;        ///< factors on parameters of the framework's fitted profile, sorted by name
-
-    [[nodiscard]] bool is_of(std::string_view framework) const {
-        return std::ranges::find(frameworks, framework) != frameworks.end();
-    }
 };
 
 /// Parses a file of data/stacks.

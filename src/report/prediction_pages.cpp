@@ -237,11 +237,6 @@ constexpr std::size_t most_launches = 2500;     ///< on a page of 300 kB
 constexpr std::size_t launches_in_markup = 50;  ///< shown without JavaScript, too
 constexpr std::string_view launch_keys = "operator source module host_kind kernels host_s device_s bound";
 
-/// When each launch ran, which a reader can zoom, and the modules as a tree (assets/timeline.js).
-std::string timeline_section(std::string_view at) {
-    return section(fmt::format("Timeline{}", at), embedded_text("src/report/assets/timeline.html"));
-}
-
 /// Texts once each, and of each launch when it ran in nanoseconds, then its cells, texts by their places.
 Json timeline_data(const Graph& graph, const Explanation& explanation) {
     std::map<std::string, std::size_t> places;
@@ -333,7 +328,9 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
         what_next_sections(report) + rests_on_section(report, graph) + predictions_section(report) +
         (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
         breakdown_section("operator kind", "kinds", breakdown(graph, last.launches)) +
-        roofline_section(report.device.device, graph, last, chart.title, at) + timeline_section(at) +
+        roofline_section(report.device.device, graph, last, chart.title, at) +
+        // when each launch ran, which a reader can zoom, and the modules as a tree (assets/timeline.js)
+        section(fmt::format("Timeline{}", at), embedded_text("src/report/assets/timeline.html")) +
         launches_section(graph, last.launches, at) + provenance_section(report);
     return page(chart.title, html,
                 fmt::format("const ran = {};\n{}", script_text(timeline_data(graph, last).dump()),

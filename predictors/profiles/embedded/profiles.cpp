@@ -150,7 +150,7 @@ const std::vector<Stack>& stacks_of(std::string_view framework) {
     for (const DataFile& file : data_files("stacks")) {
         if (file.text.find(fmt::format("\"{}\"", framework)) == std::string::npos) continue;
         Stack stack = parse_stack(file.text, file.path);
-        if (stack.is_of(framework)) stacks.push_back(std::move(stack));
+        if (std::ranges::count(stack.frameworks, framework) > 0) stacks.push_back(std::move(stack));
     }
     return read.emplace(framework, std::move(stacks)).first->second;
 }
