@@ -206,8 +206,7 @@ struct ExpressionPool::Storage {
         if (a == b) return from_terms({{1, {}}});
         std::vector<Monomial> p = terms(a.id), q = terms(b.id);
         if (q.size() > 1) {  // (k·q) / q for a sum q
-            const Monomial& lead = q.front();
-            auto [ratio, rest] = divide({p.front()}, lead);
+            auto [ratio, rest] = divide({p.front()}, q.front());
             if (rest.empty()) {
                 const Expression candidate = from_terms(ratio);
                 if (from_terms(product(terms(candidate.id), q)) == a) return candidate;

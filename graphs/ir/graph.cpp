@@ -122,8 +122,7 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
     }
     require_symbols(graph, bindings);
     graph.expressions.evaluate(symbol_values, bound.values);
-    const bool any_negative = std::ranges::any_of(bound.values, [](auto size) { return size < 0; });
-    if (any_negative) check_signs(graph, bound);
+    if (std::ranges::any_of(bound.values, [](auto size) { return size < 0; })) check_signs(graph, bound);
     check_sizes(graph, bound);
 }
 
@@ -140,8 +139,7 @@ std::int64_t element_count(const Tensor& tensor, const BoundShapes& bound) {
 }
 
 std::int64_t byte_count(const Tensor& tensor, const BoundShapes& bound) {
-    const std::int64_t bits = checked_multiply(element_count(tensor, bound), bits_of(tensor.dtype));
-    return ceil_quotient(bits, 8);
+    return ceil_quotient(checked_multiply(element_count(tensor, bound), bits_of(tensor.dtype)), 8);
 }
 
 TensorType bound_type(const Tensor& tensor, const BoundShapes& bound) {

@@ -184,8 +184,7 @@ RecurrentDimensions recurrent_dimensions(const Graph& graph, const Op& recurrent
     d.input = dim(x->shape.size() - 1);
     if (x->shape.size() == 2) {
         d.batch = dim(0);
-        const bool packed = recurrent.integer("packed", 0) != 0;
-        const Tensor* sizes = packed ? tensor_at(graph, recurrent.inputs, 1) : nullptr;
+        const Tensor* sizes = recurrent.integer("packed", 0) != 0 ? tensor_at(graph, recurrent.inputs, 1) : nullptr;
         if (sizes == nullptr || !sizes->known_shape || sizes->shape.empty()) return d;
         d.steps = std::max<std::int64_t>(1, bound[sizes->shape[0]]);
         d.batch = (dim(0) - 1) / d.steps + 1;

@@ -158,10 +158,8 @@ class StridePropagation {
         if (before.size() > out.shape.size()) return std::nullopt;
         const std::size_t added = out.shape.size() - before.size();
         Dims after(added, pool_.constant(0));
-        for (std::size_t i = 0; i < before.size(); ++i) {
-            const bool repeated = is_one(in.shape[i]) && !is_one(out.shape[added + i]);
-            after.push_back(repeated ? pool_.constant(0) : before[i]);
-        }
+        for (std::size_t i = 0; i < before.size(); ++i)
+            after.push_back(is_one(in.shape[i]) && !is_one(out.shape[added + i]) ? pool_.constant(0) : before[i]);
         return after;
     }
 

@@ -230,8 +230,7 @@ void evaluate_nonzero(Node& n) {
     std::vector<Sizes> found;
     Sizes index(input.size(), 0);
     for (const Scalar& scalar : *n.value(0)) {
-        const Scalar truth = n.math().apply("cast_to_boolean", {scalar}, false);
-        const auto known = n.math().number(truth);
+        const auto known = n.math().number(n.math().apply("cast_to_boolean", {scalar}, false));
         if (!known) return;
         if (*known != 0) found.push_back(index);
         advance(index, input);
@@ -248,8 +247,7 @@ void evaluate_range(Node& n) {
     const Scalar start = n.value(0)->front();
     const Scalar step = n.value(2)->front();
     fill(n, 0, output_sizes(n, 0), [&](const Sizes& index) {
-        const Scalar offset = n.math().apply("mul", {n.math().integer(index[0]), step}, false);
-        return n.math().apply("add", {start, offset}, false);
+        return n.math().apply("add", {start, n.math().apply("mul", {n.math().integer(index[0]), step}, false)}, false);
     });
 }
 

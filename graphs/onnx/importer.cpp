@@ -126,8 +126,7 @@ std::unique_ptr<Scope> Importer::main_scope() {
     scope->nodes = &model_.graph.nodes;
     scope->opsets = &model_.opsets;
     const std::size_t count = model_.graph.nodes.size();
-    const std::size_t tensors = count + model_.graph.initializers.size() + model_.graph.inputs.size();
-    construction_.graph.tensors.reserve(tensors);
+    construction_.graph.tensors.reserve(count + model_.graph.initializers.size() + model_.graph.inputs.size());
     construction_.graph.ops.reserve(count);
     scope->names.reserve(count);
     op_names_.reserve(count);

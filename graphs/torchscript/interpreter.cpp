@@ -398,9 +398,8 @@ class Interpreter {
         if (!first && !second) throw Raised{};
         const std::size_t first_count = middle.ops - begin.ops, second_count = graph_.ops.size() - middle.ops;
         const bool* goes_on = first && second ? first_difference(*first, *second) : nullptr;
-        const bool equal_prefers_first = !goes_on || *goes_on;
         const bool then =
-            first && (!second || first_count > second_count || (first_count == second_count && equal_prefers_first));
+            first && (!second || first_count > second_count || (first_count == second_count && (!goes_on || *goes_on)));
         if (then) {
             take_back(begin.changes);
             for (Change& change : changes) {
@@ -568,9 +567,8 @@ class Interpreter {
                 if (done == passes) break;
             }
             if (body.inputs.size() != carried.size() + 1 || body.outputs.size() != body.inputs.size()) malformed(node);
-            const Expression index = graph_.expressions.constant(done);
             const auto run_pass = [&] {
-                frame.at(body.inputs[0]) = index;
+                frame.at(body.inputs[0]) = graph_.expressions.constant(done);
                 for (std::size_t k = 0; k < carried.size(); ++k) frame.at(body.inputs[k + 1]) = carried[k];
                 return run_block(body, frame);
             };

@@ -89,8 +89,7 @@ class NasBench201 final : public Space {
             const TensorId shortcut = net.conv(net.average_pool(live[0], {.kernel = 2, .stride = 2}), channels);
             live = {net.add(shortcut, b)};
         } else {
-            const TensorId features = net.global_average_pool(net.relu(net.batch_norm(live[0])));
-            live = {net.linear(net.flatten(features, 1), 10)};
+            live = {net.linear(net.flatten(net.global_average_pool(net.relu(net.batch_norm(live[0]))), 1), 10)};
         }
     }
 

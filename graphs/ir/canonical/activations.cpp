@@ -67,8 +67,7 @@ void match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     const std::size_t before = group.size();
     if (x == no_tensor || !collect_cone(r, r.op(anchor).inputs[0], x, group) || group.size() == before) return;
     if (!is_closed(r, group, last)) return;
-    const bool by_model = std::ranges::any_of(group, [&](OpId id) { return r.is(id, "pow"); });
-    if (by_model && spelled_out == SpelledOut::keep) return;
+    if (spelled_out == SpelledOut::keep && std::ranges::any_of(group, [&](OpId id) { return r.is(id, "pow"); })) return;
     r.replace(last, group, OpKind::pointwise, {x}, {{"function", "gelu"}});
 }
 

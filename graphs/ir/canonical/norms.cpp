@@ -76,8 +76,7 @@ TensorId absorb(const Rewriter& r, std::string_view function, std::vector<OpId>&
 }
 
 void match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart& taken_apart) {
-    const OpId square = r.producer(r.op(mean).inputs[0]);
-    const TensorId base = squared(r, square);
+    const TensorId base = squared(r, r.producer(r.op(mean).inputs[0]));
     if (base == no_tensor || r.sole_reader(r.op(mean).inputs[0]) != mean) return;
     auto scaling = scaling_by_root(r, mean);
     if (!scaling) return;
@@ -100,8 +99,7 @@ void match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart
     } else if (scaling->scaled != base) {
         return;
     }
-    const TensorId x = centred ? r.op(difference).inputs[0] : base;
-    std::vector<TensorId> inputs{x};
+    std::vector<TensorId> inputs{centred ? r.op(difference).inputs[0] : base};
     const TensorId weight = absorb(r, "mul", group, last);
     if (weight != no_tensor) inputs.push_back(weight);
     if (centred && weight != no_tensor) {

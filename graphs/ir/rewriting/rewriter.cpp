@@ -101,8 +101,7 @@ void Rewriter::finish() {
     const bool all = graph_.outputs.empty();
     for (OpId id = static_cast<OpId>(graph_.ops.size()); id-- > 0;) {
         const Op& op = graph_.ops[id];
-        const bool read = all || std::ranges::any_of(op.outputs, [&](TensorId t) { return needed[t]; });
-        if (!read) removed_[id] = true;
+        if (!all && std::ranges::none_of(op.outputs, [&](TensorId t) { return needed[t]; })) removed_[id] = true;
         if (removed_[id]) continue;
         for (const TensorId input : present(op.inputs)) needed[input] = true;
         for (const TensorId output : op.outputs) needed[output] = true;
