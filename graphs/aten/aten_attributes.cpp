@@ -68,8 +68,7 @@ void read_first_dim(const Context& c) {
 
 /// Empty vectors (an empty cache) may precede the parts that have the dimension.
 void read_joined_dim(const Context& c) {
-    const std::size_t rank = std::max(c.input_rank(), c.output().shape.size());
-    c.add("axis", c.call().axis(c.integer("dim", 0), rank));
+    c.add("axis", c.call().axis(c.integer("dim", 0), std::max(c.input_rank(), c.output().shape.size())));
 }
 
 /// What a slice takes of its input, as strides need it.
@@ -129,8 +128,7 @@ void read_permute(const Context& c) {
 }
 
 void read_transpose(const Context& c) {
-    const std::int64_t first = c.integer("dim0", c.integer("axis0", 0));
-    read_swap(c, first, c.integer("dim1", c.integer("axis1", 1)));
+    read_swap(c, c.integer("dim0", c.integer("axis0", 0)), c.integer("dim1", c.integer("axis1", 1)));
 }
 
 void read_matrix_transpose(const Context& c) {

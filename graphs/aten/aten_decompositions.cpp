@@ -224,8 +224,7 @@ class Steps {
         return into;
     }
     TensorId like(TensorId tensor, std::vector<Expression> shape) {
-        const DType dtype = graph_.tensors[tensor].dtype;
-        return intermediate(graph_, call_, dtype, std::move(shape));
+        return intermediate(graph_, call_, graph_.tensors[tensor].dtype, std::move(shape));
     }
 
     Graph& graph_;

@@ -48,8 +48,7 @@ DType promoted(const Call& c) {
     if (scalars != DType::unknown && category(scalars) > category(result)) result = scalars;
     const bool real_number =
         std::ranges::any_of(c.call().arguments, [](const AtenArgument& a) { return a.number.has_value(); });
-    if (real_number) return at_least_float(result);
-    return result;
+    return real_number ? at_least_float(result) : result;
 }
 
 Outputs same(const Call& c) {
@@ -92,8 +91,7 @@ Outputs where(const Call& c) {
 
 Outputs convert(const Call& c) {
     const AtenArgument* other = c.call().find("other");
-    const DType fallback = other && !other->tensors.empty() ? c.tensor("other").dtype : c.first().dtype;
-    return {{c.dtype(fallback), c.first().shape}};
+    return {{c.dtype(other && !other->tensors.empty() ? c.tensor("other").dtype : c.first().dtype), c.first().shape}};
 }
 
 Outputs convert_like(const Call& c) {

@@ -238,8 +238,7 @@ Outputs unfold_windows(const Call& c) {
     const Shape kernel = c.per_dimension("kernel_size", 2, {});
     const auto windows = c.windows(kernel, {c.constant(1)});
     const Shape counts{c.window_count(input[2], windows[0]), c.window_count(input[3], windows[1])};
-    const Expression columns = c.math().multiply(input[1], c.math().product(kernel));
-    return c.with_shape({input[0], columns, c.math().product(counts)});
+    return c.with_shape({input[0], c.math().multiply(input[1], c.math().product(kernel)), c.math().product(counts)});
 }
 
 Outputs pairwise_distance(const Call& c) {

@@ -19,12 +19,9 @@ Expression slice_length(const Call& c, Expression size, const Shape& start, cons
         return pool.minimum(at, size);
     };
     const Expression first = position(start, c.constant(0));
-    const Expression last = position(end, size);
-    const auto begin = pool.constant_value(first);
-    const Expression length = pool.subtract(last, first);
-    const auto known = pool.constant_value(length);
-    if (known) return c.constant(std::max<std::int64_t>(*known, 0));
-    return begin == 0 ? length : pool.maximum(length, c.constant(0));
+    const Expression length = pool.subtract(position(end, size), first);
+    if (const auto known = pool.constant_value(length)) return c.constant(std::max<std::int64_t>(*known, 0));
+    return pool.constant_value(first) == 0 ? length : pool.maximum(length, c.constant(0));
 }
 
 }  // namespace
@@ -61,8 +58,7 @@ void squeeze(const Call& c, Shape& shape) {
 }
 
 void unsqueeze(const Call& c, Shape& shape) {
-    const std::size_t axis = c.axis("dim", 0, shape.size() + 1);
-    shape.insert(place(shape, axis), c.constant(1));
+    shape.insert(place(shape, c.axis("dim", 0, shape.size() + 1)), c.constant(1));
 }
 
 void permute(const Call& c, Shape& shape) {
@@ -184,8 +180,7 @@ Outputs parts_of(const Call& c, std::size_t axis, const Shape& lengths) {
 Outputs parts_of(const Call& c, std::size_t axis, std::int64_t count, Expression size) {
     if (count < 1 || count > most_parts) c.fail("splits into no or too many parts");
     Shape lengths(static_cast<std::size_t>(count), size);
-    const Expression others = c.pool().multiply(size, c.constant(count - 1));
-    lengths.back() = c.pool().subtract(c.first().shape[axis], others);
+    lengths.back() = c.pool().subtract(c.first().shape[axis], c.pool().multiply(size, c.constant(count - 1)));
     return parts_of(c, axis, lengths);
 }
 
@@ -226,10 +221,8 @@ Outputs tensor_split(const Call& c) {
 Outputs split(const Call& c) {
     const auto [shape, axis] = c.along("dim");
     const Shape sizes = c.sizes(c.has("split_sizes") ? "split_sizes" : c.has("split_size") ? "split_size" : "sizes");
-    const AtenArgument* single = c.call().find("split_size");
-    if (single && sizes.size() == 1) {
-        const Expression count = c.pool().ceil_divide(shape[axis], sizes[0]);
-        const auto known = c.pool().constant_value(count);
+    if (c.call().find("split_size") && sizes.size() == 1) {
+        const auto known = c.pool().constant_value(c.pool().ceil_divide(shape[axis], sizes[0]));
         return known ? parts_of(c, axis, *known, sizes[0]) : Outputs{};
     }
     return parts_of(c, axis, sizes);

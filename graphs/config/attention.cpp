@@ -48,8 +48,7 @@ TensorId Transformer::rotate_all(TensorId x) {
         const auto products = [&](std::string_view function, TensorId a, TensorId b) {
             return net_.map(function, {net_.map("mul", {a, cosines_}), net_.map("mul", {b, sines_})});
         };
-        const TensorId real = products("sub", first, second);
-        return net_.concat({real, products("add", second, first)}, last);
+        return net_.concat({products("sub", first, second), products("add", second, first)}, last);
     }
     const TensorId plain = net_.map("mul", {x, cosines_});
     const TensorId first = net_.part(x, last, half);
@@ -68,8 +67,7 @@ TensorId Transformer::rotate(TensorId x) {
 
 /// [batch, tokens, heads · width] as [batch, heads, tokens, width].
 TensorId Transformer::heads_of(TensorId x, std::int64_t heads, std::int64_t width) {
-    const Expression tokens = net_.shape(x)[1];
-    return net_.swap(net_.view(x, {batch_, tokens, net_.number(heads), net_.number(width)}), 1, 2);
+    return net_.swap(net_.view(x, {batch_, net_.shape(x)[1], net_.number(heads), net_.number(width)}), 1, 2);
 }
 
 /// Norms of queries or keys as [batch, heads, tokens, width].
@@ -80,8 +78,7 @@ TensorId Transformer::norm_heads(std::string_view name, TensorId x) {
     const Shape apart = net_.shape(x);
     const Expression width = net_.pool().multiply(apart[1], apart[3]);
     if (kind == QueryNorm::all_heads) {
-        const TensorId flat = net_.view(net_.swap(x, 1, 2), {apart[0], apart[2], width});
-        const TensorId normed = norm(name, flat);
+        const TensorId normed = norm(name, net_.view(net_.swap(x, 1, 2), {apart[0], apart[2], width}));
         return net_.swap(net_.view(normed, {apart[0], apart[2], apart[1], apart[3]}), 1, 2);
     }
     const NormKind plain =

@@ -89,8 +89,7 @@ TensorId Transformer::expert_layer(std::string_view name, TensorId x, std::int64
     const Expression out = net_.number(width);
     const Experts& experts = config_.experts;
     const std::int64_t own = experts.count / experts.cards;
-    const TensorId weights = net_.parameter(name, {net_.number(own), depth, out});
-    const TensorId read = net_.part(weights, 0, active);
+    const TensorId read = net_.part(net_.parameter(name, {net_.number(own), depth, out}), 0, active);
     const TensorId grouped = net_.view(x, {active, rows, depth});
     TensorId y = net_.apply(
         OpKind::matmul, "aten::_grouped_mm", {grouped, read}, {active, rows, out},
@@ -156,8 +155,7 @@ TensorId Transformer::mix_experts(TensorId x) {
         if (experts.cards > 1) {
             mixed = net_.apply(OpKind::reduce, "aten::index_add", {restored}, {tokens, hidden}, {{"function", "sum"}});
         } else {
-            const TensorId split = net_.view(restored, {tokens, net_.number(experts.per_token), hidden});
-            mixed = net_.reduce("sum", split, 1, false);
+            mixed = net_.reduce("sum", net_.view(restored, {tokens, net_.number(experts.per_token), hidden}), 1, false);
         }
         if (experts.token_groups > 1) {
             mixed = sum_over(mixed, config_.cards * experts.token_groups, 2);

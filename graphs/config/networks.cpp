@@ -49,8 +49,7 @@ TensorId embed_patches(Network& net, const JsonField& document, const Transforme
     const TensorId grid = net.conv(inputs, {batch, hidden, along, along}, patch, 0);
     const TensorId tokens = net.swap(net.view(grid, {batch, hidden, patches}), 1, 2);
     const TensorId class_row = net.parameter("class_embedding", {net.number(1), net.number(1), hidden});
-    const TensorId class_token = net.expand(class_row, {batch, net.number(1), hidden});
-    const TensorId all = net.concat({class_token, tokens}, 1);
+    const TensorId all = net.concat({net.expand(class_row, {batch, net.number(1), hidden}), tokens}, 1);
     return net.map("add", {all, net.parameter("position_embeddings", {net.number(1), net.shape(all)[1], hidden})});
 }
 

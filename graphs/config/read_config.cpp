@@ -252,8 +252,7 @@ void read_variants(const JsonField& document, const Family& family, TransformerC
     } else if (family.model_type == "gpt_neox") {
         if (off("use_parallel_residual")) structure.place = NormPlace::before;
     } else if (family.model_type == "falcon") {
-        const bool grouped = on("new_decoder_architecture");
-        if (grouped) {
+        if (on("new_decoder_architecture")) {
             structure.place =
                 read_count(document, "num_ln_in_parallel_attn", 2) == 2 ? NormPlace::apart : NormPlace::shared;
         } else {

@@ -30,8 +30,7 @@ TensorId Transformer::short_convolution(std::size_t index, TensorId x, bool acti
     const Expression channels = net_.shape(x)[2];
     const Expression taps = net_.number(space.kernel);
     const TensorId past = state(index, "conv_state", {batch_, channels, taps});
-    const TensorId fresh = net_.swap(x, 1, 2);
-    const TensorId all = net_.concat({past, fresh}, 2);
+    const TensorId all = net_.concat({past, net_.swap(x, 1, 2)}, 2);
     update_state(past, net_.part(all, 2, taps));
     std::vector<TensorId> inputs{all, net_.parameter("conv1d.weight", {channels, net_.number(1), taps})};
     if (space.conv_bias) inputs.push_back(net_.parameter("conv1d.bias", {channels}));
@@ -88,8 +87,7 @@ TensorId Transformer::mamba(std::size_t index, TensorId x) {
     const TensorId column = net_.view(output, {batch_, length_, net_.number(space.state), net_.number(1)});
     TensorId result = net_.view(net_.matmul(states, column), net_.shape(y));
     result = net_.map("add", {result, net_.map("mul", {y, net_.parameter("D", {inner})})});
-    result = net_.map("mul", {result, net_.map("silu", {gate})});
-    return net_.linear("out_proj", result, config_.hidden, space.bias);
+    return net_.linear("out_proj", net_.map("mul", {result, net_.map("silu", {gate})}), config_.hidden, space.bias);
 }
 
 /// Mamba-2: a matrix of each head, chunks of tokens at once. Source: mamba2_chunk_scan, mamba2_selective_state_update.
