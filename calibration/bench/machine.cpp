@@ -102,8 +102,7 @@ Environment host_environment(double probe_seconds) {
         add(key, value_in("/proc/cpuinfo", of_kernel));
     add("cpu_max_khz", value_in("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", ""));
     const std::string flags = " " + value_in("/proc/cpuinfo", "flags").value_or("") + " ";
-    const bool virtual_machine = flags.find(" hypervisor ") != std::string::npos;
-    add("hypervisor", virtual_machine ? hypervisor() : "none");
+    add("hypervisor", flags.find(" hypervisor ") == std::string::npos ? "none" : hypervisor());
     const auto quota = value_in("/sys/fs/cgroup/cpu.max", "");
     add("cgroup_quota", quota ? quota : value_in("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", ""));
     add("cpu_pressure", value_in("/proc/pressure/cpu", "some"));

@@ -158,8 +158,7 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     const double middle = upper_median(log_scales);
     double variance = 0;
     for (const double s : log_scales) variance += (s - middle) * (s - middle);
-    const double spread = std::sqrt(variance / static_cast<double>(log_scales.size()));
-    set("host.scale", std::exp(middle), std::max(spread, 0.2));
+    set("host.scale", std::exp(middle), std::max(std::sqrt(variance / static_cast<double>(log_scales.size())), 0.2));
     set(call, upper_median(calls), 0);
     return result;
 }

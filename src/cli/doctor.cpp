@@ -65,8 +65,7 @@ int run_doctor(const OutputArguments& output) {
 }  // namespace
 
 void setup_doctor(CLI::App& verb, Action& action) {
-    OutputArguments& output = run_with(verb, action, run_doctor);
-    add_json_option(verb, output);
+    add_json_option(verb, run_with(verb, action, run_doctor));
 }
 
 }  // namespace ftax::cli

@@ -64,8 +64,7 @@ int run_frameworks(const OutputArguments& output) {
 }  // namespace
 
 void setup_frameworks(CLI::App& verb, Action& action) {
-    OutputArguments& output = run_with(verb, action, run_frameworks);
-    add_json_option(verb, output);
+    add_json_option(verb, run_with(verb, action, run_frameworks));
 }
 
 }  // namespace ftax::cli

@@ -62,8 +62,7 @@ void setup_inspect(CLI::App& verb, Action& action) {
         verb.add_option("--depth", arguments.depth, "depth of the module listing")->capture_default_str();
     CLI::Option* kernels = verb.add_flag("--kernels", arguments.kernels,
                                          "host and device time of launches on --device: a summary and the ten longest");
-    CLI::Option* all = verb.add_flag("--all", arguments.all, "with --kernels: every launch, in order");
-    all->needs(kernels);
+    verb.add_flag("--all", arguments.all, "with --kernels: every launch, in order")->needs(kernels);
     CLI::Option* stream =
         verb.add_flag("--stream", arguments.stream, "every operator in order, as eager PyTorch dispatches it");
     add_data_options(verb, arguments.output);

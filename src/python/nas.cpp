@@ -165,8 +165,7 @@ Array<int, 2> parse(const SpaceHandle& space, const std::vector<std::string>& te
             all.insert(all.end(), one.begin(), one.end());
         }
     }
-    const std::size_t sites = space.get().options().size();
-    return to_array(std::move(all), texts.size(), sites);
+    return to_array(std::move(all), texts.size(), space.get().options().size());
 }
 
 std::size_t checked_sites(const SharedCost& cost, std::size_t given) {

@@ -212,8 +212,7 @@ std::vector<HostKindTimes> by_host_kind(const std::vector<ComparedOperator>& ope
 int resemblance(const Op& op, std::string_view traced) {
     if (op.source == traced) return 2;
     const std::string bare = bare_name(traced);
-    const bool alike = bare == bare_name(op.source) || bare == name_of(op.kind) || bare == op.text("function");
-    return alike ? 1 : 0;
+    return bare == bare_name(op.source) || bare == name_of(op.kind) || bare == op.text("function") ? 1 : 0;
 }
 
 std::vector<std::optional<std::size_t>> align_cyclically(const std::vector<const Op*>& model,

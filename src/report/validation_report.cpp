@@ -19,9 +19,8 @@ Value tenths(double fraction, Tone tone = Tone::plain) {
 /// The first few lines of a list that may be long.
 std::string some_lines(const std::vector<std::size_t>& lines) {
     constexpr std::size_t shown = 5;
-    const auto first = std::span(lines).first(std::min(shown, lines.size()));
-    const std::string text = fmt::format("{}", fmt::join(first, ", "));
-    return lines.size() > shown ? text + ", …" : text;
+    return fmt::format("{}{}", fmt::join(std::span(lines).first(std::min(shown, lines.size())), ", "),
+                       lines.size() > shown ? ", …" : "");
 }
 
 }  // namespace
