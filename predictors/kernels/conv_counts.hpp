@@ -31,25 +31,24 @@ struct ConvCounts {
 /// kernelbench.csv, PyTorch 2.5: counting all taps, CUDA cores reach 0.6 of their peak with a 3x5x7 filter in four
 /// groups on an A100.
 inline ConvCounts conv_counts(const ConvShape& s) {
-    const auto d = [](std::int64_t v) { return real(v); };
     ConvCounts c;
-    const double groups = d(s.groups);
-    const double in_pixels = d(s.batch) * d(s.in_depth) * d(s.in_height) * d(s.in_width);
-    const double out_pixels = d(s.batch) * d(s.out_depth) * d(s.out_height) * d(s.out_width);
-    c.taps = d(s.kernel_d) * d(s.kernel_h) * d(s.kernel_w);
+    const double groups = real(s.groups);
+    const double in_pixels = real(s.batch) * real(s.in_depth) * real(s.in_height) * real(s.in_width);
+    const double out_pixels = real(s.batch) * real(s.out_depth) * real(s.out_height) * real(s.out_width);
+    c.taps = real(s.kernel_d) * real(s.kernel_h) * real(s.kernel_w);
     if (s.transposed && s.library == ConvLibrary::tensorrt) {
         c.rows = in_pixels;
-        c.columns = d(s.out_channels) / groups * c.taps;
-        c.reduction = d(s.in_channels) / groups;
+        c.columns = real(s.out_channels) / groups * c.taps;
+        c.reduction = real(s.in_channels) / groups;
     } else {
         c.rows = out_pixels;
-        c.columns = d(s.out_channels) / groups;
-        c.reduction = d(s.in_channels) / groups * c.taps;
+        c.columns = real(s.out_channels) / groups;
+        c.reduction = real(s.in_channels) / groups * c.taps;
     }
-    const double rows_read = s.transposed || s.stride_h <= s.kernel_h ? 1.0 : d(s.kernel_h) / d(s.stride_h);
-    c.in_bytes = s.element_bytes * in_pixels * d(s.in_channels) * rows_read;
-    c.out_bytes = s.element_bytes * out_pixels * d(s.out_channels);
-    c.weight_bytes = s.element_bytes * d(s.in_channels) / groups * c.taps * d(s.out_channels);
+    const double rows_read = s.transposed || s.stride_h <= s.kernel_h ? 1.0 : real(s.kernel_h) / real(s.stride_h);
+    c.in_bytes = s.element_bytes * in_pixels * real(s.in_channels) * rows_read;
+    c.out_bytes = s.element_bytes * out_pixels * real(s.out_channels);
+    c.weight_bytes = s.element_bytes * real(s.in_channels) / groups * c.taps * real(s.out_channels);
     return c;
 }
 

@@ -21,11 +21,6 @@ bool is_movement(const Op& op) {
     return op.is(OpKind::transpose, OpKind::slice, OpKind::split, OpKind::expand);
 }
 
-/// Returns the output width: rows of the weight matrix of a layer x·Wᵀ, columns of x·W.
-Expression width_of(const Graph& graph, const Op& layer) {
-    return graph.tensors[layer.outputs[0]].shape.back();
-}
-
 /// Returns true if two layers of one input can be merged: same reduction, both with or both without bias, 2-D weights.
 bool may_merge(const Graph& graph, const Op& a, const Op& b) {
     const auto bias = [](const Op& op) { return op.inputs.size() > 2 && op.inputs[2] != no_tensor; };
@@ -41,30 +36,26 @@ bool may_merge(const Graph& graph, const Op& a, const Op& b) {
 void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>& ops) {
     Op merged = graph.ops[group.front()];
     Op pieces{.kind = OpKind::split, .name = merged.name + "/split", .source = merged.source, .module = merged.module};
-    Expression width = width_of(graph, merged);
+    Expression width = graph.tensors[merged.outputs[0]].shape.back();
+    pieces.outputs = merged.outputs;
     for (std::size_t i = 1; i < group.size(); ++i) {
         const Op& layer = graph.ops[group[i]];
-        width = graph.expressions.add(width, width_of(graph, layer));
+        width = graph.expressions.add(width, graph.tensors[layer.outputs[0]].shape.back());
         merged.name += " + " + layer.name;
+        pieces.outputs.push_back(layer.outputs[0]);
     }
-    for (const OpId layer : group) pieces.outputs.push_back(graph.ops[layer].outputs[0]);
-    Tensor whole = graph.tensors[merged.outputs[0]];
-    whole.name += "/merged";
-    whole.strides.clear();
-    whole.shape.back() = width;
-    pieces.attributes = {{"axis", static_cast<std::int64_t>(whole.shape.size()) - 1}};
-    Tensor weight = graph.tensors[merged.inputs[1]];
-    weight.name += "/merged";
-    weight.shape[merged.integer("transposed_weight", 1) != 0 ? 0 : 1] = width;
-    merged.inputs[1] = append(graph, std::move(weight));
-    if (merged.inputs.size() > 2 && merged.inputs[2] != no_tensor) {
-        Tensor bias = graph.tensors[merged.inputs[2]];
-        bias.name += "/merged";
-        bias.shape = {width};
-        merged.inputs[2] = append(graph, std::move(bias));
-    }
-    merged.outputs = {append(graph, std::move(whole))};
-    pieces.inputs = merged.outputs;
+    const auto widened = [&](TensorId id, std::size_t axis) {
+        Tensor tensor = graph.tensors[id];
+        tensor.name += "/merged";
+        tensor.shape[axis] = width;
+        return append(graph, std::move(tensor));
+    };
+    const std::size_t last = graph.tensors[merged.outputs[0]].shape.size() - 1;
+    pieces.attributes = {{"axis", static_cast<std::int64_t>(last)}};
+    merged.inputs[1] = widened(merged.inputs[1], merged.integer("transposed_weight", 1) != 0 ? 0 : 1);
+    if (merged.inputs.size() > 2 && merged.inputs[2] != no_tensor) merged.inputs[2] = widened(merged.inputs[2], 0);
+    pieces.inputs = merged.outputs = {widened(merged.outputs[0], last)};
+    graph.tensors[merged.outputs[0]].strides.clear();
     ops.push_back(std::move(merged));
     ops.push_back(std::move(pieces));
 }
