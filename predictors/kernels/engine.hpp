@@ -60,14 +60,13 @@ inline Products products(const DeviceRates& device, const EngineParameters& p, c
     own.device.l2_bytes_per_clock.reset();
     // Accumulators have 32 bits for all operands, so an epilogue takes as long as for 16-bit values.
     if (device.path == MathPath::int8_tensor || device.path == MathPath::fp8_tensor) own.gemm.epilogue *= 2;
-    const GemmShape unit = unit_product(device.path);
-    const auto rates = tensor_gemm::rates_of(unit, own.device, gemm);
+    const auto rates = tensor_gemm::rates_of(unit_product(device.path), own.device, gemm);
     const double flop_j = tensor_gemm::energy_per_flop_j(device) * energy_ratio(*device.chip, device.path);
     if (flop_j <= 0) return own;
     const double demand = flop_j * gemm.energy_scale * p.energy_scale * device.sms * rates.sm_boost_flops_per_s *
                           std::sqrt(device.boost_clock_hz / reference_clock_hz) / device.power_limit_w;
     const double share = demand < 1.0 ? 1.0 : std::pow(demand, -2.0 / 3);
-    own.gemm.energy_scale = device.power_limit_w / (flop_j * device.sms * share * rates.sm_boost_flops_per_s);
+    own.gemm.energy_scale = device.power_limit_w / (rates.flop_j * device.sms * share * rates.sm_boost_flops_per_s);
     return own;
 }
 

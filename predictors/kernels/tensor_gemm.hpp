@@ -104,6 +104,7 @@ struct Rates {
     double cycle_scale{};             ///< factor on times at 2 GHz
     double sm_flops_per_s{};          ///< rate of one SM under the power limit
     double sm_boost_flops_per_s{};    ///< rate of one SM at boost clock
+    double flop_j{};                  ///< energy of an operation before the fitted scale
     double sm_operand_bytes_per_s{};  ///< L2 read rate of one SM
     double l2_bytes_per_s{}, dram_bytes_per_s{};
     double sms = 0;
@@ -159,9 +160,9 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     const double sums_per_cycle = device.peak_flops_per_s / (2 * 32 * device.boost_clock_hz * device.sms);
     if (blocks_of_32) share /= 1 + sums_per_cycle * (1 / 64.0 + 2 / f32_lanes_per_sm);
     r.sm_boost_flops_per_s = peak * share / device.sms;
-    const double flop_j =
+    r.flop_j =
         energy_per_flop_j(device) * (device.path == MathPath::tf32 ? 2 : 1) * (quantized ? operands.energy_ratio : 1);
-    const double powered = device.power_limit_w / (flop_j * p.energy_scale * device.sms);
+    const double powered = device.power_limit_w / (r.flop_j * p.energy_scale * device.sms);
     r.sm_flops_per_s = powered < r.sm_boost_flops_per_s ? powered : r.sm_boost_flops_per_s;
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(l2_bytes_per_clock_and_sm * device.sms);
     r.sm_operand_bytes_per_s = p.operand_share * clock_hz * (l2_per_clock * device.chip->operand_sharing / device.sms);

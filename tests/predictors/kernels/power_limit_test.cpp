@@ -62,6 +62,16 @@ TEST_CASE("an operation in int8 takes half the energy of one in halves, less on 
     };
     CHECK(ratio("a100-sxm4-80gb") == approx(0.5));
     CHECK(ratio("l4") == approx(0.4));
+    // Products of an engine, whose board lowers its clock: peak · (limit / power at boost)^⅔.
+    const DeviceProfile card = device_profile("l4");
+    const KernelModels models(card.device, kernel_parameters(card));
+    const auto seconds = [&](MathPath path, Precision operands) {
+        const kernels::GemmShape shape{
+            .m = 8192, .n = 8192, .k = 8192, .element_bytes = 2, .linear = true, .engine = true, .operands = operands};
+        return kernels::within_power(models.plan(shape, path));
+    };
+    CHECK(seconds(MathPath::fp16_tensor, Precision::fp32) / seconds(MathPath::int8_tensor, Precision::int8) ==
+          approx(2 * std::pow(2 * 0.4, -2.0 / 3)).epsilon(0.03));
 }
 
 TEST_CASE("a pass slows down as far as its energy asks for") {
