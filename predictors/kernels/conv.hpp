@@ -405,6 +405,11 @@ inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
 /// wide, by 3 points on every card.
 inline constexpr double depthwise_row_outputs = 16;
 
+/// Taps of depthwise filters that an SM multiplies per clock in an engine; in int8 four times as many. Source:
+/// framework_tax.csv, Torch-TensorRT: mnasnet, half of whose filters are 5x5, mobilenet_v2 and efficientnet on four
+/// cards, of which any three prefer 6 to 8; mobilenet_v2 on Jetson modules agrees, 6 to 9, in int8 10 to 30.
+inline constexpr double engine_taps_per_cycle = 7;
+
 /// One filter per channel. PyTorch's own kernel, used for f32 and wherever cuDNN is not used, assigns one output to
 /// each thread, which computes its index by integer divisions before it loads the taps. cuDNN's NHWC kernel is
 /// bandwidth-bound. Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet); timm_infer.csv, NHWC: in a
@@ -412,19 +417,22 @@ inline constexpr double depthwise_row_outputs = 16;
 inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                  const ConvParameters& p) {
     KernelPlan plan;
-    const bool own = s.library != ConvLibrary::tensorrt && !is_cudnn_depthwise(s, rates.path);
+    const bool engine = s.library == ConvLibrary::tensorrt;
+    const bool own = !engine && !is_cudnn_depthwise(s, rates.path);
     double outputs = c.rows * c.columns * real(s.groups);
-    if (!own && s.channels_last) {
+    if (engine) {
+        const double taps_per_cycle = s.element_bytes == 1 ? 4 * engine_taps_per_cycle : engine_taps_per_cycle;
+        plan.compute_s = outputs * c.reduction / (taps_per_cycle * rates.sms * rates.boost_clock_hz);
+    } else if (!own && s.channels_last) {
         plan.compute_s = 2 * outputs * c.reduction / rates.fp32_flops_per_s;
     } else {
         double rate = own ? p.depthwise_rate : p.depthwise_half_rate;
         double steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
-        const auto width = real(s.out_width);
-        if (!own) outputs *= round_up(width, depthwise_row_outputs) / width;
+        if (!own) outputs *= round_up(real(s.out_width), depthwise_row_outputs) / real(s.out_width);
         const double taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
         plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     }
-    double share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
+    const double share = engine ? p.engine_bandwidth : p.stream_bandwidth;
     const double memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
     return finish(plan, ConvAlgorithm::depthwise, memory_s, 0.0, rates.floor_s);
 }

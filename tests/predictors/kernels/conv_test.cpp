@@ -268,6 +268,23 @@ TEST_CASE("depthwise convolutions run where PyTorch sends them") {
     CHECK(plan(own, rates, p).seconds == approx(narrow_s * 56 / 16));
 }
 
+TEST_CASE("an engine's depthwise kernels take seven taps per SM and clock, four times as many in int8") {
+    auto rates = compute_only(Architecture::turing, MathPath::fp16_tensor);
+    rates.boost_clock_hz = 1.5e9;
+    auto engine = square(64, 96, 96, 56, 5, 1, 96);
+    engine.library = ConvLibrary::tensorrt;
+    engine.channels_last = true;
+    const double outputs = 64.0 * 96 * 56 * 56;
+    for (const auto& [bytes, taps] : {std::pair(4, 7), {2, 7}, {1, 28}}) {
+        engine.element_bytes = bytes;
+        CHECK(plan(engine, rates, declared_parameters()).seconds == approx(outputs * 25 / (taps * 80 * 1.5e9)));
+    }
+    // Where memory is slow for the SMs, the taps hide behind it.
+    rates.bandwidth_bytes_per_s = 10e9;
+    const auto slow = plan(engine, rates, declared_parameters());
+    CHECK(slow.seconds == approx(slow.memory_s).epsilon(0.01));
+}
+
 TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
     const auto rates = compute_only(Architecture::turing, MathPath::fp16_tensor);
     const auto p = declared_parameters();
