@@ -21,8 +21,8 @@ kernelbench: operators, chains and networks of KernelBench under PyTorch 2.5, wh
 unknown hosts (`blind`), with one eager row of each machine, ResNet-18's, as its anchor (`machine known`), and networks with one
 network known under their framework, each of HOST_ANCHORS.
 
-edge: ArtTRT's runs under TensorRT on Jetson modules and an RTX 3060, whose rows took part in no fit of a kernel, blind and with
-one of nine rows of the run as its anchor: ResNet-18 or -50 in three precisions at three batches.
+edge: ArtTRT's runs under TensorRT on Jetson modules and an RTX 3060, whose rows took part in no fit of a kernel, blind, in the
+power mode that the run names, and with one of nine rows of the run as its anchor: ResNet-18 or -50, three precisions, three batches.
 """
 
 import csv
@@ -43,6 +43,7 @@ KERNELBENCH_ANCHOR = "L3_9_ResNet18"
 # Three that the host decides and three that the device does.
 HOST_ANCHORS = (KERNELBENCH_ANCHOR, "L3_20_MobileNetV2", "L3_23_EfficientNetB1", "L3_11_VGG16", "L3_6_GoogleNetInceptionModule",
                 "L3_43_MinGPTCausalAttention")
+MODES = {"arttrt orin_agx PM0": "@maxn", "arttrt orin_agx PM1": "@15w", "arttrt orin_agx PM2": "@30w"}  # nvpmodel's numbers
 KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
 # Sequences and batches of kernl whose times are those of another sequence: 384 to the last of six digits, 512.
 COPIED = {"pytorch-eager": [("256", "1")], "cuda-graph": [("256", "1")], "onnxruntime-cuda": [("256", "1")],
@@ -193,10 +194,10 @@ def kernelbench(study, rows, archive):
 def edge(study, rows):
     rows = [r for r in read(rows) if r["run"].startswith("arttrt") and r["framework"] == "tensorrt-onnx"]
     study.add("blind", rows)
+    study.add("mode named", [dict(r, gpu=r["gpu"] + MODES[r["run"]]) for r in rows if r["run"] in MODES])
     for run, *known in itertools.product(sorted({r["run"] for r in rows}), ("fp32", "fp16", "int8"), ("1", "32", "128")):
         own = [r for r in rows if r["run"] == run]
-        anchors = [r for r in own if [r["precision"], r["batch"]] == known and r["model"] in ("resnet18", "resnet50")]
-        for anchor in anchors[:1]:
+        for anchor in [r for r in own if [r["precision"], r["batch"]] == known and r["model"] in ("resnet18", "resnet50")][:1]:
             study.add("machine known", [r for r in own if r != anchor], anchor=anchor, known=", batch ".join(known))
 
 
