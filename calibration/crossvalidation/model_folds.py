@@ -109,8 +109,8 @@ class Engines:
         self.study, self.profile = study, json.loads(path.read_text())
 
     def with_values(self, values, rows):
-        source = f"fitted: TensorRT demo/BERT, {rows} rows"
-        parameters = [p for p in self.profile["parameters"] if not p["name"].startswith("engine.")]
+        source, cards = f"fitted: TensorRT demo/BERT, {len(rows)} rows", {r["gpu"] for r in rows}
+        parameters = [p for p in self.profile["parameters"] if "demo/BERT" not in p["source"] or p.get("device") in cards]
         parameters += [{"name": name, "value": value, "source": source} for name, value in values.items()]
         path = self.study.work / "profile.json"
         # Stable: scopes of a name keep their order.
@@ -120,7 +120,7 @@ class Engines:
     def loss(self, values, rows):
         """Robust squares of log errors and the priors."""
         total = sum((math.log(value / PRIORS[name][0]) / PRIORS[name][1]) ** 2 for name, value in values.items())
-        for row in self.study.predict(rows, self.with_values(values, len(rows))):
+        for row in self.study.predict(rows, self.with_values(values, rows)):
             z = math.log(float(row["predicted_ms"]) / float(row["latency_ms"])) / ROW_LOG_STDDEV
             total += 2 * (math.sqrt(1 + z * z) - 1)
         return total
@@ -138,7 +138,7 @@ class Engines:
                     values, best = tried, loss
             if best == before:
                 step /= 2
-        return self.with_values({name: float(f"{value:.4g}") for name, value in values.items()}, len(rows))
+        return self.with_values({name: float(f"{value:.4g}") for name, value in values.items()}, rows)
 
 
 def as_run(row):
