@@ -22,12 +22,15 @@ bool is_measured_host(const FrameworkProfile& profile) {
 double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
     if (is_cpu(device)) return 0;
     const LoweringTraits& traits = model_of(profile).traits;
-    const bool fitted = is_measured_host(profile) || traits.engine || traits.serves_sequences;
+    const bool fitted = is_measured_host(profile) || traits.serves_sequences;
     const bool captured = traits.host_kind == HostKind::graph_node;
     if (device.kernel_gap_s && !captured && !is_measured_host(profile)) return *device.kernel_gap_s;
     // A kernel is launched before the one ahead of it has ended (programmatic dependent launch). Source: SGLang and
     // FlashInfer, is_arch_support_pdl; flashinfer's pull request 930.
     if (traits.library == Library::sglang && device.compute_capability_major >= 10) return 0;
+    // The GPU's own work, in cycles of an A100's 1.41 GHz. Source: NVIDIA's tables of BERT, A100 to L40S.
+    if (traits.engine && !is_measured_host(profile))
+        return host_parameter(profile, "kernel_gap_s") * (1.41e9 / device.boost_clock_hz);
     const auto measured_s = fitted ? std::nullopt : captured ? device.chip().graph_gap_s : device.chip().stream_gap_s;
     return measured_s.value_or(host_parameter(profile, "kernel_gap_s"));
 }

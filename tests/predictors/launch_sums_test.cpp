@@ -222,6 +222,9 @@ TEST_CASE(
     CHECK(gap_s("vllm", "h100-sxm5-80gb") == gap_s("vllm", "t4"));
     CHECK(gap_s("sglang", "h100-sxm5-80gb") == 1e-6);
     CHECK(gap_s("sglang", "b200") == 0);  // programmatic dependent launch
+    // An engine's gaps are cycles: 0.7 us at the 1.41 GHz of an A100, an L40S has 2.52.
+    CHECK(gap_s("tensorrt", "a100-sxm4-40gb") == approx(0.7e-6));
+    CHECK(gap_s("tensorrt-cuda-graph", "l40s") == approx(0.7e-6 * 1.41 / 2.52));
     FrameworkProfile measured = framework_profile("pytorch-eager");
     measured.host = "mine";
     CHECK(kernel_gap_s(measured, device_spec("h100-sxm5-80gb")) == 1e-6);
