@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "graphs/base/embedded.hpp"
+#include "graphs/base/named.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/files/json_document.hpp"
 #include "predictors/profiles/profile_file.hpp"
@@ -127,37 +128,29 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
         "integer_shares_lanes integer_product_ratio has_large_l2 tf32_at_boost stream_gap_s graph_gap_s cta_skew "
         "pointwise_through_blas gemv_rows "
         "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
-        "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j narrow_energy_ratio tensor_ops_per_cycle "
-        "operand_sharing scales_on_tensor_cores gemm attention flash2 conv");
+        "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j narrow_energy_ratio "
+        "tensor_ops_per_cycle operand_sharing scales_on_tensor_cores gemm attention flash2 conv");
     const Quantities quantity(root);
     ArchitectureSpec spec;
     spec.architecture = parse_architecture(root["name"]);
     for (const JsonField& kin : root["kin"].elements()) spec.kin.push_back(parse_architecture(kin));
     spec.schedulers_per_sm = quantity.count(root["schedulers_per_sm"]);
-    spec.asynchronous_copies = quantity.flag(root["asynchronous_copies"]);
     spec.main_loop_stages = quantity.count(root["main_loop_stages"]);
-    spec.integer_shares_lanes = quantity.flag(root["integer_shares_lanes"]);
-    spec.integer_product_ratio = quantity(root["integer_product_ratio"]);
-    spec.cta_skew = quantity.flag(root["cta_skew"]);
-    spec.pointwise_through_blas = quantity.flag(root["pointwise_through_blas"]);
-    if (const auto flag = root.find("has_large_l2")) spec.has_large_l2 = quantity.flag(*flag);
-    if (const auto flag = root.find("tf32_at_boost")) spec.tf32_at_boost = quantity.flag(*flag);
-    if (const auto flag = root.find("has_sgemm_largek")) spec.has_sgemm_largek = quantity.flag(*flag);
     spec.gemv_rows = quantity.count(root["gemv_rows"]);
     if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = quantity(*gap);
     if (const auto gap = root.find("graph_gap_s")) spec.graph_gap_s = quantity(*gap);
-    if (const auto share = root.find("gemm_latency_share")) spec.gemm_latency_share = quantity(*share);
-    spec.dram_share = quantity(root["dram_share"]);
-    if (const auto share = root.find("conv_share")) spec.conv_share = quantity(*share);
-    spec.f32_share = quantity(root["f32_share"]);
-    spec.f32_share_consumer = quantity(root["f32_share_consumer"]);
-    spec.f32_energy_per_flop_j = quantity(root["f32_energy_per_flop_j"]);
-    spec.tensor_energy_ratio = quantity(root["tensor_energy_ratio"]);
-    if (const auto energy = root.find("tensor_energy_per_flop_j")) spec.tensor_energy_per_flop_j = quantity(*energy);
-    if (const auto ratio = root.find("narrow_energy_ratio")) spec.narrow_energy_ratio = quantity(*ratio);
-    if (const auto rate = root.find("tensor_ops_per_cycle")) spec.tensor_ops_per_cycle = quantity(*rate);
-    spec.operand_sharing = quantity(root["operand_sharing"]);
-    spec.scales_on_tensor_cores = quantity.flag(root["scales_on_tensor_cores"]);
+    using S = ArchitectureSpec;
+    static const auto flags = by_name<bool S::*>(
+        FTAX_NAMED(&S::asynchronous_copies, &S::integer_shares_lanes, &S::has_large_l2, &S::tf32_at_boost, &S::cta_skew,
+                   &S::pointwise_through_blas, &S::has_sgemm_largek, &S::scales_on_tensor_cores));
+    for (const auto& [name, flag] : flags)
+        if (const auto fact = root.find(name)) spec.*flag = quantity.flag(*fact);
+    static const auto numbers = by_name<double S::*>(FTAX_NAMED(
+        &S::integer_product_ratio, &S::gemm_latency_share, &S::dram_share, &S::conv_share, &S::f32_share,
+        &S::f32_share_consumer, &S::f32_energy_per_flop_j, &S::tensor_energy_ratio, &S::tensor_energy_per_flop_j,
+        &S::narrow_energy_ratio, &S::tensor_ops_per_cycle, &S::operand_sharing));
+    for (const auto& [name, number] : numbers)
+        if (const auto fact = root.find(name)) spec.*number = quantity(*fact);
 
     const JsonField gemm = root["gemm"];
     gemm.allow(
