@@ -22,9 +22,10 @@ class RowReader {
         return std::string(text(name));
     }
 
-    [[nodiscard]] std::optional<std::int64_t> count(std::string_view name, std::int64_t least = 1) {
-        const std::string_view cell = text(name);
-        if (cell.empty()) return std::nullopt;
+    [[nodiscard]] std::optional<std::int64_t> count(std::string_view name, std::int64_t least = 1,
+                                                    std::optional<std::string_view> part = {}) {
+        const std::string_view cell = part.value_or(text(name));
+        if (cell.empty() && !part) return std::nullopt;
         const auto value = parse_integer(cell);
         if (!value || *value < least) {
             const std::string_view kind = least == 1 ? "positive whole number" : "whole number";
@@ -109,8 +110,10 @@ Measurement read_model(RowReader& reader) {
     row.precision = reader.precision();
     row.model = reader.required_text("model");
     row.batch = reader.required_count("batch");
-    row.input = reader.count("input");
-    if (!row.input) row.input = reader.count("img");
+    const std::string_view side = reader.text("input").empty() ? "img" : "input";
+    const auto [height, width] = split_at(reader.text(side), 'x');
+    if (!width.empty()) row.height = reader.count(side, 1, height);
+    row.input = width.empty() ? reader.count(side) : reader.count(side, 1, width);
     row.seq = reader.count("seq");
     row.run = reader.text("run");
     row.mode = reader.text("mode");

@@ -18,7 +18,8 @@ struct Measurement {
     Precision precision = Precision::fp32;
     std::string model;
     std::int64_t batch = 1;
-    std::optional<std::int64_t> input;  ///< image side or sequence length
+    std::optional<std::int64_t> input;  ///< image side (the width, if `height` is given) or sequence length
+    std::optional<std::int64_t> height;
     std::optional<std::int64_t> seq;
     std::string run;      ///< campaign; empty if not recorded
     std::string mode;     ///< "inf" or "train"

@@ -23,28 +23,28 @@ namespace {
 ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const ShapeBindings& dims) {
     const std::optional<std::int64_t> size = row.seq ? row.seq : row.input;
     ShapeBindings bindings;
-    bool fixed_size = true;
     for (const std::string& symbol : graph.expressions.symbols()) {
         if (symbol == "batch") {
             bindings[symbol] = row.batch;
             continue;
         }
-        fixed_size = false;
         if (const auto given = dims.find(symbol); !size && given != dims.end()) {
             bindings[symbol] = given->second;
             continue;
         }
         if (!size) throw_error(ErrorCode::usage, "{} needs a value for {}: no column input or seq", row.model, symbol);
-        bindings[symbol] = *size;
+        bindings[symbol] = symbol == "height" ? row.height.value_or(*size) : *size;
     }
     if (graph.inputs.empty()) return bindings;
     const std::vector<Expression>& shape = graph.tensors[graph.inputs[0]].shape;
-    if (shape.empty()) return bindings;
     const auto fixed = fixed_batch(graph);
     if (fixed && *fixed != row.batch) throw_error(ErrorCode::usage, "{} is fixed at batch {}", row.model, *fixed);
-    const auto side = graph.expressions.constant_value(shape.back());
-    if (fixed_size && size && side && *side != *size)
-        throw_error(ErrorCode::usage, "{} is fixed at input {}, not {}", row.model, *side, *size);
+    for (const auto& [from_end, given] : {std::pair(std::size_t{1}, size), std::pair(std::size_t{2}, row.height)}) {
+        const bool fixed_size = bindings.size() == bindings.count("batch");
+        if (!fixed_size || !given || shape.size() < from_end) continue;
+        if (const auto side = graph.expressions.constant_value(*(shape.end() - from_end)); side && *side != *given)
+            throw_error(ErrorCode::usage, "{} is fixed at input {}, not {}", row.model, *side, *given);
+    }
     return bindings;
 }
 

@@ -142,6 +142,28 @@ TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, a
     }
 }
 
+TEST_CASE("images that are not square have a height and a width, which a model of a fixed size must have") {
+    const TemporaryFolder folder;
+    const auto model = [](const char* size) {
+        return fmt::format("input %x f32[batch,64,{0}]\n%1 f32[batch,64,{0}] = softmax(%x) {{axis=-1}}\noutput %1\n",
+                           size);
+    };
+    const std::string open = folder.write("open.txt", model("height,width"));
+    folder.write("fixed.txt", model("512,1024"));
+    const std::string ms =
+        predicted_ms({"predict", open, "--device", "t4", "--dim", "height=512", "--dim", "width=1024", "--batch", "1"});
+    const std::string rows =
+        folder.write("rows.csv", "gpu,model,batch,input,latency_ms\nt4,open,1,512x1024," + ms +
+                                     "\nt4,fixed,1,512x1024," + ms + "\nt4,fixed,1,768x1024,1\nt4,fixed,1,512x768,1\n");
+    const ProgramRun outcome =
+        run_ftax({"validate", rows, "--models", folder.file("."), "--json", "-", "--max-mape", "0.001"});
+    CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
+    const auto json = nlohmann::json::parse(outcome.output);
+    CHECK(json["overall"]["rows"] == 2);
+    CHECK(json.dump().find("fixed is fixed at input 512, not 768") != std::string::npos);
+    CHECK(json.dump().find("fixed is fixed at input 1024, not 768") != std::string::npos);
+}
+
 TEST_CASE("validate lists every row that it cannot predict, and predicts the others") {
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",

@@ -38,6 +38,17 @@ TEST_CASE("an image side is the input under either name") {
     CHECK(file.rows[0].precision == Precision::amp);
     CHECK(file.rows[1].input == 224);
     CHECK(file.rows[1].framework == "pytorch-eager");
+    CHECK_FALSE(file.rows[1].height);
+}
+
+TEST_CASE("an image side may be a height and a width") {
+    const auto file = read_model_measurements(CsvTable(
+        "gpu,model,batch,input,latency_ms\ng,m,1,512x1024,1\ng,m,1,224x224,1\ng,m,1,224x,1\ng,m,1,x224,1\n", "r.csv"));
+    CHECK(std::tuple(file.rows[0].height, file.rows[0].input) == std::tuple(512, 1024));
+    CHECK(std::tuple(file.rows[1].height, file.rows[1].input) == std::tuple(224, 224));
+    CHECK(std::tuple(file.problems[0], file.problems[1]) == std::tuple("", ""));
+    CHECK(file.problems[2] == "input is not a positive whole number: 224x");
+    CHECK(file.problems[3] == "input is not a positive whole number: ");
 }
 
 TEST_CASE("a row that cannot be used is kept with its problem") {
