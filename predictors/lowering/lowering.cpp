@@ -634,7 +634,8 @@ class Lowering {
                               : precision_spec(operands).quantizes_weights()
                                   ? layer_path(device_, operands)
                                   : math_path(device_, options_.precision, convolution);
-        const bool half_sums = convolution ? traits_.half_accumulation : traits_.half_products;
+        const bool half_sums =
+            convolution ? traits_.half_accumulation || libraries_.sums_in_half : traits_.half_products;
         const bool halves =
             half_sums && path == MathPath::fp16_tensor && device_.peak(MathPath::fp16_tensor_fp16_accumulate);
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;

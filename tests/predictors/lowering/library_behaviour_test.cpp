@@ -58,4 +58,7 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK_FALSE(engine(Library::none, 100).captures_decoding);
     CHECK_FALSE(engine(Library::onnxruntime, 113).unlimited_workspace);
     CHECK(engine(Library::onnxruntime, 114).unlimited_workspace);
+    CHECK(engine(Library::onnxruntime, 119).sums_in_half);
+    CHECK_FALSE(engine(Library::onnxruntime, 120).sums_in_half);
+    CHECK_FALSE(engine(Library::none, 119).sums_in_half);
 }
