@@ -37,8 +37,8 @@ struct HostCosts {
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision, double slowdown = 1);
 
 /// Returns the time between consecutive kernels: that of the device's generation if it was measured, else the
-/// profile's; 0 on a CPU, which launches none. A measured host, an engine and a server of language models have gaps
-/// that were fitted with their kernels.
+/// profile's; 0 on a CPU, which launches none. A measured host and a server of language models have gaps that were
+/// fitted with their kernels, an engine's are cycles.
 [[nodiscard]] double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device);
 
 /// The costs beside that device: on its own CPU where it has one, with its time between kernels.
