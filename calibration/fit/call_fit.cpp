@@ -55,7 +55,8 @@ double latency_s(const OperatorRow& row, const kernels::gemm::Choice& choice, Sc
     const auto& shape = std::get<kernels::GemmShape>(row.shape);
     const double* call = std::exchange(values.shared, values.shared + call_unknowns);
     const auto rates = take_rates(*row.device, MathPath::fp32, values);
-    const auto plan = kernels::gemm::plan_choice(shape, choice, rates, take<kernels::GemmParameters>(values));
+    const auto p = take<kernels::GemmParameters>(values);
+    const auto plan = kernels::gemm::plan_choice(shape, choice, rates, p, kernels::gemm::block_rates(rates, p));
     return operator_latency_s(values.host[shape.linear ? host_linear : host_bmm], call[call_launch_share],
                               kernels::within_power(plan, call[call_power_control]));
 }

@@ -66,7 +66,6 @@ enum class Precision : std::uint8_t {
     q6_k,
     q8_0,
 };
-inline constexpr int precision_count = 17;
 
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;
 /// Parses the output of name_of, in upper or lower case.

@@ -167,10 +167,6 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     return plan;
 }
 
-inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceRates& rates, const GemmParameters& p) {
-    return plan_choice(s, c, rates, p, block_rates(rates, p));
-}
-
 /// Returns true if cuBLAS runs a layer of few rows as matrix-vector products. Source: neusight_ops.csv lists kernels by
 /// their tiles; on P4 and P100, exactly the rows with m <= 16 have none. There, layers of vgg16 (k = 25,088) in
 /// framework_tax.csv take as long as reading their weights.

@@ -33,14 +33,16 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels& models, M
     if (candidates.size() == 1) return "the only tile the library takes for batches here";
     double least_s = std::numeric_limits<double>::infinity();
     std::string_view next;
+    const auto block = kernels::gemm::block_rates(rates, models.parameters.gemm);
     for (const GemmCandidate& candidate : candidates) {
         if (candidate.tile.name == plan.tile.name || real(s.m) > candidate.most_rows) continue;
         for (const double split_k : {1.0, plan.split_k}) {
             const kernels::gemm::Choice other{&candidate.tile, split_k};
-            const double seconds = tensor ? kernels::tensor_gemm::plan_choice(
-                                                s, other, rates, models.quantized(s, models.parameters.tensor_gemm))
-                                                .seconds
-                                          : kernels::gemm::plan_choice(s, other, rates, models.parameters.gemm).seconds;
+            const double seconds =
+                tensor ? kernels::tensor_gemm::plan_choice(s, other, rates,
+                                                           models.quantized(s, models.parameters.tensor_gemm))
+                             .seconds
+                       : kernels::gemm::plan_choice(s, other, rates, models.parameters.gemm, block).seconds;
             if (seconds >= least_s) continue;
             least_s = seconds;
             next = candidate.tile.name;

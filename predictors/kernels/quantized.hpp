@@ -51,13 +51,6 @@ inline TensorGemmParameters parameters(const PrecisionSpec& precision, TensorGem
     return p;
 }
 
-/// Returns the values that each warp quantises in sequence; covers all rows unless the library limits its grid.
-inline double values_of_a_warp(double rows, double columns, const DeviceCounts& device, const Quantizer& library) {
-    if (library.rows > 0) return rows / library.rows * library.columns;
-    constexpr double threads = 32;
-    return rows * columns / (device.sms * device.max_threads_per_sm / threads);
-}
-
 }  // namespace quantized
 
 /// Plans the kernels that quantise rows × columns: either one block per row reads the row twice (maximum, then values)
@@ -80,9 +73,11 @@ inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const 
     plan.blocks = rows;
     plan.waves = rows / device.sms;
     plan.floor_s = library.launches * ratios.floor_s + (library.launches - 1) * graph_gap_s;
+    const double of_warp = library.rows > 0 ? rows / library.rows * library.columns  // with a limited grid
+                                            : rows * columns / (device.sms * device.max_threads_per_sm / 32.0);
     const double cycles =
         precision.kernels == QuantizedKernels::fp8_block  // a warp quantises a scale block
-            ? quantized::values_of_a_warp(rows, columns, device, library) / ratios.rate
+            ? of_warp / ratios.rate
             : double((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
     plan.compute_s = cycles / (p.clock * device.boost_clock_hz);
     const double passes = precision.activation_block > 0 ? 1 : 2;  // the maximum of a row requires a pass of its own

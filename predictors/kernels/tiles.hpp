@@ -34,12 +34,8 @@ inline double tiles_over_log2(std::int64_t count, int size_log2) {
     return real(((count - 1) >> size_log2) + 1);
 }
 
-inline double ceil_div(double count, double size) {
-    return round_up(count / size);
-}
-
 inline double round_up(double count, double multiple) {
-    return multiple * ceil_div(count, multiple);
+    return multiple * round_up(count / multiple);
 }
 
 /// Returns the number of resident blocks per SM at the register use of a matrix-product kernel.

@@ -141,6 +141,7 @@ TEST_CASE("a row is fitted as the kernel that ran") {
     const auto rates = true_rates(v100, 1, 0.9);
     auto p = true_parameters();
     p.narrow_efficiency = 0.6;
+    const auto blocks = kernels::gemm::block_rates(rates, p);
     const auto& candidates = v100.chip().layers.candidates;
     std::vector<OperatorRow> rows;
     for (std::int64_t n = 1; n <= 60; ++n) {
@@ -149,7 +150,7 @@ TEST_CASE("a row is fitted as the kernel that ran") {
         const std::string_view tile = n % 2 == 0 ? "128x32" : "128x64";
         const auto ran = std::ranges::find(candidates, tile, [](const GemmCandidate& c) { return c.tile.name; });
         row.ran = kernels::gemm::Choice{&ran->tile};
-        row.latency_s = 40e-6 + kernels::gemm::plan_choice(shape, *row.ran, rates, p).seconds;
+        row.latency_s = 40e-6 + kernels::gemm::plan_choice(shape, *row.ran, rates, p, blocks).seconds;
         rows.push_back(row);
     }
     const FitReport report =
@@ -162,7 +163,7 @@ TEST_CASE("a row is fitted as the kernel that ran") {
     for (const OperatorRow& row : rows) {
         const auto& shape = std::get<kernels::GemmShape>(row.shape);
         const auto chosen = kernels::gemm::choose_kernel(shape, v100.chip(), v100.sms);
-        const double seconds = 40e-6 + kernels::gemm::plan_choice(shape, chosen, rates, p).seconds;
+        const double seconds = 40e-6 + kernels::gemm::plan_choice(shape, chosen, rates, p, blocks).seconds;
         error += std::abs(seconds / row.latency_s - 1) / static_cast<double>(rows.size());
     }
     REQUIRE(error > 0.01);

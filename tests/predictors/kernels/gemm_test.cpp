@@ -130,7 +130,9 @@ TEST_CASE("one choice takes longer for more of anything") {
     const GemmTile wide = tile("128x64");
     const gemm::Choice choice{&wide, 1};
     const auto seconds = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-        return gemm::plan_choice({.m = m, .n = n, .k = k, .linear = true}, choice, rates, p).seconds;
+        return gemm::plan_choice({.m = m, .n = n, .k = k, .linear = true}, choice, rates, p,
+                                 gemm::block_rates(rates, p))
+            .seconds;
     };
     for (std::int64_t size = 64; size < 40000; size *= 2) {
         CAPTURE(size);
