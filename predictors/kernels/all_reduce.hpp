@@ -20,6 +20,7 @@ struct Link {
     LinkKind kind = LinkKind::nvlink;
     double bytes_per_s = 0;   ///< in one direction
     bool own_kernels = true;  ///< an engine sums with kernels of its own where it can
+    double ring_share = 0.8;  ///< of the rate, that NCCL's rings reach
     double cards = 8;         ///< largest number of cards that it joins
     /// Between machines, of each card in one direction. Source: DGX H100 and B200 user guides: 400 Gb/s.
     double network_bytes_per_s = 50e9;
@@ -33,11 +34,15 @@ inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.byt
     constexpr double fastest_pcie = 70e9, through_host = 0.16;
     const double rate = device.peer_bandwidth_bytes_per_s.value_or(device.memory_bandwidth_bytes_per_s);
     Link link{rate > fastest_pcie ? LinkKind::nvlink : device.peer_access ? LinkKind::peer : LinkKind::host, rate};
-    if (const Parameter* kind = find_parameter(machine, link_kind)) link.kind = static_cast<LinkKind>(kind->value);
+    const Parameter *kind = find_parameter(machine, link_kind), *given = find_parameter(machine, link_rate);
+    if (kind != nullptr) link.kind = static_cast<LinkKind>(kind->value);
     const double slot = device.compute_capability_major >= 9 ? 63e9 : 31.5e9;  // PCIe 5.0, 4.0
     if (link.kind != LinkKind::nvlink) link.bytes_per_s = std::min(rate, slot);
     if (link.kind == LinkKind::host) link.bytes_per_s *= through_host;
-    if (const Parameter* given = find_parameter(machine, link_rate)) link.bytes_per_s = given->value;
+    if (given != nullptr) link.bytes_per_s = given->value;
+    // Peers below different PCIe switches use memory of the host. Source: NCCL 2.18, src/graph/paths.cc (PATH_PXB).
+    const bool assumed = link.kind == LinkKind::peer && kind == nullptr && given == nullptr;
+    if (link.kind == LinkKind::host || assumed) link.ring_share = assumed ? through_host : 1;
     link.own_kernels = find_parameter(machine, link_kernels) == nullptr;
     const Parameter *cards = find_parameter(machine, link_cards), *network = find_parameter(machine, link_network);
     link.cards = cards != nullptr ? cards->value : device.linked_cards;
@@ -45,25 +50,24 @@ inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.byt
     return link;
 }
 
-/// Returns the seconds of NCCL's all-reduce of `bytes` over `cards`: a ring of 2 (n - 1) steps with the faster of two
-/// protocols, LL for short messages, Simple for long ones. Between m machines 2 (m - 1) steps are slower, and trees
-/// with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18, src/graph/tuning.cc (baseLat, hwLat of
-/// NVLink, PCIe and network, LL at half the bandwidth and 39 GB/s, treeCorrectionFactor 0.5 and 0.6) and topo.h: an
-/// NVLink carries 20 of its 25 GB/s.
-[[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link) {
+/// Returns the seconds of NCCL's all-reduce of `bytes` over `cards`, in one or more `calls`: a ring of 2 (n - 1) steps
+/// with the faster of two protocols, LL for short messages, Simple for long ones. Between m machines 2 (m - 1) steps
+/// are slower, and trees with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18,
+/// src/graph/tuning.cc (baseLat, hwLat of NVLink, PCIe and network, LL at half the bandwidth and 39 GB/s,
+/// treeCorrectionFactor 0.5 and 0.6) and topo.h: an NVLink carries 20 of its 25 GB/s.
+[[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link, double calls = 1) {
     if (cards < 2) return 0;
     const bool pcie = link.kind != LinkKind::nvlink;
-    const double usable = link.kind == LinkKind::host ? 1 : 0.8;
     struct Protocol {
         double base_s, step_s, bandwidth;
     };
     const Protocol ll{6.6e-6, pcie ? 1e-6 : 0.6e-6, 0.5}, simple{8.4e-6, pcie ? 5.7e-6 : 3.4e-6, 1};
     const double steps = 2 * real(cards - 1), machines = std::ceil(real(cards) / link.cards);
     const double of_machine = real(cards) / machines;
-    double rate = usable * link.bytes_per_s;
+    double rate = link.ring_share * link.bytes_per_s;
     if (machines > 1) rate = std::min(rate, of_machine * link.network_bytes_per_s);
     const double wire_s = steps / real(cards) * bytes / rate;
-    const auto time_s = [&](const Protocol& p) { return p.base_s + steps * p.step_s + wire_s / p.bandwidth; };
+    const auto time_s = [&](const Protocol& p) { return calls * p.base_s + steps * p.step_s + wire_s / p.bandwidth; };
     if (machines == 1) return std::min(time_s(ll), time_s(simple));
     const auto tree_s = [&](double base_s, double step_s, double network_s, double bytes_per_s) {
         return base_s + 2 * ((of_machine - 1) * step_s + std::log2(machines) * network_s) + bytes / bytes_per_s;
@@ -80,11 +84,11 @@ inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.byt
 /// Source: times of both libraries on A100 and H100 SXM, 4 KiB to 8 MiB over 2, 4 and 8 cards (AIConfigurator 0.12,
 /// custom_allreduce_perf): mean error 20 %; on H200 and B200, which were not fitted, 23 and 27 %; NCCL's ring would be
 /// off by 73 and 43 %.
-[[nodiscard]] inline double served_all_reduce_s(double bytes, std::int64_t cards, const Link& link) {
+[[nodiscard]] inline double served_all_reduce_s(double bytes, std::int64_t cards, const Link& link, double calls = 1) {
     constexpr double longest_bytes = 8 << 20, least_switched_bytes_per_s = 100e9;
     const bool joined = real(cards) <= link.cards && (cards == 2 || link.bytes_per_s >= least_switched_bytes_per_s);
-    const double ring_s = all_reduce_s(bytes, cards, link);
-    if (cards < 2 || bytes > longest_bytes || !joined || !link.own_kernels || link.kind == LinkKind::host)
+    const double ring_s = all_reduce_s(bytes, cards, link, calls);
+    if (calls > 1 || cards < 2 || bytes > longest_bytes || !joined || !link.own_kernels || link.kind == LinkKind::host)
         return ring_s;
     const double others = real(cards - 1);
     const double wire_s = bytes / link.bytes_per_s;

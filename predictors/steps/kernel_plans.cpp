@@ -13,12 +13,11 @@ PlannedKernel plan_all_reduce(const PreparedModel& prepared, const BoundShapes& 
     const TensorId sum = op.outputs[0];
     const double bytes = static_cast<double>(element_count(prepared.graph.tensors[sum], bound)) *
                          bits_of(prepared.schedule.storage[sum]) / 8;
-    const std::int64_t calls = op.integer("calls", 1);
-    const bool own_kernels = calls == 1 && prepared.model.traits.serves_sequences && !prepared.libraries.sums_by_nccl;
+    const bool own_kernels = prepared.model.traits.serves_sequences && !prepared.libraries.sums_by_nccl;
     PlannedKernel planned;
     planned.seconds = (own_kernels ? kernels::served_all_reduce_s : kernels::all_reduce_s)(
-        bytes, op.integer("ranks", 1), kernels::link_of(prepared.device.device, prepared.framework.parameters));
-    if (calls > 1) planned.seconds += 6.6e-6;  // that NCCL takes for another call, see all_reduce_s
+        bytes, op.integer("ranks", 1), kernels::link_of(prepared.device.device, prepared.framework.parameters),
+        static_cast<double>(op.integer("calls", 1)));
     planned.bound = Bound::memory;
     return planned;
 }

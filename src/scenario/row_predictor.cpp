@@ -10,6 +10,7 @@
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/all_reduce.hpp"
 #include "predictors/profiles/parameters.hpp"
 #include "src/scenario/alternatives.hpp"
 #include "src/scenario/cpu.hpp"
@@ -55,9 +56,9 @@ PredictOptions options_for(const Measurement& row) {
     // mlcommons/inference_results_v2.1, closed/NVIDIA/configs/resnet50 (start_from_device).
     const bool mlperf = row.run.starts_with("MLPerf ");
     constexpr std::int64_t most_streams = 8;
-    constexpr double fastest_pcie = 64e9;
     const bool from_host = mlperf && row.framework == "tensorrt-cuda-graph" && row.batch <= most_streams &&
-                           device_spec(row.gpu).peer_bandwidth_bytes_per_s.value_or(fastest_pcie) < fastest_pcie;
+                           device_spec(row.gpu).peer_bandwidth_bytes_per_s &&
+                           kernels::link_of(device_spec(row.gpu)).kind != kernels::LinkKind::nvlink;
     return {.channels_last = row.layout == "nhwc",
             .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || mlperf,
             .copies = row.copies || from_host};

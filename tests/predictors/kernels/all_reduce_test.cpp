@@ -42,12 +42,15 @@ TEST_CASE("a serving library sums messages up to 8 MiB itself, between two cards
 }
 
 TEST_CASE("a link through the memory of the host, and --no-custom-all-reduce, leave sums to NCCL") {
-    const Link host{LinkKind::host, 5e9}, without{.bytes_per_s = 300e9, .own_kernels = false};
+    const Link host{.kind = LinkKind::host, .bytes_per_s = 5e9, .ring_share = 1}, without{.bytes_per_s = 300e9, .own_kernels = false};
     CHECK(served_all_reduce_s(1e4, 2, host) == all_reduce_s(1e4, 2, host));
     CHECK(served_all_reduce_s(1e4, 8, without) == all_reduce_s(1e4, 8, Link{.bytes_per_s = 300e9}));
     // Steps over PCIe take 1.0 and 5.7 us, and nothing of the rate is lost to the link's protocol.
     CHECK(all_reduce_s(8, 4, host) == approx(6.6e-6 + 6 * 1e-6).epsilon(0.001));
     CHECK(all_reduce_s(1e9, 4, host) == approx(8.4e-6 + 6 * 5.7e-6 + 1.5 * 1e9 / 5e9));
+    // A gather and a scatter are two calls of NCCL, whatever kernels the engine has.
+    const Link switched{.bytes_per_s = 300e9};
+    CHECK(served_all_reduce_s(8, 4, switched, 2) == approx(all_reduce_s(8, 4, switched) + 6.6e-6));
 }
 
 TEST_CASE("cards that their link does not join are summed over a network, by trees where messages are short") {
@@ -82,8 +85,13 @@ TEST_CASE("a card's link is NVLink, PCIe with peer access or the memory of the h
     const std::vector<Parameter> machine{{std::string(link_rate), 12e9, 0, ""}, {std::string(link_kernels), 0, 0, ""}};
     CHECK(link_of(device_spec("a10g"), machine).bytes_per_s == 12e9);
     CHECK_FALSE(link_of(device_spec("a10g"), machine).own_kernels);
+    CHECK(link_of(device_spec("a10g"), machine).ring_share == 1);
+    // NCCL goes through the host between peers of which it is not known whether they share a switch.
+    CHECK(link_of(device_spec("l40s")).ring_share == 0.16);
+    CHECK(link_of(device_spec("h100-sxm5-80gb")).ring_share == 0.8);
     // Through PCIe cards with NVLink have the rate of their slot.
     const std::vector<Parameter> peer{{std::string(link_kind), 1, 0, ""}};
     CHECK(link_of(device_spec("h100-sxm5-80gb"), peer).kind == LinkKind::peer);
     CHECK(link_of(device_spec("h100-sxm5-80gb"), peer).bytes_per_s == 63e9);
+    CHECK(link_of(device_spec("l40s"), peer).ring_share == 0.8);
 }
