@@ -68,10 +68,9 @@ inline constexpr double cudnn_score_cycles = 0.14;
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
 
-/// llama.cpp's kernel has tiles of at most 64 rows and takes twice as long as FlashAttention 2. Source:
-/// ggml-cuda/fattn-mma-f16.cuh; fitted to Gemma 2B in f16 on an RTX 3090 (pull request 11583, 128 to 8,192 tokens a
-/// pass), scored on Llama-3-8B behind 32,768 tokens.
-inline constexpr double ggml_step = 2, ggml_rows = 64;
+/// llama.cpp's kernel takes twice as long as FlashAttention 2. Source: fitted to Gemma 2B in f16 on an RTX 3090 (pull
+/// request 11583, 128 to 8,192 tokens a pass), scored on Llama-3-8B behind 32,768 tokens.
+inline constexpr double ggml_step = 2;
 
 /// Returns the next larger head size with a kernel. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
 inline double padded_head(std::int64_t head_dim) {
@@ -239,7 +238,10 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     // compute.
     const bool narrow_tiles = s.paged || s.library == FlashLibrary::cudnn || decodes;
     AttentionTile tile = flash::tile_of(narrow_tiles ? kernels.paged : kernels.dense, head);
-    if (s.library == FlashLibrary::ggml && !decodes) tile.rows = std::min(tile.rows, flash::ggml_rows);
+    if (s.library == FlashLibrary::ggml && !decodes) {  // by queries and heads that share keys. Source: fattn.cu
+        const double rows = real(s.q_length) * std::min(8.0, real(s.heads) / flash::kv_heads(s));
+        tile.rows = std::clamp(std::exp2(std::ceil(std::log2(rows))), 8.0, 64.0);
+    }
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 

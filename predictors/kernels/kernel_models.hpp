@@ -79,9 +79,10 @@ struct KernelModels {
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::GemmShape& shape, MathPath path) const {
         const auto tiled = plan_tiled(shape, path);
-        if (shape.row_bytes_per_cycle <= 0 || !shape.linear) return tiled;
+        constexpr std::int64_t few = 8;  // rows of llama.cpp's dp4a kernels. Source: mmvq.cuh, MMVQ_MAX_BATCH_SIZE
+        if (shape.row_bytes_per_cycle <= 0 || !shape.linear || (shape.dot_products && shape.m > few)) return tiled;
         const auto streamed = kernels::tensor_gemm::plan_streamed(shape, at(path), parameters.tensor_gemm);
-        return tiled.seconds < streamed.seconds ? streamed : tiled;
+        return shape.dot_products || tiled.seconds < streamed.seconds ? streamed : tiled;
     }
     /// Plans a product with a kernel of cuBLAS or an engine.
     [[nodiscard]] kernels::KernelPlan plan_tiled(const kernels::GemmShape& shape, MathPath path) const {

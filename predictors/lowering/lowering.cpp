@@ -406,9 +406,9 @@ class Lowering {
         if (!converts) return;
         const bool as_int8 = multiplies_int8(operands);
         convert(id, op.inputs[0], operands, as_int8 ? DType::i8 : DType::f16);
-        // Others dequantise the whole matrix (ggml_cuda_op_mul_mat_cublas); the product counts narrow reads.
+        // Others dequantise the whole matrix for cuBLAS (ggml_cuda_op_mul_mat_cublas); the product counts narrow reads.
         if (format.quantizes_weights() && device_.peak(format.path) && !as_int8) {
-            launch_move(id, MemoryClass::pointwise, {}, {op.inputs[1]}, LaunchCondition::beyond_few_rows);
+            launch_move(id, MemoryClass::pointwise, {op.inputs[1]}, {op.inputs[1]}, LaunchCondition::beyond_few_rows);
             schedule_.kernels.back().longest = most_rows(operands);
         }
     }

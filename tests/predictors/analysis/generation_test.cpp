@@ -408,8 +408,8 @@ TEST_CASE("llama.cpp runs 4-bit weights on a P40 as its tables say") {
 }
 
 TEST_CASE("llama.cpp multiplies quantised weights as int8 and keeps scores on chip, as measured") {
-    // Source: ggml-org/llama.cpp, pull requests 7676, 15131 (Llama-3-8B in Q4_0), 17505 and 17891 (at a depth of
-    // 32768).
+    // Source: ggml-org/llama.cpp, pull requests 7676, 15131, 15802, 21159 (Llama-3-8B in Q4_0), 17505 and 17891 (at a
+    // depth of 32768).
     const auto pass_s = [](const char* model, const char* device, std::int64_t tokens, std::int64_t past, int version) {
         const Graph graph = load_graph(model);
         PredictOptions options{.precision = Precision::q4_0};
@@ -426,15 +426,18 @@ TEST_CASE("llama.cpp multiplies quantised weights as int8 and keeps scores on ch
                            {"llama-3-8b", "rtx-4090", 16, 0, 8.26e-3},
                            {"llama-3-8b", "rtx-4090", 64, 0, 11.8e-3},
                            {"llama-3-8b", "rtx-4090", 512, 0, 49.4e-3},
+                           {"llama-3-8b", "rtx-3090", 8, 252, 13.7e-3},
+                           {"llama-3-8b", "rtx-3090", 64, 224, 19.3e-3},
+                           {"llama-3-8b", "rtx-3090", 8, 32768, 18.2e-3},
                            {"llama-3-8b", "rtx-3090", 64, 32768, 42.9e-3},
                            {"llama-3-8b", "rtx-3090", 512, 32768, 351e-3},
+                           {"llama-2-7b", "rtx-3090", 4, 32768, 27.6e-3},
                            {"llama-2-7b", "rtx-3090", 64, 32768, 43.4e-3}}) {
         CAPTURE(row.tokens);
         CAPTURE(row.past);
-        CHECK(pass_s(row.model, row.device, row.tokens, row.past, 202500) ==
-              approx(row.measured_s).epsilon(row.past > 0 ? 0.15 : 0.3));
+        CHECK(pass_s(row.model, row.device, row.tokens, row.past, 202500) == approx(row.measured_s).epsilon(0.2));
     }
-    CHECK(pass_s("llama-3-8b", "rtx-4090", 10, 0, 202500) < 1.1 * pass_s("llama-3-8b", "rtx-4090", 8, 0, 202500));
+    CHECK(pass_s("llama-3-8b", "rtx-4090", 10, 0, 202500) < 1.25 * pass_s("llama-3-8b", "rtx-4090", 8, 0, 202500));
     CHECK(pass_s("llama-3-8b", "rtx-4090", 10, 0, 202405) > 2 * pass_s("llama-3-8b", "rtx-4090", 8, 0, 202405));
     CHECK(pass_s("llama-3-8b", "v100-sxm2-32gb", 64, 0, 202500) >
           1.5 * pass_s("llama-3-8b", "v100-sxm2-32gb", 63, 0, 202500));

@@ -42,7 +42,8 @@ TEST_CASE("a serving library sums messages up to 8 MiB itself, between two cards
 }
 
 TEST_CASE("a link through the memory of the host, and --no-custom-all-reduce, leave sums to NCCL") {
-    const Link host{.kind = LinkKind::host, .bytes_per_s = 5e9, .ring_share = 1}, without{.bytes_per_s = 300e9, .own_kernels = false};
+    const Link host{.kind = LinkKind::host, .bytes_per_s = 5e9, .ring_share = 1},
+        without{.bytes_per_s = 300e9, .own_kernels = false};
     CHECK(served_all_reduce_s(1e4, 2, host) == all_reduce_s(1e4, 2, host));
     CHECK(served_all_reduce_s(1e4, 8, without) == all_reduce_s(1e4, 8, Link{.bytes_per_s = 300e9}));
     // Steps over PCIe take 1.0 and 5.7 us, and nothing of the rate is lost to the link's protocol.
