@@ -6,23 +6,9 @@
     model_folds.py kernelbench FTAX kernelbench.csv kernelbench_models.tar.xz OUT.csv
     model_folds.py edge FTAX edge_models.csv OUT.csv
 
-timm: eager amp, RTX 3090 and 4090. MODELS holds the architectures as .pt2 files (graphs/zoo/export.py), TABLE names their
-families (graphs/zoo/timm.tsv). BLIND_PROFILE was fitted without a row of these cards. Folds: `blind`, datasheets and that
-profile only; `family`, the profile fitted to the rows of other families (groups of families, each left out once); `gpu`,
-the profile fitted to the rows of the other card. WORK keeps the fits.
-
-tensorrt: the model of TensorRT's engines on NVIDIA's tables of BERT. Each card is predicted with the profile of all cards
-(`seen`) and with the parameters of engines (`engine.*`) fitted anew without its rows (`left out`). Rows in int8 take part in
-no fit. The values fitted to all rows in fp16 are written into data/profiles/devices.json first. The other frameworks' rows
-in the file take part in no fit of a kernel (`not fitted`), nor do timm's benchmarks under torch.compile (`compiled`, beside
-the same cards' eager rows, which did take part).
-
-kernelbench: operators, chains and networks of KernelBench under PyTorch 2.5, whose rows took part in no fit of a kernel, on
-unknown hosts (`blind`), with one eager row of each machine, ResNet-18's, as its anchor (`machine known`), and networks with one
-network known under their framework, each of HOST_ANCHORS.
-
-edge: ArtTRT's runs under TensorRT on Jetson modules and an RTX 3060, whose rows took part in no fit of a kernel, blind, in the
-power mode that the run names, and with one of nine rows of the run as its anchor: ResNet-18 or -50, three precisions, three batches.
+The introduction of each ledger says what its folds are. MODELS holds timm's architectures as .pt2 files (graphs/zoo/export.py),
+TABLE names their families (graphs/zoo/timm.tsv), WORK keeps the fits. `tensorrt` writes the parameters of engines that are fitted
+to all rows of BERT in fp16 into data/profiles/devices.json first.
 """
 
 import csv
@@ -39,9 +25,8 @@ FAMILY_GROUPS, ITERATIONS = 3, 8  # most of the way of a fit is short
 # Initial values and widths of priors: predictors/kernels/engine.hpp.
 PRIORS = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3), "engine.energy_scale": (1.3, 0.2)}
 ROW_LOG_STDDEV = 0.05
-KERNELBENCH_ANCHOR = "L3_9_ResNet18"
 # Three that the host decides and three that the device does.
-HOST_ANCHORS = (KERNELBENCH_ANCHOR, "L3_20_MobileNetV2", "L3_23_EfficientNetB1", "L3_11_VGG16", "L3_6_GoogleNetInceptionModule",
+HOST_ANCHORS = ("L3_9_ResNet18", "L3_20_MobileNetV2", "L3_23_EfficientNetB1", "L3_11_VGG16", "L3_6_GoogleNetInceptionModule",
                 "L3_43_MinGPTCausalAttention")
 MODES = {"arttrt orin_agx PM0": "@maxn", "arttrt orin_agx PM1": "@15w", "arttrt orin_agx PM2": "@30w"}  # nvpmodel's numbers
 KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
@@ -182,7 +167,7 @@ def kernelbench(study, rows, archive):
     study.models = study.work / "kernelbench"
     rows = [r for r in read(rows) if r["era"] == "2025"]
     study.add("blind", rows)
-    anchors = [r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == KERNELBENCH_ANCHOR]
+    anchors = [r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == HOST_ANCHORS[0]]
     for anchor in sorted(anchors, key=lambda r: r["run"]):
         study.add("machine known", [r for r in rows if r["run"] == anchor["run"] and r != anchor], anchor=anchor)
     networks = [r for r in rows if r["level"] == "level3" and r["framework"] in ("pytorch-eager", "torch-compile")]
