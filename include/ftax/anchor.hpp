@@ -77,8 +77,8 @@ struct Conditioned {
 /// also estimate the predictor's error on that model; the result then holds for that model only. Host-bound rows whose
 /// implied scale differs by more than a factor 3 from most rows of their host are named in `warnings` and excluded.
 /// Throws Error{usage} if there is no row.
-/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp), for each host from either mode of
-/// call_s; priors from the hosts of framework_tax.csv and data/profiles/uncertainty.json.
+/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp), or mean of a row's explanations by host
+/// and by device; priors from the hosts of framework_tax.csv and data/profiles/uncertainty.json.
 [[nodiscard]] Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device,
                                     std::string_view model = {});
 

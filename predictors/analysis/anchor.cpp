@@ -5,6 +5,8 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numbers>
 #include <numeric>
 #include <optional>
 
@@ -31,6 +33,7 @@ constexpr double contradiction = 3;
 /// Noise of a measured row. Source: framework_tax.csv, left-out models, spread around the mean of a model
 /// on one host: 4 % at host-bound batches, 4 to 6 % at device-bound ones.
 constexpr double row_log_stddev = 0.04;
+constexpr double least_s = 1e-12;  ///< of host and device, whose logarithms are weighed
 
 /// Share of a framework's noise variance that remains for other batches after a row of the model. Source:
 /// framework_tax.csv, left-out GPUs with batch 1 of each model known: other batches have nearly the same error as
@@ -63,10 +66,6 @@ std::vector<CallMode> modes_of(const AnchorRow& row) {
         modes.push_back({0.2, 80e-6, 0.35});
     }
     return modes;
-}
-
-constexpr double square(double x) {
-    return x * x;
 }
 
 /// Returns host.scale on the reference machine: that of the fast group, though a stack's default may be the slow one.
@@ -111,6 +110,8 @@ double served_covariance(const ServedRun& a, const ServedRun& b) {
 /// device factors, and, if there are rows of the predicted model, the errors of its host and device times.
 class AnchorRows {
   public:
+    std::optional<bool> host_decides{};  ///< rows are those of host or device alone, though the other may be slower
+
     AnchorRows(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model)
         : rows_(rows), device_(device) {
         std::map<std::string_view, int> per_model;
@@ -203,7 +204,7 @@ class AnchorRows {
             const AnchorRow& row = rows_[i];
             const Split s = split(i, at);
             const auto r = static_cast<Index>(i);
-            residuals[r] = std::log(row.waiting * std::max(s.host_s, s.forward_s + s.device_s) / row.measured_s);
+            residuals[r] = std::log(row.waiting * s.deciding_s / row.measured_s);
             if (!slopes) continue;
             const HostUnknowns host = hosts_.at(row.host);
             const double device_share = (1 - s.host_share) * s.device_s / (s.forward_s + s.device_s);
@@ -223,7 +224,7 @@ class AnchorRows {
 
   private:
     struct Split {
-        double host_s, call_s, forward_s, device_s;
+        double host_s, call_s, forward_s, device_s, deciding_s;
         double host_share;  ///< sensitivity of the row to the host
     };
 
@@ -231,19 +232,15 @@ class AnchorRows {
         return std::max(square(std::min(noise, widest_noise)) - square(row_log_stddev), 1e-4);
     }
 
-    /// Returns the value of a factor: of the unknown, or its fixed value.
-    [[nodiscard]] double log_factor(std::size_t factor, const VectorXd& at) const {
-        const auto found = std::find(uncertain_.begin(), uncertain_.end(), factor);
-        return found == uncertain_.end() ? device_.log_mean[factor] : at[factors_ + (found - uncertain_.begin())];
-    }
-
     /// Device time of one class: class_s was predicted with the factors' means.
     [[nodiscard]] double scaled(const std::array<double, factor_count>& class_s, std::size_t factor,
                                 const VectorXd& at) const {
         if (class_s[factor] == 0) return 0;
-        double log_scale = log_factor(0, at) - device_.log_mean[0];
-        if (factor != 0) log_scale += log_factor(factor, at) - device_.log_mean[factor];
-        return class_s[factor] * std::exp(log_scale);
+        const auto change = [&](std::size_t f) {
+            const auto found = std::ranges::find(uncertain_, f);
+            return found == uncertain_.end() ? 0 : at[factors_ + (found - uncertain_.begin())] - device_.log_mean[f];
+        };
+        return class_s[factor] * std::exp(change(0) + (factor == 0 ? 0 : change(factor)));
     }
 
     [[nodiscard]] Split split(std::size_t i, const VectorXd& at) const {
@@ -254,12 +251,15 @@ class AnchorRows {
         const double scale = std::exp(at[host.scale] + at[host.cpu]);
         Split s{};
         s.call_s = own_host * std::exp(at[host.scale + 1]) * row.calls;
-        s.host_s = own_host * scale * row.host_s + s.call_s;
-        s.forward_s = scale * row.forward_s;
+        s.host_s = own_host * scale * row.host_s + s.call_s + least_s;
+        s.forward_s = scale * row.forward_s + least_s;
         std::array<double, factor_count> class_s = row.class_s;
         class_s[0] = row.device_s - std::accumulate(class_s.begin() + 1, class_s.end(), 0.0);
         for (std::size_t f = 0; f < factor_count; ++f) s.device_s += own_device * scaled(class_s, f, at);
-        s.host_share = equations::decisive_share(square(s.host_s), square(s.forward_s + s.device_s));
+        const double busy_s = s.forward_s + s.device_s;
+        const bool slower = host_decides.value_or(s.host_s > busy_s);
+        s.deciding_s = slower ? s.host_s : busy_s;
+        s.host_share = host_decides ? slower : equations::decisive_share(square(s.host_s), square(busy_s));
         return s;
     }
 
@@ -277,37 +277,75 @@ class AnchorRows {
     std::vector<Copies> copies_;  ///< rows that share the error of this one
 };
 
+/// Returns what the rows leave of the belief; `by_sides`: explains them one after another, each by the host, the device
+/// being no slower, or by the device, the host being no slower, and weighs both; `cost` is then that of the evidence.
+/// (At the maximum of the posterior of a single row both are as slow as the row, however much faster one of them may
+/// be.) Source: Laplace's approximation; moments of a normal distribution below a limit.
+PosteriorMaximum explained(const NormalBelief& prior, const AnchorRows& rows, const VectorXd& start, bool by_sides) {
+    if (!by_sides) return maximise_posterior(prior, rows, rows.log_stddev(start), start);
+    constexpr double left_out = 1e9, no_tail = -30;  // noise of other rows; limit below which the density underflows
+    std::array by{rows, rows};                       // host, device
+    by[0].host_decides = true, by[1].host_decides = false;
+    PosteriorMaximum all{.belief = prior};
+    auto& [mean, covariance] = all.belief;
+    for (Index i = 0; i < std::ssize(rows.rows()); ++i) {
+        std::array<PosteriorMaximum, 2> ways;
+        for (const std::size_t side : {0, 1}) {
+            std::vector<double> noise(rows.rows().size(), left_out);
+            noise[i] = by[side].log_stddev(mean)[i];
+            PosteriorMaximum& way = ways[side] = maximise_posterior(all.belief, by[side], noise, mean);
+            NormalBelief& own = way.belief;
+            MatrixXd slopes;
+            const double excess = by[1 - side](own.mean, &slopes)[i];
+            const VectorXd shared = own.covariance * slopes.row(i).transpose();
+            const double stddev = std::sqrt(slopes.row(i).dot(shared) + square(by[1 - side].log_stddev(own.mean)[i]));
+            const double limit = std::max(no_tail, -excess / stddev);
+            const double below = std::erfc(-limit / std::numbers::sqrt2) / 2;
+            const double shift = std::exp(-limit * limit / 2) / std::sqrt(2 * std::numbers::pi) / below;
+            const double narrowed = covariance.llt().solve(own.covariance).determinant();
+            way.cost += std::log(noise[i] / below / std::sqrt(narrowed));
+            own.mean -= shift / stddev * shared;
+            own.covariance -= shift * (shift + limit) / square(stddev) * shared * shared.transpose();
+        }
+        const auto& [by_host, by_device] = ways;
+        const double share = 1 / (1 + std::exp(by_device.cost - by_host.cost));
+        const VectorXd apart = by_device.belief.mean - by_host.belief.mean;
+        mean = by_host.belief.mean + share * apart;
+        covariance = (1 - share) * by_host.belief.covariance + share * by_device.belief.covariance +
+                     share * (1 - share) * apart * apart.transpose();
+        all.cost += std::min(by_host.cost, by_device.cost) + std::log(std::max(share, 1 - share));
+    }
+    return all;
+}
+
 /// Finds the group of machines and the mode of the second scalar that explain the rows of one host best, and the
 /// corresponding unknowns of the host.
 struct HostStart {
     ScalePrior prior{};
-    double log_scale = 0, log_call_s = 0;
+    double log_scale = 0, log_call_s = 0, log_evidence = 0;
     double group_variance = 0;  ///< of log(scale): what other groups, weighted by their evidence, add
 };
-HostStart start_of(std::span<const AnchorRow> rows, const DeviceFactors& device) {
+HostStart start_of(std::span<const AnchorRow> rows, const DeviceFactors& device, bool by_sides) {
     const AnchorRows only(rows, device, {});
     const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
     std::vector<HostStart> starts;
-    // Laplace's approximation, but the density at the maximum for modes of calls that several rows tell apart.
-    const bool by_volume = !rows.front().groups.empty() || rows.size() == 1;
-    std::vector<double> log_evidence;
     for (const ScalePrior& own : priors_of(rows.front())) {
         const NormalBelief prior = only.prior({{rows.front().host, own}});
-        const PosteriorMaximum found = maximise_posterior(prior, only, only.log_stddev(prior.mean), prior.mean);
+        const PosteriorMaximum found = explained(prior, only, prior.mean, by_sides);
         const VectorXd& mean = found.belief.mean;
-        starts.push_back({own, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]});
+        // Laplace's approximation, but the density at the maximum for modes of calls, which several rows tell apart.
         const double narrowed = prior.covariance.llt().solve(found.belief.covariance).determinant();
-        log_evidence.push_back(std::log(own.group.weight * own.call.weight) - found.cost +
-                               (by_volume ? std::log(narrowed) / 2 : -std::log(own.call.log_stddev)));
+        const double volume = rows.front().groups.empty() ? 1 / own.call.log_stddev : std::sqrt(narrowed);
+        starts.push_back({own, mean[host.scale] + mean[host.cpu], mean[host.scale + 1],
+                          std::log(own.group.weight * own.call.weight * (by_sides ? 1 : volume)) - found.cost});
     }
-    const auto most = std::ranges::max_element(log_evidence);
-    HostStart best = starts[static_cast<std::size_t>(most - log_evidence.begin())];
+    HostStart best = *std::ranges::max_element(starts, {}, &HostStart::log_evidence);
     double evidence = 0;
-    for (std::size_t i = 0; i < starts.size(); ++i) {
-        if (starts[i].prior.call.median_s != best.prior.call.median_s) continue;
-        const double own = std::exp(log_evidence[i] - *most);
+    for (const HostStart& start : starts) {
+        if (start.prior.call.median_s != best.prior.call.median_s) continue;
+        const double own = std::exp(start.log_evidence - best.log_evidence);
         evidence += own;
-        best.group_variance += own * square(starts[i].log_scale - best.log_scale);
+        best.group_variance += own * square(start.log_scale - best.log_scale);
     }
     best.group_variance /= evidence;
     return best;
@@ -321,39 +359,30 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, HostScalar
     };
     const bool clear = std::any_of(rows.begin(), rows.end(), below(clearly_host_bound));
     const auto is_host_bound = below(clear ? clearly_host_bound : probably_host_bound);
-    struct ScaledRow {
-        double scale;
-        const AnchorRow* row;
-    };
-    std::vector<ScaledRow> scaled_rows;
+    std::multimap<double, const AnchorRow*> scaled_rows;
     std::vector<AnchorRow> kept;
-    for (const AnchorRow& row : rows) {
-        if (is_host_bound(row)) {
-            scaled_rows.push_back({row.measured_s / (row.host_s + row.calls * row.call_s), &row});
-        } else {
-            kept.push_back(row);
-        }
+    std::ranges::copy_if(rows, std::back_inserter(kept), std::not_fn(is_host_bound));
+    for (const AnchorRow& row : rows)
+        if (is_host_bound(row)) scaled_rows.emplace(row.measured_s / (row.host_s + row.calls * row.call_s), &row);
+    double least = 0, agreed = 0;
+    for (auto first = scaled_rows.begin(); first != scaled_rows.end(); ++first) {
+        const auto above = scaled_rows.upper_bound(contradiction * first->first);
+        const auto count = static_cast<std::size_t>(std::distance(first, above));
+        if (count <= host.host_bound_rows) continue;
+        host.host_bound_rows = count;
+        least = first->first, agreed = std::next(first, static_cast<std::ptrdiff_t>(count / 2))->first;
     }
-    std::sort(scaled_rows.begin(), scaled_rows.end(), [](const auto& a, const auto& b) { return a.scale < b.scale; });
-    std::size_t best_first = 0;
-    std::size_t best_count = 0;
-    for (std::size_t first = 0, end = 0; first < scaled_rows.size(); ++first) {
-        while (end < scaled_rows.size() && scaled_rows[end].scale <= contradiction * scaled_rows[first].scale) ++end;
-        if (end - first > best_count) best_first = first, best_count = end - first;
-    }
-    for (std::size_t i = 0; i < scaled_rows.size(); ++i) {
-        if (i >= best_first && i < best_first + best_count) {
-            kept.push_back(*scaled_rows[i].row);
+    for (const auto& [scale, row] : scaled_rows) {
+        if (scale >= least && scale <= contradiction * least) {
+            kept.push_back(*row);
             continue;
         }
-        const double agreed = scaled_rows[best_first + best_count / 2].scale;
         host.warnings.push_back(
             fmt::format("anchor rows contradict each other by more than a factor {}: {} implies {:.2g} × the "
                         "host time that {} other rows agree on; it is left out",
-                        contradiction, scaled_rows[i].row->label, scaled_rows[i].scale / agreed, best_count));
+                        contradiction, row->label, scale / agreed, host.host_bound_rows));
     }
-    host.host_bound_rows = best_count;
-    if (best_count == 0)
+    if (host.host_bound_rows == 0)
         host.warnings.push_back("the device explains all anchor rows: they only bound the host's speed from below");
     return kept;
 }
@@ -391,12 +420,14 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     std::vector<AnchorRow> kept;
     std::map<std::string_view, ScalePrior> priors;
     std::map<std::string_view, HostStart> starts;
+    bool by_sides = true;  // no two rows tell the time of a host
     for (const auto& [name, own] : by_host) {
         HostScalars& host = result.hosts[std::string(name)];
         host.call = own.front().call;
         warn_of_outlandish(own, host);
         const std::vector<AnchorRow> agreeing = agreeing_rows(own, host);
-        starts[name] = start_of(agreeing, believed);
+        starts[name] = start_of(agreeing, believed, host.host_bound_rows < 2);
+        by_sides = by_sides && host.host_bound_rows < 2;
         priors[name] = starts[name].prior;
         kept.insert(kept.end(), agreeing.begin(), agreeing.end());
     }
@@ -410,9 +441,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         start[at.scale] = starts.at(name).log_scale - start[at.cpu];
         start[at.scale + 1] = starts.at(name).log_call_s;
     }
-    PosteriorMaximum found = maximise_posterior(prior, anchors, anchors.log_stddev(start), start);
-    PosteriorMaximum by_device = maximise_posterior(prior, anchors, anchors.log_stddev(prior.mean), prior.mean);
-    if (by_device.cost < found.cost) found = std::move(by_device);  // each may explain a row
+    const PosteriorMaximum found = explained(prior, anchors, start, by_sides);
     const VectorXd& mean = found.belief.mean;
     const MatrixXd& covariance = found.belief.covariance;
 
@@ -453,19 +482,16 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     }
     const auto& uncertain = anchors.uncertain();
     const Index factors = anchors.factors(), n = offsets - factors;
+    auto variances = FactorMatrix::Map(result.device.covariance[0].data());
     FactorVector::Map(result.device.log_mean.data())(uncertain) = mean.segment(factors, n);
-    FactorMatrix::Map(result.device.covariance[0].data())(uncertain, uncertain) =
-        covariance.block(factors, factors, n, n);
+    variances(uncertain, uncertain) = covariance.block(factors, factors, n, n);
     if (!anchors.of_model()) return result;
     // The error of the model's device time is a factor on all its kernels, like the card's.
     const Index own = offsets + 1;
     result.device.log_mean[0] += mean[own];
-    for (std::size_t i = 0; i < uncertain.size(); ++i) {
-        const double shared = covariance(factors + static_cast<Index>(i), own);
-        result.device.covariance[0][uncertain[i]] += shared;
-        result.device.covariance[uncertain[i]][0] += shared;
-    }
-    result.device.covariance[0][0] += covariance(own, own);
+    variances.row(0)(uncertain) += covariance.row(own).segment(factors, n);
+    variances.col(0)(uncertain) += covariance.col(own).segment(factors, n);
+    variances(0, 0) += covariance(own, own);
     return result;
 }
 
@@ -551,31 +577,21 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
     const std::int64_t together = generation.prompts_per_pass, part = generation.prompt_tokens_per_pass;
     const Measurement measured{
         .gpu = row.gpu, .framework = row.framework, .model = row.model, .latency_s = row.latency_s, .line = row.line};
-    struct TimedPass {
-        double count;
-        Predictor& predictor;
-        ShapeBindings bindings;
-    };
-    const TimedPass passes[] = {
-        {static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part), generator.predictor(),
-         generator.pass(request, together, part, (row.prompt - part) / 2)},
-        {generation.waves * static_cast<double>(row.new_tokens - 1), generator.decoder(),
-         generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)), 1,
-                        row.prompt + row.new_tokens / 2)}};
     AnchorRow sum;
-    for (const TimedPass& pass : passes) {
-        const AnchorRow one = anchor_row(measured, pass.predictor, pass.bindings);
-        if (&pass == passes) {
-            sum = one;
-            sum.host_s = sum.calls = sum.device_s = sum.forward_s = 0;
-            sum.class_s = {};
-        }
-        sum.host_s += pass.count * one.host_s;
-        sum.calls += pass.count * one.calls;
-        sum.device_s += pass.count * one.device_s;
-        sum.forward_s += pass.count * one.forward_s;
-        for (std::size_t f = 0; f < factor_count; ++f) sum.class_s[f] += pass.count * one.class_s[f];
-    }
+    const auto add = [&](double count, Predictor& predictor, const ShapeBindings& pass) {
+        AnchorRow one = anchor_row(measured, predictor, pass);
+        one.host_s = sum.host_s + count * one.host_s;
+        one.calls = sum.calls + count * one.calls;
+        one.device_s = sum.device_s + count * one.device_s;
+        one.forward_s = sum.forward_s + count * one.forward_s;
+        for (std::size_t f = 0; f < factor_count; ++f) one.class_s[f] = sum.class_s[f] + count * one.class_s[f];
+        sum = std::move(one);
+    };
+    add(generation.waves * static_cast<double>(row.new_tokens - 1), generator.decoder(),
+        generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)), 1,
+                       row.prompt + row.new_tokens / 2));
+    add(static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part), generator.predictor(),
+        generator.pass(request, together, part, (row.prompt - part) / 2));
     const double host_s = sum.scale * sum.host_s + sum.calls * sum.call_s;
     sum.predicted_s = generation.total_s;
     sum.waiting = generation.total_s / std::max(host_s, sum.scale * sum.forward_s + sum.device_s);
@@ -626,10 +642,9 @@ AnchorPlan narrowing(const AnchorRows& anchors, NormalBelief belief, std::span<c
         double sum = 0;
         for (const std::size_t i : predicted) {
             const auto slope = slopes.row(static_cast<Index>(i));
-            const double variance = slope * covariance * slope.transpose();
-            sum +=
-                std::exp(equations::normal_90 * std::sqrt(variance + square(anchors.left_log_stddev(i, belief.mean)))) -
-                1;
+            const double stddev =
+                std::sqrt(slope * covariance * slope.transpose() + square(anchors.left_log_stddev(i, belief.mean)));
+            sum += std::expm1(equations::normal_90 * stddev);
         }
         return sum / static_cast<double>(predicted.size());
     };

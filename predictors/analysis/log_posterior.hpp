@@ -13,6 +13,10 @@
 /// architecture search.
 namespace ftax {
 
+constexpr double square(double x) {
+    return x * x;
+}
+
 /// Rows as a function of log-factors θ: returns log(predicted / measured) of each row at θ and, if `slopes` is not
 /// null, fills in the derivatives (a row per measured row, a column per factor).
 using LogRows = std::function<Eigen::VectorXd(const Eigen::VectorXd& at, Eigen::MatrixXd* slopes)>;

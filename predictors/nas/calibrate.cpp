@@ -29,10 +29,6 @@ constexpr double usual_noise = 0.03;
 constexpr double least_noise = 0.003;
 constexpr double most_noise = 0.06;
 
-constexpr double square(double x) {
-    return x * x;
-}
-
 NormalBelief prior() {
     VectorXd stddev = VectorXd::Constant(scalar_count, class_log_stddev);
     stddev[0] = host_log_stddev;
