@@ -56,7 +56,8 @@ std::vector<std::string> near_names(std::string_view name, std::span<const std::
         const std::string have = normalized_name(candidate);
         const std::size_t distance = edit_distance(wanted, have);
         const bool contained = wanted.size() >= 2 && have.find(wanted) != std::string::npos;
-        if (contained || distance <= wanted.size() / 3) ranked.emplace_back(distance, candidate);
+        const bool contains = have.size() >= 4 && wanted.find(have) != std::string::npos;
+        if (contained || contains || distance <= wanted.size() / 3) ranked.emplace_back(distance, candidate);
     }
     std::ranges::sort(ranked);
     ranked.resize(std::min(ranked.size(), count));

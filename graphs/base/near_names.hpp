@@ -15,8 +15,8 @@ namespace ftax {
 /// Reduces a name to lower-case letters and digits: "NVIDIA_A100-PCIE-40GB" → "nvidiaa100pcie40gb".
 [[nodiscard]] std::string normalized_name(std::string_view name);
 
-/// Finds at most `count` candidates for a misspelt name, nearest first: those that contain it, and those within a third
-/// of its length in edit distance. Ignores case and punctuation.
+/// Finds at most `count` candidates for a misspelt name, nearest first: those that contain it or that it contains,
+/// and those within a third of its length in edit distance. Ignores case and punctuation.
 [[nodiscard]] std::vector<std::string> near_names(std::string_view name, std::span<const std::string> candidates,
                                                   std::size_t count = 3);
 

@@ -11,6 +11,7 @@ TEST_CASE("a misspelt name finds what it may have meant, nearest first") {
     CHECK(near_names("res", names, 1) == std::vector<std::string>{"resnet18"});
     for (const char* typo : {"resne50", "resnett50", "rsenet50", "resnet5O", "resnet500"})  // one letter off, or two
         CHECK(near_names(typo, names).at(0) == "resnet50");
+    CHECK(near_names("NVIDIA's ResNet-50 of 2021", names) == std::vector<std::string>{"resnet50"});
     CHECK(near_names("llama", names).empty());
     CHECK(near_names("", names).empty());
     CHECK(near_names(std::string(1'000'000, 'x'), names).empty());
