@@ -282,8 +282,8 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
         const std::string mode =
             spec.modes.empty()
                 ? fmt::format("the middle of its power modes, {:g} to {:g} W", *spec.least_power_w, spec.power_limit_w)
-                : fmt::format("its power mode {0}, in which it is shipped: name yours ({1}@{0})",
-                              spec.modes.front().name, spec.slug);
+                : fmt::format("its power mode {0}, the default: name yours ({1}@{0})", spec.modes.front().name,
+                              spec.slug);
         profile.warnings.push_back(fmt::format("{}: predicted for {}, or measure a run for --anchor", spec.slug, mode));
     }
     return profile;

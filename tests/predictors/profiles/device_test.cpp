@@ -274,6 +274,16 @@ TEST_CASE("a module is predicted in the mode that it is shipped in, with an inte
     CHECK(device_profile("jetson-agx-orin-32gb").factors.log_mean[0] > 0);  // the clocks of its modes are not known
 }
 
+TEST_CASE("a laptop is predicted at the highest power that makers set, with an interval of all, or at a named one") {
+    const DeviceProfile any = device_profile("NVIDIA GeForce RTX 4060 Laptop GPU"),
+                        least = device_profile("rtx-4060-laptop@35w");
+    CHECK(any.device.power_limit_w == 115);
+    CHECK(least.device.boost_clock_hz == 1470e6);
+    CHECK(any.factors.covariance[0][0] > 2 * least.factors.covariance[0][0]);
+    CHECK(any.warnings.back().find("rtx-4060-laptop@115w") != std::string::npos);
+    CHECK(device_spec("RTX 3080 Ti Mobile").least_power_w == 80);
+}
+
 TEST_CASE("an unknown device is a usage error that names near ones") {
     const test::Failure failure = test::failure_of([] { return device_spec("quadro rtx 800"); });
     CHECK(failure.code == ErrorCode::usage);
