@@ -407,7 +407,7 @@ inline constexpr double depthwise_row_outputs = 16;
 
 /// Taps of depthwise filters that an SM multiplies per clock in an engine; in int8 four times as many. Source:
 /// framework_tax.csv, Torch-TensorRT: mnasnet, half of whose filters are 5x5, mobilenet_v2 and efficientnet on four
-/// cards, of which any three prefer 6 to 8; mobilenet_v2 on Jetson modules agrees, 6 to 9, in int8 10 to 30.
+/// cards (any three prefer 6 to 8); mobilenet_v2 on Jetson modules agrees: 6 to 9, in int8 10 to 30.
 inline constexpr double engine_taps_per_cycle = 7;
 
 /// One filter per channel. PyTorch's own kernel, used for f32 and wherever cuDNN is not used, assigns one output to
