@@ -24,8 +24,7 @@ using nlohmann::json;
 /// A JSON file in a pipeline's folder.
 struct PartFile {
     explicit PartFile(const std::string& path)
-        : document(parse_json(read_file(path), path, {.malformed = ErrorCode::model})),
-          root(document, path, ErrorCode::model) {
+        : document(parse_json(read_file(path), path, ErrorCode::model)), root(document, path, ErrorCode::model) {
         if (!document.is_object()) root.fail("is not an object");
     }
 

@@ -22,7 +22,6 @@ using nlohmann::json;
 
 /// Fields that a size of one card is cut from, for messages.
 constexpr std::string_view heads_field = "num_attention_heads", mlp_field = "intermediate_size";
-constexpr JsonRules json_rules{.malformed = ErrorCode::model};
 
 /// A field that is null or "auto" says as much as one that is missing.
 void erase_nulls(json& value) {
@@ -53,7 +52,7 @@ void complete_type(json& document) {
 }
 
 json parse_document(std::string_view text, const std::string& origin) {
-    json document = parse_json(quote_non_finite(std::string(text)), origin, json_rules);
+    json document = parse_json(quote_non_finite(std::string(text)), origin, ErrorCode::model);
     erase_nulls(document);
     complete_type(document);
     return document;

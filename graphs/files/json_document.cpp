@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "graphs/base/mapped.hpp"
@@ -26,8 +27,8 @@ void append_key(std::string& path, std::string_view key) {
 /// searches the whole of the object around it.
 class Builder {
   public:
-    Builder(const std::string& origin, const JsonRules& rules, std::string_view text)
-        : origin_(origin), rules_(rules), text_(text) {}
+    Builder(const std::string& origin, ErrorCode malformed, std::size_t deepest_level, std::string_view text)
+        : origin_(origin), malformed_(malformed), deepest_level_(deepest_level), text_(text) {}
 
     [[nodiscard]] json take() { return std::move(root_); }
 
@@ -39,29 +40,24 @@ class Builder {
     bool number_float(json::number_float_t value, const std::string&) { return add(value), true; }
     bool string(std::string& value) { return add(std::move(value)), true; }
     bool binary(json::binary_t&) { return false; }
-    bool start_object(std::size_t) { return open(json::object()); }
-    bool start_array(std::size_t) { return open(json::array()); }
-    bool end_object() { return close(); }
-    bool end_array() { return close(); }
+    bool start_object(std::size_t) { return open(json::value_t::object); }
+    bool start_array(std::size_t) { return open(json::value_t::array); }
+    bool end_object() { return open_.pop_back(), true; }
+    bool end_array() { return open_.pop_back(), true; }
 
     bool key(std::string& name) {
-        if (skipped_levels_ > 0) return true;
-        const std::string* const around = open_.size() > 1 ? open_[open_.size() - 2].key : nullptr;
-        const bool holds_names = around && !rules_.named.empty() && around->ends_with(rules_.named);
-        skips_next_ = !holds_names && std::ranges::count(rules_.skipped, name) > 0;
-        if (skips_next_) return true;
         Level& level = open_.back();
         const auto [slot, added] = level.container->get_ref<json::object_t&>().emplace(name, nullptr);
         level.key = &slot->first, level.slot = &slot->second;
-        if (!added) throw_error(rules_.malformed, "{}: {}: occurs twice", origin_, path());
+        if (!added) throw_error(malformed_, "{}: {}: occurs twice", origin_, path());
         return true;
     }
 
     bool parse_error(std::size_t byte, const std::string&, const json::exception& error) {
         constexpr int number_out_of_range = 406;  // Source: the library's documentation, "Exceptions"
         if (error.id == number_out_of_range)
-            throw_error(rules_.malformed, "{}: {}: a number too large for a double", origin_, path());
-        throw_error(rules_.malformed, "{}:{}: {}: not valid JSON", origin_, line_and_column(byte), path());
+            throw_error(malformed_, "{}: {}: a number too large for a double", origin_, path());
+        throw_error(malformed_, "{}:{}: {}: not valid JSON", origin_, line_and_column(byte), path());
     }
 
   private:
@@ -72,65 +68,41 @@ class Builder {
     };
 
     json* add(json value) {
-        if (skipped_levels_ > 0 || std::exchange(skips_next_, false)) return nullptr;
         if (open_.empty()) return &(root_ = std::move(value));
         const Level& level = open_.back();
         if (level.slot) return &(*level.slot = std::move(value));
-        auto& items = level.container->get_ref<json::array_t&>();
-        if (items.size() == rules_.longest_list)
-            throw_error(ErrorCode::limit, "{}: {}: a list of more than {} values (--max-nodes)", origin_, path(),
-                        items.size());
-        items.push_back(std::move(value));
-        return &items.back();
+        return &level.container->get_ref<json::array_t&>().emplace_back(std::move(value));
     }
 
-    bool open(json container) {
-        if (skipped_levels_ > 0 || std::exchange(skips_next_, false)) return ++skipped_levels_, true;
-        if (open_.size() == rules_.deepest_level)
-            throw_error(ErrorCode::limit, "{}: {}: nested deeper than {} levels", origin_, path(),
-                        rules_.deepest_level);
-        open_.push_back({add(std::move(container))});
+    bool open(json::value_t container) {
+        if (open_.size() == deepest_level_)
+            throw_error(ErrorCode::limit, "{}: {}: nested deeper than {} levels", origin_, path(), deepest_level_);
+        open_.push_back({add(container)});
         return true;
     }
 
-    bool close() {
-        if (skipped_levels_ > 0) return --skipped_levels_, true;
-        open_.pop_back();
-        return true;
-    }
-
-    /// "graph.nodes[3].inputs"; of deep nesting both ends.
+    /// "graph.nodes[3].inputs"
     [[nodiscard]] std::string path() const {
-        constexpr std::size_t first = 12, last = 4;
         std::string result;
-        for (std::size_t i = 0; i < open_.size(); ++i) {
-            const Level& level = open_[i];
-            if (i >= first && i + last < open_.size()) {
-                if (i == first) result += "…";
-            } else if (level.container->is_array()) {
-                const bool opened = i + 1 < open_.size();  // its last item is the one that is open
-                result += fmt::format("[{}]", level.container->size() - (opened ? 1 : 0));
-            } else if (level.key) {
-                append_key(result, *level.key);
-            }
+        for (const Level& level : open_) {
+            const bool opened = &level != &open_.back();  // its last item is the one that is open
+            if (level.container->is_array()) result += fmt::format("[{}]", level.container->size() - (opened ? 1 : 0));
+            if (level.key) append_key(result, *level.key);
         }
         return result.empty() ? "the document" : result;
     }
 
     [[nodiscard]] std::string line_and_column(std::size_t byte) const {
         const std::string_view before = text_.substr(0, std::min(byte > 0 ? byte - 1 : 0, text_.size()));
-        const auto line = std::ranges::count(before, '\n') + 1;
-        const std::size_t line_start = before.rfind('\n') + 1;
-        return fmt::format("{}:{}", line, before.size() - line_start + 1);
+        return fmt::format("{}:{}", std::ranges::count(before, '\n') + 1, before.size() - before.rfind('\n'));
     }
 
     const std::string& origin_;
-    const JsonRules& rules_;
+    ErrorCode malformed_;
+    std::size_t deepest_level_;
     std::string_view text_;
     json root_;
     std::vector<Level> open_;
-    std::size_t skipped_levels_ = 0;  ///< open inside a value that is not kept
-    bool skips_next_ = false;
 };
 
 /// Appends the path from `at` to `wanted`, which is found by its address; false if it is not in there.
@@ -151,8 +123,8 @@ constexpr std::array<std::string_view, 3> non_finite_words{"-Infinity", "Infinit
 
 }  // namespace
 
-json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules) {
-    Builder builder(origin, rules, text);
+json parse_json(std::string_view text, const std::string& origin, ErrorCode malformed, std::size_t deepest_level) {
+    Builder builder(origin, malformed, deepest_level, text);
     static_cast<void>(json::sax_parse(text, &builder));
     return builder.take();
 }

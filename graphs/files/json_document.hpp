@@ -1,7 +1,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,18 +14,10 @@
 
 namespace ftax {
 
-struct JsonRules {
-    ErrorCode malformed = ErrorCode::profile;  ///< error for text that is not strict JSON
-    std::size_t deepest_level = 64;
-    std::size_t longest_list = std::numeric_limits<std::size_t>::max();
-    std::span<const std::string_view> skipped{};  ///< keys of objects that are not kept, with their values
-    std::string_view named{};  ///< what the keys of objects end in whose own keys are names, and all kept; empty: none
-};
-
 /// Parses strict JSON: one value, no duplicate keys, no NaN, no numbers beyond double, limited nesting.
-/// Throws Error{rules.malformed} with line, column and the path to the field, Error{limit} for excessive nesting
-/// and lists.
-[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules = {});
+/// Throws Error{malformed} with line, column and the path to the field, Error{limit} for excessive nesting.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin,
+                                        ErrorCode malformed = ErrorCode::profile, std::size_t deepest_level = 64);
 
 /// Quotes the infinities and NaN of torch 2.4 to 2.6, which like Python's json write `-Infinity`, invalid JSON; later
 /// versions write "-Infinity". Leaves strings unchanged.

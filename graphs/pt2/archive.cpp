@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <memory>
 
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/throw_error.hpp"
@@ -36,79 +35,62 @@ void* loaded(const char* function) {
 #define FTAX_ZIP(function) ::function
 #endif
 
-zip_t* handle(void* zip) {
-    return static_cast<zip_t*>(zip);
-}
-
-struct CloseMember {
-    void operator()(zip_file_t* member) const { FTAX_ZIP(zip_fclose)(member); }
-};
-
-[[noreturn]] void fail(const std::string& what) {
-    throw Error(ErrorCode::model, what);
-}
-
 }  // namespace
 
 Archive::Archive(const std::string& path, std::uint64_t max_bytes) : bytes_left_(max_bytes) {
     int code = 0;
-    std::unique_ptr<zip_t, decltype(&zip_discard)> opened(
-        FTAX_ZIP(zip_open)(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code), FTAX_ZIP(zip_discard));
-    if (!opened) {
+    zip_ = {FTAX_ZIP(zip_open)(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code), FTAX_ZIP(zip_discard)};
+    if (!zip_) {
         zip_error_t error;
         FTAX_ZIP(zip_error_init_with_code)(&error, code);
         const std::string reason = FTAX_ZIP(zip_error_strerror)(&error);
         FTAX_ZIP(zip_error_fini)(&error);
-        fail(fmt::format("not a readable ZIP archive: {}", reason));
+        throw_error(ErrorCode::model, "not a readable ZIP archive: {}", reason);
     }
     std::error_code unknown;
     const std::uintmax_t size = std::filesystem::file_size(path, unknown);
     if (!unknown) bytes_left_ = std::min(bytes_left_, std::max(always_unpacked_bytes, largest_ratio * size));
-    const zip_int64_t count = FTAX_ZIP(zip_get_num_entries)(opened.get(), 0);
+    const zip_int64_t count = FTAX_ZIP(zip_get_num_entries)(zip_.get(), 0);
     if (count > max_members) throw_error(ErrorCode::limit, "more than {} members", max_members);
     for (zip_int64_t i = 0; i < count; ++i) {
         zip_stat_t stat;
-        if (FTAX_ZIP(zip_stat_index)(opened.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
-            fail("damaged directory");
+        if (FTAX_ZIP(zip_stat_index)(zip_.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
+            throw_error(ErrorCode::model, "damaged directory");
         if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) && stat.encryption_method != ZIP_EM_NONE)
-            fail("encrypted archive");
+            throw_error(ErrorCode::model, "encrypted archive");
         if (!index_.emplace(stat.name, stat.index).second)
-            fail(fmt::format("member '{}' occurs twice", excerpt(stat.name)));
+            throw_error(ErrorCode::model, "member '{}' occurs twice", excerpt(stat.name));
         names_.emplace_back(stat.name);
     }
-    zip_ = opened.release();
 }
 
-Archive::~Archive() {
-    FTAX_ZIP(zip_discard)(handle(zip_));
-}
-
-std::string Archive::read(const std::string& name) {
+void Archive::read(const std::string& name, const std::function<void(std::string_view)>& take) {
     const auto found = index_.find(name);
-    if (found == index_.end()) fail(fmt::format("has no member '{}'", excerpt(name)));
-    const std::unique_ptr<zip_file_t, CloseMember> member(FTAX_ZIP(zip_fopen_index)(handle(zip_), found->second, 0));
-    if (!member) fail(fmt::format("member '{}': {}", excerpt(name), FTAX_ZIP(zip_strerror)(handle(zip_))));
-    std::string content;
+    if (found == index_.end()) throw_error(ErrorCode::model, "has no member '{}'", excerpt(name));
+    const std::unique_ptr<zip_file_t, decltype(&zip_fclose)> member(
+        FTAX_ZIP(zip_fopen_index)(zip_.get(), found->second, 0), FTAX_ZIP(zip_fclose));
+    if (!member) throw_error(ErrorCode::model, "member '{}': {}", excerpt(name), FTAX_ZIP(zip_strerror)(zip_.get()));
+    std::uint64_t bytes = 0;
     std::array<char, block_bytes> block;
     while (true) {
         const zip_int64_t count = FTAX_ZIP(zip_fread)(member.get(), block.data(), block.size());
         if (count < 0)
-            fail(fmt::format("member '{}': {}", excerpt(name),
-                             FTAX_ZIP(zip_error_strerror)(FTAX_ZIP(zip_file_get_error)(member.get()))));
+            throw_error(ErrorCode::model, "member '{}': {}", excerpt(name),
+                        FTAX_ZIP(zip_error_strerror)(FTAX_ZIP(zip_file_get_error)(member.get())));
         if (count == 0) break;
         if (static_cast<std::uint64_t>(count) > bytes_left_)
             throw_error(ErrorCode::limit,
                         "member '{}' unpacks to more than the limit (--max-bytes; {} times the archive)", excerpt(name),
                         largest_ratio);
         bytes_left_ -= static_cast<std::uint64_t>(count);
-        content.append(block.data(), static_cast<std::size_t>(count));
+        bytes += static_cast<std::uint64_t>(count);
+        take({block.data(), static_cast<std::size_t>(count)});
     }
     zip_stat_t stat;
     const bool stated =
-        FTAX_ZIP(zip_stat_index)(handle(zip_), found->second, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
-    if (stated && stat.size != content.size())
-        fail(fmt::format("member '{}' has {} bytes, its header says {}", excerpt(name), content.size(), stat.size));
-    return content;
+        FTAX_ZIP(zip_stat_index)(zip_.get(), found->second, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
+    if (stated && stat.size != bytes)
+        throw_error(ErrorCode::model, "member '{}' has {} bytes, its header says {}", excerpt(name), bytes, stat.size);
 }
 
 bool Archive::is_torchscript() const {
@@ -119,8 +101,8 @@ bool Archive::is_torchscript() const {
 bool Archive::is_stored(const std::string& name) const {
     zip_stat_t stat;
     const auto found = index_.find(name);
-    if (found == index_.end() || FTAX_ZIP(zip_stat_index)(handle(zip_), found->second, 0, &stat) != 0)
-        fail(fmt::format("has no member '{}'", excerpt(name)));
+    if (found == index_.end() || FTAX_ZIP(zip_stat_index)(zip_.get(), found->second, 0, &stat) != 0)
+        throw_error(ErrorCode::model, "has no member '{}'", excerpt(name));
     return (stat.valid & ZIP_STAT_COMP_METHOD) && stat.comp_method == ZIP_CM_STORE && stat.size == stat.comp_size;
 }
 

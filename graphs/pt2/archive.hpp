@@ -1,9 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
+
+struct zip;  // of libzip
 
 namespace ftax {
 
@@ -14,15 +19,12 @@ class Archive {
     /// Throws Error{model} for an inconsistent or encrypted ZIP archive, or one with duplicate members;
     /// Error{limit} for more than 1,000,000 members.
     Archive(const std::string& path, std::uint64_t max_bytes);
-    ~Archive();
-    Archive(const Archive&) = delete;
-    Archive& operator=(const Archive&) = delete;
 
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
-    /// Reads one member. Throws Error{limit} if the total size of members read so far exceeds the limit, Error{model}
-    /// if the member is damaged or its length differs from its header.
-    [[nodiscard]] std::string read(const std::string& name);
+    /// Hands out one member in parts. Throws Error{limit} if the total size of members read so far exceeds the limit,
+    /// Error{model} if the member is damaged or its length differs from its header.
+    void read(const std::string& name, const std::function<void(std::string_view)>& take);
 
     /// Returns true if a member is stored uncompressed; the file is then at least as large as the member.
     [[nodiscard]] bool is_stored(const std::string& name) const;
@@ -32,7 +34,7 @@ class Archive {
 
   private:
     std::uint64_t bytes_left_;
-    void* zip_ = nullptr;  ///< zip_t of libzip, without including its header
+    std::unique_ptr<::zip, void (*)(::zip*)> zip_{nullptr, nullptr};
     std::vector<std::string> names_;
     std::map<std::string, std::uint64_t, std::less<>> index_;
 };

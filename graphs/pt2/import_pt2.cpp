@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <deque>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -23,12 +23,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What a program says that its latency does not depend on: more than half of its text.
-constexpr auto skipped = std::to_array<std::string_view>(
-    {"stack_trace", "torch_fn", "source_fn_stack", "from_node", "device", "storage_offset", "requires_grad", "kind",
-     "layout", "module_call_graph", "hint", "guards_code", "verifiers", "is_hop_single_tensor_return"});
-constexpr JsonRules program_rules{
-    .malformed = ErrorCode::model, .deepest_level = 200, .skipped = skipped, .named = "_values"};
+/// Long texts that latency does not depend on: most of a program.
+constexpr std::string_view dropped[] = {"stack_trace\":", "torch_fn\":", "source_fn_stack\":", "from_node\":"};
+constexpr std::size_t deepest_level = 200;
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;
@@ -60,7 +57,7 @@ std::int64_t integer(const Json& value) {
 }
 
 /// Value of an optional member; null when it is absent or null.
-const Json* member(const Json& object, const char* key) {
+const Json* member(const Json& object, std::string_view key) {
     const auto found = object.find(key);
     return found == object.end() || found->is_null() ? nullptr : &*found;
 }
@@ -122,16 +119,86 @@ std::vector<StackEntry> parse_module_stack(const std::string& text) {
     return stack;
 }
 
+/// The text of a program, cut while it is unpacked so that it is never parsed as a whole: each list and object at the
+/// fourth level (a node, the shape of a tensor) is a piece, in whose place the outline has [its number].
+class ProgramText {
+  public:
+    ProgramText(std::string origin, std::size_t longest_list) : origin_(std::move(origin)), longest_(longest_list) {}
+
+    void append(std::string_view part) {
+        std::size_t begin = 0;  // of what is not yet kept
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            const char c = part[i];
+            if (std::exchange(escaped_, in_string_ && !escaped_ && c == '\\') || (in_string_ && c != '"')) continue;
+            if (in_string_ && drops_) begin = i;
+            in_string_ ^= c == '"';
+            const bool is_bracket = (c | 32) == '{' || (c | 32) == '}';  // 32: the bit that [ and { differ by
+            if (!is_bracket && c != ',' && c != ':' && (c != '"' || !drops_)) continue;
+            text_->append(part, begin, i + 1 - begin);
+            begin = i + 1;
+            if (c != '"') follow(c);
+        }
+        if (!in_string_ || !drops_) text_->append(part, begin);
+    }
+
+    [[nodiscard]] Json outline() { return parse(std::move(outline_), origin_); }
+
+    [[nodiscard]] std::string_view piece(const Json& held) const {
+        const auto number = held.at(0).get<std::size_t>();
+        return number < pieces_.size() ? std::string_view(pieces_[number]) : "";
+    }
+
+    [[nodiscard]] Json whole(const Json& held) const {
+        return parse(std::string(piece(held)), fmt::format("{}[{}]", origin_, held.at(0).get<std::size_t>()));
+    }
+
+  private:
+    static Json parse(std::string text, const std::string& origin) {
+        return parse_json(quote_non_finite(std::move(text)), origin, ErrorCode::model, deepest_level);
+    }
+
+    void follow(char mark) {
+        drops_ = mark == ':' && std::ranges::any_of(dropped, [&](auto key) { return text_->ends_with(key); });
+        if (mark == '{' || mark == '[') {
+            if (room_.size() == deepest_level)
+                throw_error(ErrorCode::limit, "{}: nested deeper than {} levels", origin_, deepest_level);
+            if (room_.size() == 4) {
+                outline_.back() = '[';
+                outline_ += fmt::format("{}]", pieces_.size());
+                text_ = &pieces_.emplace_back(1, mark);
+            }
+            room_.push_back(mark == '[' ? longest_ : std::numeric_limits<std::size_t>::max());
+        } else if (mark != ':' && !room_.empty()) {
+            if (mark == ',' && --room_.back() == 0)
+                throw_error(ErrorCode::limit, "{}: a list of more than {} values (--max-nodes)", origin_, longest_);
+            if (mark != ',') room_.pop_back();
+            if (room_.size() == 4) text_ = &outline_;
+        }
+    }
+
+    std::string origin_;
+    std::size_t longest_;
+    std::string outline_;
+    std::deque<std::string> pieces_;
+    std::string* text_ = &outline_;  ///< what is appended to
+    std::vector<std::size_t> room_;  ///< values that each open list may still have
+    bool in_string_ = false, escaped_ = false, drops_ = false;
+};
+
 class Importer {
   public:
-    Importer(Graph& graph, const ImportOptions& options) : graph_(graph), options_(options) {}
+    Importer(Graph& graph, const ImportOptions& options, ProgramText& text)
+        : graph_(graph), options_(options), text_(text) {}
 
-    void import_program(const Json& program) {
+    void import_program() {
+        Json program = text_.outline();
         if (!program.is_object()) throw Error(ErrorCode::model, "the program is not a JSON object");
         check_schema(program);
-        const Json& module = program.at("graph_module");
-        const Json& graph = module.at("graph");
-        const Json& specs = module.at("signature").at("input_specs");
+        Json& module = program.at("graph_module");
+        Json& graph = module.at("graph");
+        Json& specs = module.at("signature").at("input_specs");
+        for (Json* values : {&specs, &graph["outputs"], &graph["sym_int_values"]})
+            for (Json& value : *values) value = text_.whole(value);
         name_symbols(graph, specs);
         read_ranges(program);
         Scope scope{graph, {}};
@@ -162,7 +229,7 @@ class Importer {
             const Json* tensor = user_tensor(spec);
             if (!tensor) continue;
             const std::string name = tensor->at("name");
-            const Json& meta = graph.at("tensor_values").at(name);
+            const Json meta = text_.whole(graph.at("tensor_values").at(name));
             const auto dims = mapped(meta.at("sizes"), [&](const Json& size) { return size_text(size); });
             symbols_.add_input(name, dims, !is_float(dtype_of(integer(meta.at("dtype")))));
         }
@@ -207,8 +274,15 @@ class Importer {
     }
 
     Tensor read_tensor(const Scope& scope, const std::string& name) {
-        const Json& meta = scope.graph.at("tensor_values").at(name);
-        Tensor tensor{.name = name, .dtype = dtype_of(integer(meta.at("dtype")))};
+        const Json& held = scope.graph.at("tensor_values").at(name);
+        if (!held.is_array()) return read_tensor(held);
+        const auto [known, fresh] = read_.try_emplace(text_.piece(held));  // most tensors are like others
+        if (fresh) known->second = read_tensor(text_.whole(held));
+        return known->second;
+    }
+
+    Tensor read_tensor(const Json& meta) {
+        Tensor tensor{.dtype = dtype_of(integer(meta.at("dtype")))};
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
         if (tensor.shape.size() > max_rank) throw_error(ErrorCode::limit, "more than {} dimensions", max_rank);
         if (const Json* strides = member(meta, "strides")) {
@@ -224,6 +298,7 @@ class Importer {
     TensorId declare(Scope& scope, const std::string& name, TensorRole role) {
         Tensor tensor = in_context([&] { return fmt::format("tensor '{}'", excerpt(name)); },
                                    [&] { return read_tensor(scope, name); });
+        tensor.name = name;
         tensor.role = role;
         graph_.tensors.push_back(std::move(tensor));
         const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
@@ -244,7 +319,7 @@ class Importer {
         if (const Json* tensor = user_tensor(spec))
             graph_.inputs.push_back(declare(scope, tensor->at("name"), TensorRole::input));
         for (const std::string kind : {"parameter", "buffer", "tensor_constant"}) {
-            const Json* weight = member(spec, kind.c_str());
+            const Json* weight = member(spec, kind);
             if (!weight) continue;
             const TensorId id = declare(scope, weight->at("arg").at("name"), TensorRole::weight);
             std::string name = weight->at(kind + "_name");
@@ -255,7 +330,8 @@ class Importer {
     void import_nodes(Scope& scope, int depth) {
         if (depth > max_subgraph_depth)
             throw_error(ErrorCode::limit, "subgraphs nested deeper than {}", max_subgraph_depth);
-        for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
+        for (const Json& node : scope.graph.at("nodes"))
+            import_node(scope, depth == 0 ? text_.whole(node) : node, depth);
     }
 
     static std::string described(const Json& node) {
@@ -594,6 +670,8 @@ class Importer {
 
     Graph& graph_;
     const ImportOptions& options_;
+    ProgramText& text_;
+    std::unordered_map<std::string_view, Tensor> read_;  ///< by the text that describes it
     SymbolNames symbols_;
     std::unordered_map<std::string, Expression> parsed_;
     std::unordered_set<std::string> used_names_, used_op_names_;
@@ -627,7 +705,9 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
         if (!name.ends_with("/module_calls.json")) continue;
-        for (const Json& entry : parse_json(archive.read(name), name, program_rules))
+        std::string text;
+        archive.read(name, [&](std::string_view part) { text += part; });
+        for (const Json& entry : parse_json(text, name, ErrorCode::model))
             calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
     }
     return calls;
@@ -640,10 +720,9 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
     try {
         Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);
-        JsonRules rules = program_rules;
-        rules.longest_list = options.max_nodes;
-        const Json program = parse_json(quote_non_finite(archive.read(name)), name, rules);
-        Importer(graph, options).import_program(program);
+        ProgramText text(name, options.max_nodes);
+        archive.read(name, [&](std::string_view part) { text.append(part); });
+        Importer(graph, options, text).import_program();
         lay_out_for_cuda(graph, false);
         // The module stacks lack modules that dispatch no operator.
         if (auto calls = recorded_module_calls(archive); !calls.empty()) graph.module_calls = std::move(calls);

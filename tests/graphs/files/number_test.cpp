@@ -70,17 +70,3 @@ TEST_CASE("BAD_INPUTS 48: a locale with a decimal comma changes nothing") {
     CHECK(parse_json("[1234.5]", "numbers.json")[0] == 1234.5);
     CHECK(to_text(nlohmann::ordered_json(1234.5)) == "1234.5\n");
 }
-
-TEST_CASE("JSON leaves out the values of skipped keys, and lists that are too long end it") {
-    constexpr std::string_view skipped[]{"trace", "device"};
-    const JsonRules rules{.longest_list = 3, .skipped = skipped};
-    const auto text =
-        R"({"trace":{"a":[[1,2],{"b":1}]},"a":[1,{"device":"cuda","size":2},3],"device":null,"trace":1,"b":4})";
-    CHECK(parse_json(text, "file", rules).dump() == R"({"a":[1,{"size":2},3],"b":4})");
-    CHECK(parse_json(R"({"trace":[1,2,3,4,5]})", "file", rules).empty());
-    const JsonRules named{.skipped = skipped, .named = "_values"};
-    CHECK(parse_json(R"({"tensor_values":{"device":{"size":1,"device":2}}})", "file", named).dump() ==
-          R"({"tensor_values":{"device":{"size":1}}})");
-    CHECK_THROWS_WITH(static_cast<void>(parse_json(R"({"a":[1,2,3,4]})", "file", rules)),
-                      "file: a[3]: a list of more than 3 values (--max-nodes)");
-}

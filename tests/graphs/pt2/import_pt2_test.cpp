@@ -258,6 +258,45 @@ TEST_CASE("BAD_INPUTS 36: invalid JSON is an invalid model") {
     }
 }
 
+TEST_CASE("a .pt2 is cut into nodes wherever its blocks end, whatever its strings hold") {
+    const std::string program = small_program(fixed_batch), metadata = R"("metadata": {)";
+    const std::string plain = to_text(load_program(program));
+    std::string trace = R"( }]\"\\)";
+    for (int doubled = 0; doubled < 16; ++doubled) trace += trace;  // more than two blocks
+    CHECK(to_text(load_program(replaced(program, metadata, metadata + R"("stack_trace": ")" + trace + "\","))) ==
+          plain);
+    CHECK(to_text(load_program(replaced(program, metadata, metadata + R"("torch_fn": null,)"))) == plain);
+    std::string named = program;
+    for (std::size_t at = 0; (at = named.find(R"("relu")", at)) != std::string::npos;)
+        named.replace(at, 6, R"("from_node")");
+    CHECK(load_program(named).ops[1].name == "from_node");
+}
+
+TEST_CASE("BAD_INPUTS 36: a .pt2 cannot name a piece of itself, and errors name the one that is wrong") {
+    const std::string program = small_program(fixed_batch), nodes = R"("nodes": [)", values = R"("tensor_values": {)";
+    const auto failing = [&](const std::string& what, const std::string& with) {
+        return failure_of([&] { load_program(replaced(program, what, with)); });
+    };
+    for (const char* node : {"0,", "[2],", "[[2]],", "-1,", "null,", "true,"}) {
+        CAPTURE(node);
+        CHECK(failing(nodes, nodes + node).code == ErrorCode::model);
+    }
+    CHECK(failing(nodes, R"("nodes": 0, "others": [)").code == ErrorCode::model);
+    for (const char* value : {"0", "[2]", "[99]", "[-1]", "null"}) {
+        CAPTURE(value);
+        CHECK(failing(R"("relu": {"dtype")", R"("relu": )" + std::string(value) + R"(, "other": {"dtype")").code ==
+              ErrorCode::model);
+    }
+    const Failure failure = failing(R"("name": "bias")", R"("name" "bias")");
+    CHECK(failure.code == ErrorCode::model);
+    CHECK(failure.says("model.json[9]:4:38: inputs[2].name: not valid JSON"));
+    ImportOptions few;
+    few.max_nodes = 4;
+    CHECK(failure_of([&] {
+              load_program(replaced(program, R"("torch_version")", R"("a": [1, 2, 3, 4, 5], "torch_version")"), few);
+          }).says("model.json: a list of more than 4 values (--max-nodes)"));
+}
+
 TEST_CASE("BAD_INPUTS 37: pickles are never decoded, with or without a program next to them") {
     const std::string mark = TemporaryFile("pickle-ran").path();
     std::filesystem::remove(mark);

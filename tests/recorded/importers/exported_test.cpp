@@ -242,8 +242,9 @@ std::vector<std::string> changes_of_pt2(const std::string& path) {
     for (const std::string& name : archive.names()) {
         if (name.ends_with("model.json") || name.ends_with("serialized_exported_program.json"))
             program = members.size();
-        if (!name.ends_with('/') && name.find("weight_") == std::string::npos)
-            members.emplace_back(name, archive.read(name));
+        if (name.ends_with('/') || name.find("weight_") != std::string::npos) continue;
+        std::string& content = members.emplace_back(name, "").second;
+        archive.read(name, [&](std::string_view part) { content += part; });
     }
     std::string& text = members[program].second;  // in which Python writes numbers that JSON does not have
     for (std::size_t at; (at = text.find("Infinity")) != std::string::npos;) text.replace(at, 8, "1e300");
