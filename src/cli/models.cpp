@@ -30,8 +30,9 @@ int run_models(const OutputArguments& output) {
         {"source", "source", Unit::text, &SizedModel::source},
         {"aliases", "also called", Unit::text, &SizedModel::aliases},
         {"note", "note", Unit::text, &SizedModel::note}};
+    const report::Grid grid = columns.select(mapped(zoo_models(), sized));
     const std::string below = "\nFLOPs: of one item, of 128 tokens where there are tokens\n";
-    return write_result(output, forms_of(columns.select(mapped(zoo_models(), sized)), "models", below));
+    return write_result(output, forms_of(grid, "models", below));
 }
 
 }  // namespace
