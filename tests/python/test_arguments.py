@@ -180,7 +180,7 @@ def test_help_lists_arguments_and_units():
     text = pydoc.render_doc(ftax.predict)
     for name in (*ftax._options - {"example_inputs"}, "device", "framework", "precision", "seconds", "bytes", ">>>"):
         assert name in text
-    assert "html" not in text and "rate: items per second" in pydoc.render_doc(ftax.compare)
+    assert "html" not in text and "rate: required items per second" in pydoc.render_doc(ftax.compare)
 
 
 def test_only_what_is_public_is_listed():
