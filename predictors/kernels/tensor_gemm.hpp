@@ -285,8 +285,6 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
     plan.threads_per_block = 128 / tile.idle_schedulers;
     plan.floor_s = p.floor_s * r.cycle_scale;
     plan.compute_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_boost_flops_per_s, p);
-    // FlashInfer, gemm_fp8_nt_groupwise on a B200: 1,024 and 2,048 rows of 24,576 x 7,168 (sglang pull request 13528).
-    if (s.scaled_outside) plan.compute_s = std::max(plan.compute_s, flops(s) / (0.1 * device.peak_flops_per_s));
     plan.memory_s = memory_time(s, device, r, p);
     plan.floor_s += first_tile_s(s, device, r, p);
     plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);

@@ -83,18 +83,6 @@ TEST_CASE("a matrix-vector kernel takes in inverse proportion to its bytes per c
     CHECK(models.plan(few, MathPath::fp16_tensor).algorithm != tensor_gemm::streamed);
 }
 
-TEST_CASE("FlashInfer scales the sums of block-scaled fp8 outside of tensor cores that DeepGEMM lets scale them") {
-    // Source: sglang pull request 13528, gemm_fp8_nt_groupwise on a B200, 2,048 rows of 24,576 x 7,168.
-    GemmShape product = layer(2048, 24576, 7168);
-    product.operands = Precision::fp8_block;
-    const auto seconds = [&] { return fitted("b200").plan(product, MathPath::fp8_tensor).seconds; };
-    CHECK(seconds() < 0.5e-3);
-    product.scaled_outside = true;
-    CHECK(seconds() == approx(1.633e-3).epsilon(0.05));
-    product.m = 8;  // the weights take longer
-    CHECK(seconds() < 60e-6);
-}
-
 TEST_CASE("tensor cores want rows of 16 bytes, with asynchronous copies of 4") {
     const auto models = unfitted("a100-sxm4-40gb");
     const auto aligned = models.plan(layer(4096, 4096, 4096), MathPath::fp16_tensor);
