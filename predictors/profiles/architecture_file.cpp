@@ -139,6 +139,10 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.gemv_rows = quantity.count(root["gemv_rows"]);
     if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = quantity(*gap);
     if (const auto gap = root.find("graph_gap_s")) spec.graph_gap_s = quantity(*gap);
+    constexpr std::string_view required =
+        "asynchronous_copies integer_shares_lanes integer_product_ratio cta_skew pointwise_through_blas dram_share "
+        "f32_share f32_share_consumer f32_energy_per_flop_j tensor_energy_ratio operand_sharing scales_on_tensor_cores";
+    for (const std::string_view name : words_of(required)) static_cast<void>(root[name]);
     using S = ArchitectureSpec;
     static const auto flags = by_name<bool S::*>(
         FTAX_NAMED(&S::asynchronous_copies, &S::integer_shares_lanes, &S::has_large_l2, &S::tf32_at_boost, &S::cta_skew,
