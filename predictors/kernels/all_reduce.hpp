@@ -29,6 +29,7 @@ struct Link {
 inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.bytes_per_s", link_kernels = "link.own",
                                   link_cards = "link.cards", link_network = "link.network_bytes_per_s";
 
+inline constexpr double pcie4_bytes_per_s = 31.5e9;  ///< 16 lanes of PCIe 4.0, in one direction
 /// Returns the link between cards: that of the machine's profile, else that of most machines with the card.
 [[nodiscard]] inline Link link_of(const DeviceSpec& device, std::span<const Parameter> machine = {}) {
     constexpr double fastest_pcie = 70e9, through_host = 0.16;
@@ -36,7 +37,7 @@ inline constexpr std::string_view link_kind = "link.kind", link_rate = "link.byt
     Link link{rate > fastest_pcie ? LinkKind::nvlink : device.peer_access ? LinkKind::peer : LinkKind::host, rate};
     const Parameter *kind = find_parameter(machine, link_kind), *given = find_parameter(machine, link_rate);
     if (kind != nullptr) link.kind = static_cast<LinkKind>(kind->value);
-    const double slot = device.compute_capability_major >= 9 ? 63e9 : 31.5e9;  // PCIe 5.0, 4.0
+    const double slot = device.compute_capability_major >= 9 ? 2 * pcie4_bytes_per_s : pcie4_bytes_per_s;
     if (link.kind != LinkKind::nvlink) link.bytes_per_s = std::min(rate, slot);
     if (link.kind == LinkKind::host) link.bytes_per_s *= through_host;
     if (given != nullptr) link.bytes_per_s = given->value;

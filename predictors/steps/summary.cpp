@@ -10,6 +10,7 @@
 #include "graphs/ir/operands.hpp"
 #include "graphs/ir/symbol_range.hpp"
 #include "predictors/analysis/log_posterior.hpp"
+#include "predictors/kernels/all_reduce.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/steps/evidence.hpp"
@@ -49,9 +50,8 @@ double copies_s(const PreparedModel& prepared, const BoundShapes& bound) {
     const Graph& graph = prepared.graph;
     const LoweringTraits& traits = prepared.model.traits;
     const bool pinned = traits.engine && traits.host_kind == HostKind::graph_node;
-    constexpr double slot_bytes_per_s = 31.5e9;  // where the card's is faster or not known
-    const double bus = prepared.device.device.peer_bandwidth_bytes_per_s.value_or(slot_bytes_per_s);
-    const double pinned_bytes_per_s = pinned_share * std::min(bus, slot_bytes_per_s);
+    const double bus = prepared.device.device.peer_bandwidth_bytes_per_s.value_or(kernels::pcie4_bytes_per_s);
+    const double pinned_bytes_per_s = pinned_share * std::min(bus, kernels::pcie4_bytes_per_s);  // faster buses as well
     const int captured_bits = bits_of(precision_spec(prepared.options.precision).activation);
     double seconds = 0;
     for (const auto* tensors : {&graph.inputs, &graph.outputs}) {
