@@ -78,9 +78,8 @@ void weigh_group(std::vector<HostGroup>& groups, bool fastest, double share) {
     for (HostGroup& group : groups) group.weight = group.scale == scale ? share : group.weight / others * (1 - share);
 }
 
-/// Standard deviation of the logarithm of a host's costs. Source: the same machines, whose CPUs are published, one left
-/// out; larger: runs under any load. A probe is believed as a name of unknown load, and narrows no name; nor does a
-/// card's generation.
+/// Standard deviation of the logarithm of a host's costs. Source: 9 machines of framework_tax.csv with a published CPU,
+/// one left out. A probe is believed as a name of unknown load, and narrows no name; nor does a card's generation.
 double log_stddev_of(const RunArguments& run, bool known, bool dedicated) {
     if (!known) return dedicated ? 0.33 : any_machine_log_stddev;
     return !run.cpu.empty() && run.host_load == "dedicated" ? 0.19 : 0.24;

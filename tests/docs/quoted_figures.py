@@ -53,7 +53,7 @@ def hold(repository, quotes, source, write):
     for page, text, figures in quotes:
         path = repository / page
         content = path.read_text()
-        pattern = re.sub(r"(\\?\s)+", r"\\s+", r"([-+]?[\d.]+)".join(re.escape(part) for part in text.split("{}")))  # lines may break anew
+        pattern = re.sub(r"(\\?\s)+", r"\\s+", r"([-+]?[\d.]+)".join(re.escape(part) for part in text.split("{}")))  # a page may wrap the text elsewhere
         found = list(re.finditer(pattern, content))
         if len(found) != 1:
             print(f"{page}: found {len(found)} times: {text}")
