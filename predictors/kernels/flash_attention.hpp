@@ -65,6 +65,10 @@ inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys 
 /// TFLOP/s with heads of 64, 645 with 128 (data/measurements/h100-sxm5-80gb/sustained_load.csv).
 inline constexpr double cudnn_score_cycles = 0.14;
 
+/// Products in fp8 relative to bf16 on Hopper: 1.2 and 0.74 PFLOP/s. Source: arXiv 2407.08608. Prompts over fp8 keys
+/// take as long as over bf16 under vLLM, 1.2 to 1.5 times less under TensorRT-LLM (AIConfigurator 0.8, H100).
+inline constexpr double fp8_ratio = 1.6;
+
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
 
@@ -87,7 +91,7 @@ inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, dou
 /// Returns the kernels for a shape. Source: PyTorch builds FlashAttention 2 for Ampere and later and prefers it to
 /// cuDNN's, except 2.5.0 on Hopper (pytorch pull request 138522); serving engines ship kernels for the generation.
 inline const AttentionKernels& kernels_of(const AttentionShape& s, const DeviceCounts& device) {
-    const bool is_portable = s.library != FlashLibrary::generation && s.library != FlashLibrary::cudnn;
+    const bool is_portable = s.library > FlashLibrary::cudnn;
     return is_portable ? device.chip->flash2 : device.chip->attention;
 }
 
@@ -162,7 +166,10 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
     const double group = heads / kv_heads(s);
     const bool packs = group > 1 || kernels.asynchronous || !s.paged;
     const double units = batch * (packs ? kv_heads(s) * round_up(group / 64) : heads);
-    const double step_s = kernels.decode_keys * kernels.decode_rows * score_s;
+    const bool narrow = s.library == FlashLibrary::tensorrt_llm && group > 1 && s.latent_width == 0;
+    // Keys are the rows, 8 to 32 query heads the columns. Source: TensorRT-LLM, cpp/kernels/xqa/mha_sm90.cu.
+    const double rows = narrow ? std::clamp(std::exp2(std::ceil(std::log2(group))), 8.0, 32.0) : kernels.decode_rows;
+    const double step_s = kernels.decode_keys * rows * score_s;
     const auto with_parts = [&](double parts) {
         const double blocks_per_sm = std::max(1.0, units * parts / device.sms);
         double seconds = blocks_per_sm * (round_up(keys / (parts * kernels.decode_keys)) * step_s + fill_s);
@@ -200,6 +207,9 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
     const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
     double rate = sm_flops_per_s * kind.rate * kernels.mma_share;
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
+    const bool is_flash3 = kernels.asynchronous && kernels.packs_query_heads && s.latent_width == 0;
+    const bool in_fp8 = s.element_bytes == 1 && (is_decode(s) || s.library == FlashLibrary::tensorrt_llm);
+    if (is_flash3 && in_fp8) rate *= fp8_ratio;
     const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
     double seconds = 4 * head / rate;
     const bool overlaps = s.library == FlashLibrary::cudnn && kernels.asynchronous;

@@ -150,8 +150,9 @@ struct MemoryShape {
 /// Implementation of attention. `products`: llama.cpp without --flash-attn, two products and a softmax of f32 scores.
 enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine, products };
 
-/// Kernels of path flash: those written for the generation (serving engines), FlashAttention's, cuDNN's or llama.cpp's.
-enum class FlashLibrary : std::uint8_t { generation, flash1, flash2, cudnn, ggml, xformers };
+/// Kernels of path flash: those written for the generation (serving engines; `tensorrt_llm`: its own for fp8 keys on
+/// Hopper; cuDNN's), then portable ones of FlashAttention, llama.cpp and xformers.
+enum class FlashLibrary : std::uint8_t { generation, tensorrt_llm, cudnn, flash1, flash2, ggml, xformers };
 
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;

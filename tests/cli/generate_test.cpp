@@ -97,6 +97,29 @@ TEST_CASE("ftax generate takes the version of the framework") {
     CHECK(decoding_host_s("vllm@0.14") == decoding_host_s("vllm"));
 }
 
+TEST_CASE("TensorRT-LLM has kernels of its own for decoding with fp8 keys on Hopper") {
+    const auto per_token_s = [](const std::string& device, const std::string& framework, const std::string& keys) {
+        const auto run = run_ftax({"generate",       "llama-3.1-70b",
+                                   "--device",       device,
+                                   "--framework",    framework,
+                                   "--precision",    "fp8",
+                                   "--kv-precision", keys,
+                                   "--batch",        "64",
+                                   "--prompt",       "5000",
+                                   "--new-tokens",   "100",
+                                   "--tp",           "4",
+                                   "--json",         "-"});
+        REQUIRE(run.exit_code == 0);
+        return nlohmann::json::parse(run.output)["predictions"][0]["tpot_s"].get<double>();
+    };
+    const auto share_of_vllm = [&](const std::string& device, const std::string& keys) {
+        return per_token_s(device, "tensorrt-llm", keys) / per_token_s(device, "vllm", keys);
+    };
+    CHECK(share_of_vllm("h100-sxm5-80gb", "fp8") < 0.88);
+    CHECK(share_of_vllm("h100-sxm5-80gb", "bf16") > 0.92);
+    CHECK(share_of_vllm("b200", "fp8") > 0.89);
+}
+
 TEST_CASE("ftax generate rejects invalid requests and models that do not generate text") {
     const TemporaryFolder folder;
     const std::string model = folder.write("config.json", config);
