@@ -52,10 +52,11 @@ constexpr ServingTraits of_engines{
     // 21.5 with it.
     .frontend_s = 20e-3};
 // Graphs: vLLM, _set_cudagraph_sizes, before 0.8 256, as many as ran; SGLang, cuda_graph_max_bs of cards of 80 GB and
-// more. Evictions: vLLM, preemption by recomputation; SGLang, retract_decode; TensorRT-LLM has GUARANTEED_NO_EVICT.
-constexpr ServingTraits captured(bool evicts_sequences) {
+// more; TensorRT-LLM's published configurations, up to the largest batch. Evictions: vLLM, preemption by recomputation;
+// SGLang, retract_decode; TensorRT-LLM has GUARANTEED_NO_EVICT.
+constexpr ServingTraits captured(bool evicts_sequences, std::int64_t most_sequences = 512) {
     return changed(of_engines, [&](auto& traits) {
-        traits.most_captured_sequences = 512;
+        traits.most_captured_sequences = most_sequences;
         traits.evicts_sequences = evicts_sequences;
     });
 }
@@ -108,7 +109,7 @@ const FrameworkModel tensorrt_llm{
     .name = "tensorrt-llm",
     .description = "TensorRT-LLM engine: paged attention, continuous batching in C++",
     .traits = tensorrt_llm_traits,
-    .serving = captured(false),
+    .serving = captured(false, 8192),
     .rewrites = passes,
     .priors = tensorrt_llm_priors,
     // Includes an engine's buffers for its maximum number of tokens. Order of magnitude.
