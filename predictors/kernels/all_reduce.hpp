@@ -55,18 +55,24 @@ inline constexpr double pcie4_bytes_per_s = 31.5e9;  ///< 16 lanes of PCIe 4.0, 
 /// with the faster of two protocols, LL for short messages, Simple for long ones. Between m machines 2 (m - 1) steps
 /// are slower, and trees with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18,
 /// src/graph/tuning.cc (baseLat, hwLat of NVLink, PCIe and network, LL at half the bandwidth and 39 GB/s,
-/// treeCorrectionFactor 0.5 and 0.6) and topo.h: an NVLink carries 20 of its 25 GB/s.
+/// treeCorrectionFactor 0.5 and 0.6) and topo.h: an NVLink carries 20 of its 25 GB/s. Two calls, a gather and a
+/// scatter, reach less of it over NVLink. Source: fitted to NCCL 2.27 on A100 and H100 SXM (AIConfigurator 0.4,
+/// nccl_perf); mean error on H200, B200 and GB200, which were not fitted, 17 instead of 29 %.
 [[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link, double calls = 1) {
     if (cards < 2) return 0;
     const bool pcie = link.kind != LinkKind::nvlink;
     struct Protocol {
         double base_s, step_s, bandwidth;
     };
-    const Protocol ll{6.6e-6, pcie ? 1e-6 : 0.6e-6, 0.5}, simple{8.4e-6, pcie ? 5.7e-6 : 3.4e-6, 1};
+    Protocol ll{6.6e-6, pcie ? 1e-6 : 0.6e-6, 0.5}, simple{8.4e-6, pcie ? 5.7e-6 : 3.4e-6, 1};
     const double steps = 2 * real(cards - 1), machines = std::ceil(real(cards) / link.cards);
     const double of_machine = real(cards) / machines;
     double rate = link.ring_share * link.bytes_per_s;
     if (machines > 1) rate = std::min(rate, of_machine * link.network_bytes_per_s);
+    if (calls > 1 && machines == 1 && !pcie) {
+        ll = {8.5e-6, 0.85e-6, 0.5}, simple = {21.8e-6, 1.4e-6, 1};
+        rate *= 0.91 * (1 - 0.62 / of_machine);
+    }
     const double wire_s = steps / real(cards) * bytes / rate;
     const auto time_s = [&](const Protocol& p) { return calls * p.base_s + steps * p.step_s + wire_s / p.bandwidth; };
     if (machines == 1) return std::min(time_s(ll), time_s(simple));

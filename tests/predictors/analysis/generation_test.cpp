@@ -732,14 +732,13 @@ TEST_CASE("groups of cards hold different experts and exchange all tokens") {
     // A group's 16 sequences are as many tokens for its experts as 64 of cards that share all layers.
     CHECK(device_s(groups, 16) > device_s(cut, 16));
     CHECK(device_s(groups, 16) == approx(device_s(cut, 64)).epsilon(0.5));
-    // Two calls of NCCL in place of the engine's own kernel: 6 steps, 1.5 times the message, and the base of another
-    // call.
+    // Two calls of NCCL in place of the engine's own kernel: 6 steps and 1.5 times the message, at less of the rate.
     Graph summed = groups;
     for (Op& op : summed.ops)
         std::erase_if(op.attributes, [](const auto& attribute) { return attribute.name == "calls"; });
     constexpr double bytes = 4 * 4096 * 2, link = 450e9;
     const double own_s = 4.8e-6 + 3 * bytes / link / 0.6;
-    const double calls_s = 2 * 6.6e-6 + 6 * 0.6e-6 + 2 * 1.5 * bytes / (0.8 * link);
+    const double calls_s = 2 * 8.5e-6 + 6 * 0.85e-6 + 2 * 1.5 * bytes / (0.8 * 0.91 * (1 - 0.62 / 4) * link);
     CHECK(device_s(groups, 1) - device_s(summed, 1) == approx(32 * (calls_s - own_s)).epsilon(0.01));
     CHECK(failure_of([&] { return part(2, 1, 4); }).message.find("--ep 4") != std::string::npos);
     CHECK(failure_of([&] { return part(1, 16, 16); }).message.find("experts") != std::string::npos);
