@@ -1,6 +1,7 @@
 #include "predictors/analysis/crossings.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -30,13 +31,15 @@ class Search {
     [[nodiscard]] Sample sample(std::int64_t at) const { return {at, sides_(at)}; }
 
     void look_between(const Sample& a, const Sample& b) {
-        const bool changes = a.host_decides() != b.host_decides();
-        // Two non-decreasing curves cannot cross if the end of one is below the start of the other.
-        const bool certain =
-            !changes && (a.host_decides() ? b.sides.device_s < a.sides.host_s : b.sides.host_s < a.sides.device_s);
+        const bool changes = a.host_decides() != b.host_decides(), wide = b.at > 2 * a.at;
+        // Rising curves cannot cross if one ends below the other's start; over octaves by far, since none is smooth.
+        const double margin = wide ? 2 : 1;
+        const bool certain = !changes && (a.host_decides() ? margin * b.sides.device_s < a.sides.host_s
+                                                           : margin * b.sides.host_s < a.sides.device_s);
         const std::int64_t finest = std::max<std::int64_t>(1, a.at / (changes ? finest_bracket : finest_search));
         if (!certain && b.at - a.at > finest) {
-            const Sample middle = sample(a.at + (b.at - a.at) / 2);
+            const auto octaves = std::bit_width(static_cast<std::uint64_t>((b.at - 1) / a.at));
+            const Sample middle = sample(wide ? a.at << (octaves / 2) : a.at + (b.at - a.at) / 2);
             look_between(a, middle);
             look_between(middle, b);
             return;
@@ -88,12 +91,7 @@ std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launch
 std::vector<Crossing> find_crossings(std::int64_t first, std::int64_t last,
                                      const std::function<TwoSides(std::int64_t)>& sides) {
     Search search(sides);
-    Sample below = search.sample(first);
-    while (below.at < last) {
-        const Sample above = search.sample(std::min(2 * below.at, last));
-        search.look_between(below, above);
-        below = above;
-    }
+    search.look_between(search.sample(first), search.sample(last));
     return search.found();
 }
 
@@ -107,10 +105,7 @@ std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindi
         for (const LaunchCosts& op : launches) sides.device_s += op.device_s + op.gaps_s(gap_s);
         return sides;
     };
-    const auto log_ratio = [&](std::int64_t batch) {
-        const TwoSides sides = at(batch);
-        return std::log(sides.device_s / sides.host_s);
-    };
+    const auto log_ratio = [&](std::int64_t batch) { return Sample{batch, at(batch)}.log_ratio(); };
     std::vector<Crossover> crossovers;
     for (const Crossing& crossing : find_crossings(1, largest, at)) {
         Crossover crossover{.batch = crossing.at, .gpu_waits_above = crossing.host_decides_above};
