@@ -81,9 +81,8 @@ std::vector<DataFile> data_files(std::string_view folder) {
     std::vector<DataFile> files;
     const std::string own = data_folder() ? fmt::format("{}/{}", data_folder(), folder) : "";
     if (!own.empty() && std::filesystem::exists(own)) {  // WASI takes no name for the root folder
-        for (const auto& entry : std::filesystem::directory_iterator(own)) {
+        for (const auto& entry : std::filesystem::directory_iterator(own))
             if (entry.path().extension() == ".json") files.push_back(read_data_file(entry.path()));
-        }
         std::ranges::sort(files, {}, &DataFile::path);
         return files;
     }
@@ -140,17 +139,21 @@ const VarianceComponents& variance_components() {
     return components;
 }
 
-/// The stacks of a framework. Files that do not name it are not parsed.
-const std::vector<Stack>& stacks_of(std::string_view framework) {
-    static std::mutex mutex;
-    static std::map<std::string, std::vector<Stack>, std::less<>> read;
-    const std::lock_guard lock(mutex);
+/// A stack in a file FRAMEWORK@VERSION.json, which is parsed when it is the nearest.
+struct NamedStack {
+    int version;
+    DataFile file;
+    std::optional<Stack> parsed{};
+};
+
+/// The stacks of a framework: all files that name it.
+std::vector<NamedStack>& stacks_of(std::string_view framework) {
+    static std::map<std::string, std::vector<NamedStack>, std::less<>> read;
     if (const auto known = read.find(framework); known != read.end()) return known->second;
-    std::vector<Stack> stacks;
-    for (const DataFile& file : data_files("stacks")) {
+    std::vector<NamedStack> stacks;
+    for (DataFile& file : data_files("stacks")) {
         if (file.text.find(fmt::format("\"{}\"", framework)) == std::string::npos) continue;
-        Stack stack = parse_stack(file.text, file.path);
-        if (std::ranges::count(stack.frameworks, framework) > 0) stacks.push_back(std::move(stack));
+        stacks.push_back({version_number(split_at(file.name, '@').second).value_or(0), std::move(file)});
     }
     return read.emplace(framework, std::move(stacks)).first->second;
 }
@@ -193,13 +196,19 @@ const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
 
 /// The stack nearest to a version, the newer of two; null where a profile's own version is nearer or none was measured.
 const Stack* nearest_stack(std::string_view framework, int version, std::optional<int> own) {
-    const Stack* nearest = nullptr;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    NamedStack* nearest = nullptr;
     const auto rank = [&](int other) { return std::pair(std::abs(other - version), -other); };
-    for (const Stack& stack : stacks_of(framework)) {
+    for (NamedStack& stack : stacks_of(framework)) {
         if (own && rank(*own) <= rank(stack.version)) continue;
         if (nearest == nullptr || rank(stack.version) < rank(nearest->version)) nearest = &stack;
     }
-    return nearest;
+    if (nearest == nullptr) return nullptr;
+    if (!nearest->parsed) nearest->parsed = parse_stack(nearest->file.text, nearest->file.path);
+    if (nearest->parsed->version != nearest->version || std::ranges::count(nearest->parsed->frameworks, framework) == 0)
+        throw_error(ErrorCode::profile, "{}: its name or text is of another framework or version", nearest->file.path);
+    return &*nearest->parsed;
 }
 
 const FrameworkProfile* reference_of(std::string_view framework) {
