@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <tuple>
 
@@ -20,21 +19,6 @@ namespace {
 
 constexpr std::array<std::string_view, main_loop_count> loop_names{"wide", "vector", "narrow", "sliced", "tensor"};
 constexpr std::array<std::string_view, quantized_kernels_count> quantized_names{"fp8", "fp8_block", "nvfp4"};
-
-std::string origin_of(std::string_view name) {
-    return fmt::format("data/architectures/{}.json", name);
-}
-
-/// Merges a file over those it inherits from, without their chips: each generation only has its own chips.
-nlohmann::json merged(std::string_view name) {
-    const std::string origin = origin_of(name);
-    nlohmann::json own = parse_json(embedded_text(origin), origin);
-    if (!own.contains("inherits")) return own;
-    nlohmann::json whole = merged(own["inherits"].get<std::string>());
-    whole.erase("chips");
-    whole.merge_patch(own);
-    return whole;
-}
 
 int log2_of(const JsonField& field, std::string_view digits) {
     unsigned size = 0;
@@ -57,9 +41,8 @@ GemmTile parse_tile(const JsonField& field) {
     return tile;
 }
 
-GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, const Quantities& quantity) {
-    field.allow({"source", "split_penalty", "most_parts", "by_time", "candidates"});
-    quantity.check_source(field["source"]);
+GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles) {
+    field.allow({"split_penalty", "most_parts", "by_time", "candidates"});
     GemmCatalogue catalogue;
     if (const auto penalty = field.find("split_penalty")) catalogue.split_penalty = penalty->positive();
     if (const auto parts = field.find("most_parts")) catalogue.most_parts = parts->positive();
@@ -80,9 +63,8 @@ GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, co
     return catalogue;
 }
 
-Quantizer parse_quantizer(const JsonField& field, const Quantities& quantity) {
-    field.allow({"source", "launches", "rows", "columns"});
-    quantity.check_source(field["source"]);
+Quantizer parse_quantizer(const JsonField& field) {
+    field.allow({"launches", "rows", "columns"});
     Quantizer quantizer;
     if (const auto launches = field.find("launches")) quantizer.launches = launches->positive_count();
     if (const auto rows = field.find("rows")) {
@@ -104,14 +86,12 @@ std::vector<AttentionTile> parse_attention_tiles(const JsonField& field) {
     return tiles;
 }
 
-AttentionKernels parse_attention(const JsonField& field, const Quantities& quantity) {
-    field.allow(
-        {"source", "mma_share", "hides_exponentials", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
-    quantity.check_source(field["source"]);
+AttentionKernels parse_attention(const JsonField& field) {
+    field.allow({"mma_share", "hides_exponentials", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
     const JsonField decode = field["decode"];
     decode.allow({"rows", "keys"});
     const auto mma_share = field.find("mma_share"), hides = field.find("hides_exponentials");
-    return {.mma_share = mma_share ? quantity(*mma_share) : 1,
+    return {.mma_share = mma_share ? mma_share->positive() : 1,
             .hides_exponentials = hides && hides->flag(),
             .asynchronous = field["asynchronous"].flag(),
             .packs_query_heads = field["packs_query_heads"].flag(),
@@ -121,76 +101,67 @@ AttentionKernels parse_attention(const JsonField& field, const Quantities& quant
             .decode_keys = static_cast<double>(decode["keys"].positive_count())};
 }
 
-ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin) {
-    const JsonField root(document, origin);
-    root.allow(
-        "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
+ArchitectureSpec parse(std::string_view text, const std::string& origin) {
+    const JsonField root = JsonField::parse(
+        text, origin, "",
+        "schema_version name kin schedulers_per_sm asynchronous_copies main_loop_stages "
         "integer_shares_lanes integer_product_ratio has_large_l2 tf32_at_boost stream_gap_s graph_gap_s cta_skew "
         "pointwise_through_blas gemv_rows "
         "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
         "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j narrow_energy_ratio "
         "tensor_ops_per_cycle operand_sharing scales_on_tensor_cores gemm attention flash2 conv");
-    const Quantities quantity(root);
     ArchitectureSpec spec;
     spec.architecture = parse_architecture(root["name"]);
     for (const JsonField& kin : root["kin"].elements()) spec.kin.push_back(parse_architecture(kin));
-    spec.schedulers_per_sm = quantity.count(root["schedulers_per_sm"]);
-    spec.main_loop_stages = quantity.count(root["main_loop_stages"]);
-    spec.gemv_rows = quantity.count(root["gemv_rows"]);
-    if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = quantity(*gap);
-    if (const auto gap = root.find("graph_gap_s")) spec.graph_gap_s = quantity(*gap);
-    constexpr std::string_view required =
-        "asynchronous_copies integer_shares_lanes integer_product_ratio cta_skew pointwise_through_blas dram_share "
-        "f32_share f32_share_consumer f32_energy_per_flop_j tensor_energy_ratio operand_sharing scales_on_tensor_cores";
-    for (const std::string_view name : words_of(required)) static_cast<void>(root[name]);
+    spec.schedulers_per_sm = root["schedulers_per_sm"].positive_count();
+    spec.main_loop_stages = root["main_loop_stages"].positive_count();
+    spec.gemv_rows = root["gemv_rows"].positive_count();
+    if (const auto gap = root.find("stream_gap_s")) spec.stream_gap_s = gap->positive();
+    if (const auto gap = root.find("graph_gap_s")) spec.graph_gap_s = gap->positive();
     using S = ArchitectureSpec;
     static const auto flags = by_name<bool S::*>(
         FTAX_NAMED(&S::asynchronous_copies, &S::integer_shares_lanes, &S::has_large_l2, &S::tf32_at_boost, &S::cta_skew,
                    &S::pointwise_through_blas, &S::has_sgemm_largek, &S::scales_on_tensor_cores));
     for (const auto& [name, flag] : flags)
-        if (const auto fact = root.find(name)) spec.*flag = quantity.flag(*fact);
+        if (const auto fact = root.find(name)) spec.*flag = fact->flag();
     static const auto numbers = by_name<double S::*>(FTAX_NAMED(
         &S::integer_product_ratio, &S::gemm_latency_share, &S::dram_share, &S::conv_share, &S::f32_share,
         &S::f32_share_consumer, &S::f32_energy_per_flop_j, &S::tensor_energy_ratio, &S::tensor_energy_per_flop_j,
         &S::narrow_energy_ratio, &S::tensor_ops_per_cycle, &S::operand_sharing));
     for (const auto& [name, number] : numbers)
-        if (const auto fact = root.find(name)) spec.*number = quantity(*fact);
+        if (const auto fact = root.find(name)) spec.*number = fact->positive();
 
     const JsonField gemm = root["gemm"];
     gemm.allow(
         {"tiles", "layers", "layers_without_lt", "batched", "tensor", "quantized", "quantizers", "untuned_experts"});
     const JsonField tiles = gemm["tiles"];
-    tiles.allow({"source", "cuda_core", "tensor"});
-    quantity.check_source(tiles["source"]);
+    tiles.allow({"cuda_core", "tensor"});
     const JsonField cuda_core = tiles["cuda_core"];
-    spec.layers = parse_catalogue(gemm["layers"], cuda_core, quantity);
-    if (const auto own = gemm.find("layers_without_lt"))
-        spec.layers_without_lt = parse_catalogue(*own, cuda_core, quantity);
-    spec.batched = parse_catalogue(gemm["batched"], cuda_core, quantity);
-    spec.tensor = parse_catalogue(gemm["tensor"], tiles["tensor"], quantity);
+    spec.layers = parse_catalogue(gemm["layers"], cuda_core);
+    if (const auto own = gemm.find("layers_without_lt")) spec.layers_without_lt = parse_catalogue(*own, cuda_core);
+    spec.batched = parse_catalogue(gemm["batched"], cuda_core);
+    spec.tensor = parse_catalogue(gemm["tensor"], tiles["tensor"]);
     const JsonField quantized = gemm["quantized"];
     quantized.allow({"fp8", "fp8_block", "nvfp4"});
     for (std::size_t i = 0; i < quantized_names.size(); ++i)
-        spec.quantized[i] = parse_catalogue(quantized[quantized_names[i]], tiles["tensor"], quantity);
+        spec.quantized[i] = parse_catalogue(quantized[quantized_names[i]], tiles["tensor"]);
     if (const auto quantizers = gemm.find("quantizers")) {
         quantizers->allow({"fp8", "fp8_block", "nvfp4"});
         for (std::size_t i = 0; i < quantized_names.size(); ++i)
-            if (const auto own = quantizers->find(quantized_names[i]))
-                spec.quantizers[i] = parse_quantizer(*own, quantity);
+            if (const auto own = quantizers->find(quantized_names[i])) spec.quantizers[i] = parse_quantizer(*own);
     }
 
     if (const auto experts = gemm.find("untuned_experts")) {
         experts->allow({"efficiency", "dram_share", "fill"});
-        spec.untuned_experts = {quantity((*experts)["efficiency"]), quantity((*experts)["dram_share"]),
-                                quantity((*experts)["fill"])};
+        spec.untuned_experts = {(*experts)["efficiency"].positive(), (*experts)["dram_share"].positive(),
+                                (*experts)["fill"].positive()};
     }
 
-    if (const auto flash2 = root.find("flash2")) spec.attention = spec.flash2 = parse_attention(*flash2, quantity);
-    if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention, quantity);
+    if (const auto flash2 = root.find("flash2")) spec.attention = spec.flash2 = parse_attention(*flash2);
+    if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention);
 
     const JsonField conv = root["conv"];
-    conv.allow({"source", "winograd_tiles", "winograd_mosaics", "cudnn7_names_nonfused"});
-    quantity.check_source(conv["source"]);
+    conv.allow({"winograd_tiles", "winograd_mosaics", "cudnn7_names_nonfused"});
     for (const JsonField& tile : conv["winograd_tiles"].elements()) {
         const auto sizes = tile.elements();
         if (sizes.size() != 3) tile.fail("must be rows, columns and threads");
@@ -207,24 +178,20 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
 ArchitectureSpec read_architecture(Architecture architecture, int compute_capability_major,
                                    int compute_capability_minor) {
     if (architecture == Architecture::cpu) return {.architecture = Architecture::cpu};
-    nlohmann::json document = merged(name_of(architecture));
-    const nlohmann::json::json_pointer chip(
-        fmt::format("/chips/{}.{}", compute_capability_major, compute_capability_minor));
-    document.merge_patch(document.value(chip, nlohmann::json::object()));
-    document.erase("chips");
-    return parse(document, origin_of(name_of(architecture)));
+    std::string path = fmt::format("data/architectures/{}@{}.{}.json", name_of(architecture), compute_capability_major,
+                                   compute_capability_minor);
+    if (embedded_text(path).empty()) path = fmt::format("data/architectures/{}.json", name_of(architecture));
+    return parse(embedded_text(path), path);
 }
 
 const ArchitectureSpec& architecture_spec(Architecture architecture, int compute_capability_major,
                                           int compute_capability_minor) {
     static std::mutex mutex;
-    static std::map<std::tuple<Architecture, int, int>, std::unique_ptr<const ArchitectureSpec>> read;
+    static std::map<std::tuple<Architecture, int, int>, ArchitectureSpec> read;
     const std::scoped_lock lock(mutex);
-    auto& spec = read[{architecture, compute_capability_major, compute_capability_minor}];
-    if (!spec)
-        spec = std::make_unique<const ArchitectureSpec>(
-            read_architecture(architecture, compute_capability_major, compute_capability_minor));
-    return *spec;
+    const std::tuple chip(architecture, compute_capability_major, compute_capability_minor);
+    if (const auto known = read.find(chip); known != read.end()) return known->second;
+    return read.emplace(chip, std::apply(read_architecture, chip)).first->second;
 }
 
 std::span<const Architecture> kin_of(Architecture architecture) {

@@ -2,12 +2,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <mutex>
 #include <regex>
 #include <set>
 
 #include "ftax/device.hpp"
+#include "graphs/base/data_rows.hpp"
 #include "graphs/base/embedded.hpp"
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/mapped.hpp"
@@ -20,11 +22,13 @@
 namespace ftax {
 namespace {
 
+constexpr std::string_view device_names = "data/device_names.tsv";
+
 /// The words of a device's name in lower case, without those that all cards have.
 std::set<std::string> words_of_device(std::string_view name) {
     std::string text = lower_case(name);
-    for (char& c : text)
-        if (normalized_name({&c, 1}).empty()) c = ' ';
+    std::ranges::replace_if(
+        text, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, ' ');
     std::set<std::string> words;
     for (const std::string_view word : words_of(text))
         if (!word.empty() && !has_word("nvidia tesla geforce rtx gtx quadro", word)) words.emplace(word);
@@ -50,31 +54,22 @@ std::set<std::string> words_of_device(std::string_view name) {
                 near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size());
 }
 
-/// The device whose name or alias, without case and punctuation, is `wanted`; null if there is none. Only datasheets in
-/// which it occurs are parsed.
+/// The device whose slug, else whose name or alias, without case and punctuation, is `wanted`; null if there is none.
 const DeviceSpec* find_device(const std::string& wanted) {
-    const DeviceSpec* found = nullptr;
-    for (const std::string& slug : device_slugs()) {
-        if (normalized_name(slug) == wanted) return &device_spec(slug);
-        if (found || normalized_name(device_text(slug)).find(wanted) == std::string::npos) continue;
-        const DeviceSpec& device = device_spec(slug);
-        const auto is_wanted = [&](const std::string& name) { return normalized_name(name) == wanted; };
-        if (is_wanted(device.name) || std::ranges::any_of(device.aliases, is_wanted)) found = &device;
-    }
-    return found;
+    std::string_view found;
+    for_each_data_row(embedded_text(device_names), [&](DataRow names) {
+        const std::string_view slug = names.text();
+        if (normalized_name(slug) == wanted) found = slug;
+        while (found.empty() && !names.ends())
+            if (normalized_name(names.text()) == wanted) found = slug;
+    });
+    return found.empty() ? nullptr : &device_spec(found);
 }
 
 }  // namespace
 
 std::vector<std::string> device_slugs() {
-    constexpr std::string_view folder = "data/devices/", ending = ".json";
-    std::vector<std::string> slugs;
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (!file.path.starts_with(folder)) continue;
-        slugs.emplace_back(file.path.substr(folder.size(), file.path.size() - folder.size() - ending.size()));
-    }
-    std::ranges::sort(slugs);
-    return slugs;
+    return mapped(data_column(device_names, 0), [](std::string_view slug) { return std::string(slug); });
 }
 
 std::string_view device_text(std::string_view slug) {
