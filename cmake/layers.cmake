@@ -260,6 +260,24 @@ if(FTAX_BUILD_FIT)
     ftax_program(ftax_fit_program ftax-fit)
     add_dependencies(ftax_program ftax_fit_program)
 endif()
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10 AND NOT FTAX_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    # Nor for libfmt and libstdc++, which is half of the start: what libfmt.so exports (fmt's src/format.cc) is compiled in.
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/format.cpp @ONLY CONTENT [[
+#include <fmt/format-inl.h>
+
+namespace fmt::inline v9::detail {
+template FMT_API auto dragonbox::to_decimal(float) noexcept -> dragonbox::decimal_fp<float>;
+template FMT_API auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<double>;
+template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
+template FMT_API auto decimal_point_impl(locale_ref) -> char;
+template FMT_API void buffer<char>::append(const char*, const char*);
+template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<format_context>, locale_ref);
+}
+]])
+    set_source_files_properties(${PROJECT_BINARY_DIR}/format.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    target_sources(ftax_program PRIVATE ${PROJECT_BINARY_DIR}/format.cpp)
+    target_link_options(ftax_program PRIVATE -Wl,--as-needed -static-libstdc++)
+endif()
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_program ftax_libtorch)
 endif()
