@@ -90,10 +90,9 @@ Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
 
 Graph load_zoo(std::string_view name, const ImportOptions& options) {
     if (name.empty()) throw_error(ErrorCode::usage, "the zoo holds {}", fmt::join(zoo_names(), ", "));
-    if (const auto known = zoo_name(name)) {
-        for (const EmbeddedFile& file : embedded_files())
-            if (name_of_file(file.path) == *known) return load_embedded(file, options);
-    }
+    const std::string known = zoo_name(name).value_or("");
+    for (const EmbeddedFile& file : embedded_files())
+        if (!known.empty() && name_of_file(file.path) == known) return load_embedded(file, options);
     fail_unknown(name);
 }
 
@@ -185,8 +184,7 @@ std::vector<std::string> zoo_names() {
 }
 
 std::optional<std::string> zoo_name(std::string_view name) {
-    for (const EmbeddedFile& file : embedded_files())
-        if (name_of_file(file.path) == name && !name.empty()) return std::string(name);
+    if (std::ranges::count(zoo_names(), name) > 0) return std::string(name);
     const std::string wanted = normalized_name(name);
     for (const ZooModel& model : zoo_models()) {
         std::vector<std::string> names = model.aliases;

@@ -12,6 +12,7 @@
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/files/json_document.hpp"
+#include "graphs/files/number.hpp"
 #include "graphs/ir/control_flow.hpp"
 #include "graphs/ir/shape_rules.hpp"
 #include "graphs/ir/strides.hpp"
@@ -128,6 +129,7 @@ class ProgramText {
     void append(std::string_view part) {
         std::size_t begin = 0;  // of what is not yet kept
         for (std::size_t i = 0; i < part.size(); ++i) {
+            while (in_string_ && !escaped_ && i + 1 < part.size() && part[i] != '"' && part[i] != '\\') ++i;
             const char c = part[i];
             if (std::exchange(escaped_, in_string_ && !escaped_ && c == '\\') || (in_string_ && c != '"')) continue;
             if (in_string_ && drops_) begin = i;
@@ -150,6 +152,41 @@ class ProgramText {
 
     [[nodiscard]] Json whole(const Json& held) const {
         return parse(std::string(piece(held)), fmt::format("{}[{}]", origin_, held.at(0).get<std::size_t>()));
+    }
+
+    /// Returns whole(held) until the next call. Most nodes differ in their texts alone: nodes of one form share a
+    /// document, in which these are replaced. Other texts than printable ASCII without escapes are parsed.
+    [[nodiscard]] const Json& node(const Json& held) {
+        constexpr std::size_t most_forms = 1000;  // a model has some dozens
+        const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '\\'; };
+        const std::string_view json = piece(held);
+        std::string form;
+        std::vector<std::string_view> texts;
+        std::size_t begin = 0;  // of what is not yet part of the form
+        for (std::size_t open; (open = json.find('"', begin)) != json.npos;) {
+            const std::size_t close = json.find('"', open + 1);
+            const std::string_view text = json.substr(open + 1, close - open - 1);
+            if (close == json.npos || !std::ranges::all_of(text, is_plain)) return other_ = whole(held);
+            const bool is_key = json.find_first_not_of(" \t\r\n", close + 1) == json.find(':', close + 1);
+            form.append(json, begin, (is_key ? close + 1 : open) - begin);
+            if (!is_key) form += '"' + std::to_string(texts.size()) + '"';
+            if (!is_key) texts.push_back(text);
+            begin = close + 1;
+        }
+        form.append(json, begin);
+        auto& [document, places] = forms_[form];
+        if (document.is_null()) {
+            other_ = whole(held);
+            if (forms_.size() > most_forms) return forms_.erase(form), other_;
+            document = parse(form, origin_);
+            places.resize(texts.size());
+            const Json flat = document.flatten();
+            for (const auto& [pointer, number] : flat.items())
+                if (const auto place = number.is_string() ? parse_integer(number.get<std::string>()) : std::nullopt)
+                    places.at(static_cast<std::size_t>(*place)) = &document[Json::json_pointer(pointer)];
+        }
+        for (std::size_t i = 0; i < texts.size(); ++i) places[i]->get_ref<std::string&>() = texts[i];
+        return document;
     }
 
   private:
@@ -183,6 +220,8 @@ class ProgramText {
     std::string* text_ = &outline_;  ///< what is appended to
     std::vector<std::size_t> room_;  ///< values that each open list may still have
     bool in_string_ = false, escaped_ = false, drops_ = false;
+    std::unordered_map<std::string, std::pair<Json, std::vector<Json*>>> forms_;
+    Json other_;  ///< the last node that shares no document
 };
 
 class Importer {
@@ -331,7 +370,7 @@ class Importer {
         if (depth > max_subgraph_depth)
             throw_error(ErrorCode::limit, "subgraphs nested deeper than {}", max_subgraph_depth);
         for (const Json& node : scope.graph.at("nodes"))
-            import_node(scope, depth == 0 ? text_.whole(node) : node, depth);
+            import_node(scope, depth == 0 ? text_.node(node) : node, depth);
     }
 
     static std::string described(const Json& node) {

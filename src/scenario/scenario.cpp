@@ -77,10 +77,9 @@ DType parse_cache_type(const std::string& name) {
     static const std::map<std::string_view, DType> types = {
         {"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}, {"fp8", DType::f8e4m3}};
     const auto found = types.find(name);
-    if (found == types.end()) {
+    if (found == types.end())
         throw_error(ErrorCode::usage, "unknown cache precision '{}'; available: fp32, fp16, bf16, fp8",
                     escape_terminal(name));
-    }
     return found->second;
 }
 
@@ -153,10 +152,9 @@ void note(const std::vector<std::string>& warnings, bool prints, HeldWarnings* h
 ImportOptions import_options(const ModelArguments& arguments) {
     ImportOptions options = arguments.limits;
     for (const std::string& shape : arguments.shapes) options.input_shapes.push_back(parse_input_shape(shape));
-    if (!arguments.inputs.empty()) {
+    if (!arguments.inputs.empty())
         for (const std::string& input : split_list(arguments.inputs))
             options.input_shapes.push_back(parse_input_type(input));
-    }
     const ShapeBindings trips = parse_dimensions(arguments.trips, "--trip");
     options.trip_counts.insert(trips.begin(), trips.end());
     for (const auto& [name, value] : parse_dimensions(arguments.dims)) options.data_sizes.push_back(name);
@@ -237,10 +235,9 @@ ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch) 
 
 Precision parse_precision(const std::string& name) {
     const auto precision = precision_from_name(name);
-    if (!precision) {
+    if (!precision)
         throw_error(ErrorCode::usage, "unknown precision '{}'; available: {}", name,
                     fmt::join(precision_names(), ", "));
-    }
     return *precision;
 }
 

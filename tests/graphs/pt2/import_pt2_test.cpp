@@ -272,6 +272,41 @@ TEST_CASE("a .pt2 is cut into nodes wherever its blocks end, whatever its string
     CHECK(load_program(named).ops[1].name == "from_node");
 }
 
+TEST_CASE("nodes of one form in a .pt2 keep the texts that each has, escaped or not, also those that are numbers") {
+    const std::string tensor = R"({"dtype": 7, "sizes": [{"as_int": 8}], "strides": [{"as_int": 1}]})";
+    const std::vector<std::pair<std::string, std::string>> names{// as they are read and as they are written
+                                                                 {"x", "x"},
+                                                                 {"1", "1"},
+                                                                 {"0", "0"},
+                                                                 {"relu", R"(re\u006cu)"},
+                                                                 {"Infinity", "Infinity"},
+                                                                 {"7, \"é", R"(7, \"é)"}};
+    std::string nodes, tensors;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const std::string& name = names[i].second;
+        tensors += (i == 0 ? "\"" : ", \"") + name + "\": " + tensor;
+        if (i == 0) continue;
+        nodes += std::string(i == 1 ? "" : ", ") +
+                 R"({"target": "torch.ops.aten.clamp.default", "inputs": [{"name": "self", )" +
+                 R"("arg": {"as_tensor": {"name": ")" + names[i - 1].second + R"("}}}, {"name": "min", "arg": )" +
+                 R"({"as_float": -Infinity}}], "outputs": [{"as_tensor": {"name": ")" + name +
+                 R"("}}], "metadata" : )" + R"({"nn_module_stack": "k,layer)" + std::to_string(i) +
+                 R"(,M"}, "name": ")" + name + R"("})";
+    }
+    const Graph graph = load_program(
+        R"({"graph_module": {"graph": {"inputs": [], "nodes": [)" + nodes + R"(], "tensor_values": {)" + tensors +
+        R"(}, "sym_int_values": {}, "outputs": []}, "signature": {"input_specs": [{"user_input": {"arg": {"as_tensor": )" +
+        R"({"name": "x"}}}}]}}, "range_constraints": {}, "schema_version": {"major": 8, "minor": 2}})");
+    REQUIRE(graph.ops.size() == names.size() - 1);
+    for (std::size_t i = 1; i < names.size(); ++i) {
+        const Op& op = graph.ops[i - 1];
+        CHECK(op.name == names[i].first);
+        CHECK(op.module == "layer" + std::to_string(i));
+        CHECK(graph.tensors[op.inputs[0]].name == names[i - 1].first);
+        CHECK(graph.tensors[op.outputs[0]].name == names[i].first);
+    }
+}
+
 TEST_CASE("BAD_INPUTS 36: a .pt2 cannot name a piece of itself, and errors name the one that is wrong") {
     const std::string program = small_program(fixed_batch), nodes = R"("nodes": [)", values = R"("tensor_values": {)";
     const auto failing = [&](const std::string& what, const std::string& with) {
