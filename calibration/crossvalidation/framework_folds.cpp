@@ -36,12 +36,6 @@ std::string family_of(const std::string& model) {
     return model;
 }
 
-/// Version of each framework in the campaigns, of 2022 with PyTorch 1.12 and CUDA 11.6.
-/// Source: github.com/JaredFern/Framework-Tax.
-std::string version_of(const std::string& framework) {
-    return framework == "torch-tensorrt" ? "1.2" : "1.12";  // so was that of ONNX Runtime
-}
-
 /// What is left out, and how the rows that are predicted are anchored: by the others of the same (framework, run, gpu),
 /// or, where that was left out, by those of a card that are not scored.
 struct LeaveOut {
@@ -95,11 +89,13 @@ class Folds {
 
     /// Fits every framework on all rows; the noise of host and device is that of rows predicted `unseen`.
     [[nodiscard]] std::vector<fit::FrameworkFit> fit_all(const std::vector<Scored>& unseen) const {
-        std::map<std::string, std::vector<fit::HostRow>> by_framework;
-        for (std::size_t i = 0; i < rows.size(); ++i) by_framework[rows[i].framework].push_back(host_rows_[i]);
+        std::map<std::pair<std::string, std::string>, std::vector<fit::HostRow>> by_stack;
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            by_stack[{rows[i].framework, rows[i].version}].push_back(host_rows_[i]);
         std::vector<fit::FrameworkFit> fits;
-        for (const auto& [framework, own] : by_framework) {
-            fits.push_back(fit::fit_framework(framework, version_of(framework), own));
+        for (const auto& [stack, own] : by_stack) {
+            const auto& [framework, version] = stack;
+            fits.push_back(fit::fit_framework(framework, version, own));
             for (const bool host : {true, false}) {
                 std::vector<double> errors;
                 for (const auto& [row, p] : unseen) {
@@ -138,7 +134,7 @@ class Folds {
             if (anchors.empty()) continue;
             // A framework measured on this member only has no fit; its priors remain.
             FrameworkProfile profile{.framework = framework};
-            if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
+            if (!seen.empty()) profile = fit::fit_framework(framework, rows[of_fold.front()].version, seen).reference;
             // The noise of the last ledger widens intervals and moves no prediction.
             for (const Parameter& p : framework_profile(framework).parameters)
                 if (p.name.starts_with("noise.")) set_parameter(profile.parameters, p);

@@ -123,13 +123,12 @@ const FrameworkModel tensorrt{
     .rewrites = passes,
     .priors = priors,
 };
-const FrameworkModel tensorrt_cuda_graph{
-    .name = "tensorrt-cuda-graph",
-    .description = "TensorRT engine in a CUDA graph (trtexec --useCudaGraph)",
-    .traits = captured,
-    .rewrites = passes,
-    .priors = captured_priors,
-};
+const FrameworkModel tensorrt_cuda_graph = changed(tensorrt, [](FrameworkModel& model) {
+    model.name = "tensorrt-cuda-graph";
+    model.description = "TensorRT engine in a CUDA graph (trtexec --useCudaGraph)";
+    model.traits = captured;
+    model.priors = captured_priors;
+});
 const FrameworkModel tensorrt_onnx{
     .name = "tensorrt-onnx",
     .description = "TensorRT engine of an ONNX file, without plugins: attention fused from 8.6 on",

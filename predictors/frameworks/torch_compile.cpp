@@ -27,23 +27,20 @@ const FrameworkModel torch_compile{
     .traits = compiled,
     .rewrites = passes,
 };
-const FrameworkModel torch_compile_max_autotune_no_cudagraphs{
-    .name = "torch-compile-max-autotune-no-cudagraphs",
-    .description = "torch.compile, mode max-autotune-no-cudagraphs: epilogues in products",
-    .traits = compiled,
-    .rewrites = autotuned_passes,
-};
-const FrameworkModel torch_compile_cuda_graph{
-    .name = "torch-compile-cuda-graph",
-    .description = "torch.compile, mode reduce-overhead: Inductor's kernels in a CUDA graph",
-    .traits = captured,
-    .rewrites = passes,
-};
-const FrameworkModel torch_compile_max_autotune{
-    .name = "torch-compile-max-autotune",
-    .description = "torch.compile, mode max-autotune: epilogues in products, in a CUDA graph",
-    .traits = captured,
-    .rewrites = autotuned_passes,
-};
+const FrameworkModel torch_compile_max_autotune_no_cudagraphs = changed(torch_compile, [](FrameworkModel& model) {
+    model.name = "torch-compile-max-autotune-no-cudagraphs";
+    model.description = "torch.compile, mode max-autotune-no-cudagraphs: epilogues in products";
+    model.rewrites = autotuned_passes;
+});
+const FrameworkModel torch_compile_cuda_graph = changed(torch_compile, [](FrameworkModel& model) {
+    model.name = "torch-compile-cuda-graph";
+    model.description = "torch.compile, mode reduce-overhead: Inductor's kernels in a CUDA graph";
+    model.traits = captured;
+});
+const FrameworkModel torch_compile_max_autotune = changed(torch_compile_cuda_graph, [](FrameworkModel& model) {
+    model.name = "torch-compile-max-autotune";
+    model.description = "torch.compile, mode max-autotune: epilogues in products, in a CUDA graph";
+    model.rewrites = autotuned_passes;
+});
 
 }  // namespace ftax
