@@ -495,9 +495,13 @@ class Scheduler {
             const std::int64_t tokens = options_.chunks_prompts ? std::min(left, step.budget) : left;
             if (tokens > step.budget && step.load.prompt_tokens > 0) break;
             RequestTimes& times = arrivals_[sequence.request];
-            const std::int64_t reserved =
-                options_.evicts ? tokens : longest(times.prompt, times.output) - sequence.computed;
-            if (!allocate(sequence, reserved, held)) {
+            // An engine that evicts takes pages as they fill; SGLang first asks for room for the prompt and 4,096 of
+            // the answer's tokens. Source: schedule_policy.py, PrefillAdder.add_one_req, CLIP_MAX_NEW_TOKENS.
+            const std::int64_t answer = options_.evicts ? std::min<std::int64_t>(times.output, 4096) : times.output;
+            const std::int64_t all = longest(times.prompt, answer) - sequence.computed;
+            const bool asks_for_all = options_.chunks_prompts && !options_.mixes_phases && !running_.empty();
+            if ((asks_for_all && pages_of(all) > free_.count() - held) ||
+                !allocate(sequence, options_.evicts ? tokens : all, held)) {
                 blocked_ = ServingBound::cache;
                 break;
             }
@@ -850,11 +854,10 @@ Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOp
         while (const auto request = arrivals.take(now_s)) waiting.push_back(*request);
         // A batch that is not full waits for the next arrival as long as the delay of its oldest request allows.
         const double until_s = arrivals[waiting.front()].arrival_s + options.max_delay_s;
-        if (static_cast<std::int64_t>(waiting.size()) < options.max_batch && arrivals.next_s() <= until_s) {
-            now_s = std::max(now_s, arrivals.next_s());
-            continue;
+        if (static_cast<std::int64_t>(waiting.size()) < options.max_batch) {
+            now_s = std::max(now_s, std::min(arrivals.next_s(), until_s));
+            if (arrivals.next_s() <= until_s) continue;
         }
-        if (static_cast<std::int64_t>(waiting.size()) < options.max_batch) now_s = std::max(now_s, until_s);
         const auto batch = std::min<std::int64_t>(options.max_batch, static_cast<std::int64_t>(waiting.size()));
         const StepCost cost = run(batch);
         for (std::int64_t i = 0; i < batch; ++i) arrivals[waiting[static_cast<std::size_t>(i)]].scheduled_s = now_s;

@@ -341,6 +341,22 @@ TEST_CASE("a sequence that was evicted computes again what its pages no longer h
     CHECK(prompt_tokens(true) == all - 2 * 16);
 }
 
+TEST_CASE("an engine that processes prompts first admits a sequence only if its prompt and answer fit") {
+    // Each sequence ends with eight pages of 16 tokens; at first it takes four.
+    const auto run = [](std::int64_t pages, bool mixes, std::int64_t output = 64) {
+        const std::vector<ServingRequest> requests{{0, 64, output}, {0, 64, output}};
+        return serve(requests, {.cache_tokens = 16 * pages, .mixes_phases = mixes}, constant);
+    };
+    CHECK(run(10, true).evictions == 1);
+    CHECK(run(11, false).evictions == 0);
+    CHECK(run(11, false).mean_sequences <= 1);
+    CHECK(run(12, false).evictions == 1);  // the first has four pages; the eight that are free may serve it later
+    CHECK(run(16, false).evictions == 0);
+    CHECK(run(16, false).mean_sequences > 1.5);
+    // Of an answer, 4,096 tokens count: the second needs 260 pages of the 314 that the first leaves, not 317.
+    CHECK(run(318, false, 5000).mean_sequences > 1);
+}
+
 TEST_CASE("the table of steps is within 1 % of exact predictions") {
     const Graph graph = load_graph("zoo:llama-3-8b");
     Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
