@@ -72,10 +72,11 @@ struct KernelModels {
     [[nodiscard]] MathPath path_of(const kernels::GemmShape& shape, MathPath path) const {
         const bool ampere = at(path).chip->asynchronous_copies;
         const bool vectors = std::min({shape.m, shape.n, shape.k}) == 1;  // kernels of their own, without tiles
+        const bool emulated = at(path).peak_flops_per_s < at(MathPath::fp32).peak_flops_per_s;  // GTX 16
         const bool concerned = ampere ? shape.oldest_library && !shape.linear && !vectors : shape.older_library;
         const bool on_cores = kernels::is_tensor(path) && concerned &&
                               !kernels::tensor_gemm::rows_are_aligned(shape, ampere && path != MathPath::tf32 ? 4 : 16);
-        return on_cores ? MathPath::fp32 : path;
+        return on_cores || (emulated && vectors) ? MathPath::fp32 : path;
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::GemmShape& shape, MathPath path) const {
         const auto tiled = plan_tiled(shape, path);

@@ -636,6 +636,8 @@ class Lowering {
                               : precision_spec(operands).quantizes_weights()
                                   ? layer_path(device_, operands)
                                   : math_path(device_, options_.precision, convolution);
+        // Builders of engines time kernels and leave emulated tensor cores (GTX 16) aside.
+        if (traits_.engine && device_.peak(path) < device_.peak(MathPath::fp32)) return MathPath::fp32;
         const bool half_sums =
             convolution ? traits_.half_accumulation || libraries_.sums_in_half : traits_.half_products;
         const bool halves =
