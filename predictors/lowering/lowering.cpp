@@ -632,11 +632,15 @@ class Lowering {
     }
 
     MathPath contraction_path(bool convolution, Precision operands = Precision::fp32) const {
+        // Builders of engines allow TF32 unless told otherwise (TensorRT issue 1824), plugins compute in f32
+        // (FasterTransformer issue 112).
+        const bool plugins = !traits_.fused_attention.empty() && traits_.fused_attention.front().whole_heads;
+        const bool allows_tf32 = convolution || (traits_.engine && !plugins);
         const MathPath path = multiplies_int8(operands) ? MathPath::int8_tensor
                               : precision_spec(operands).quantizes_weights()
                                   ? layer_path(device_, operands)
-                                  : math_path(device_, options_.precision, convolution);
-        // Builders of engines time kernels and leave emulated tensor cores (GTX 16) aside.
+                                  : math_path(device_, options_.precision, allows_tf32);
+        // They time kernels and leave emulated tensor cores (GTX 16) aside.
         if (traits_.engine && device_.peak(path) < device_.peak(MathPath::fp32)) return MathPath::fp32;
         const bool half_sums =
             convolution ? traits_.half_accumulation || libraries_.sums_in_half : traits_.half_products;

@@ -72,6 +72,23 @@ TEST_CASE("attention of TensorRT in int8 runs in parts beyond 384 tokens and in 
     CHECK(kernels("tensorrt-onnx", 512) == 7);
 }
 
+TEST_CASE("engines without plugins compute f32 in TF32 and leave emulated tensor cores aside") {
+    const auto device_s = [](const char* framework, const char* device, Precision precision) {
+        const Graph graph = load_graph("zoo:bert");
+        Predictor predictor(graph, device_profile(device), {.framework = framework}, {.precision = precision});
+        return predictor.predict({{"batch", 32}, {"seq", 128}}).device_s;
+    };
+    using enum Precision;
+    const char* card = "a100-sxm4-40gb";
+    for (const char* engine : {"tensorrt-onnx", "onnxruntime-tensorrt", "torch-tensorrt"})
+        CHECK(device_s(engine, card, fp32) == approx(device_s(engine, card, tf32)));
+    for (const char* other : {"tensorrt", "pytorch-eager"})
+        CHECK(device_s(other, card, fp32) > 2 * device_s(other, card, tf32));
+    const char* without = "gtx-1660-ti";
+    CHECK(device_s("pytorch-eager", without, fp16) > 4 * device_s("pytorch-eager", without, fp32));
+    CHECK(device_s("tensorrt-onnx", without, fp16) < device_s("tensorrt-onnx", without, fp32));
+}
+
 TEST_CASE("what TensorRT fuses depends on its version, the chip, the sequence and how the network was written") {
     const auto kernels = [](const char* framework, const char* device, int version, std::int64_t sequence) {
         return layer_of_bert(framework, device, {.libraries = {.tensorrt = version}}, {{"batch", 1}, {"seq", sequence}})
