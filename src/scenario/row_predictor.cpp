@@ -59,9 +59,11 @@ PredictOptions options_for(const Measurement& row) {
     const bool from_host = mlperf && row.framework == "tensorrt-cuda-graph" && row.batch <= most_streams &&
                            device_spec(row.gpu).peer_bandwidth_bytes_per_s &&
                            kernels::link_of(device_spec(row.gpu)).kind != kernels::LinkKind::nvlink;
+    // Source: optimum-benchmark, examples/fast-mteb (use_io_binding: false). Its CUDA rows ran fused graphs (O4).
+    const bool unbound = row.framework == "onnxruntime-tensorrt" && row.run.starts_with("optimum ");
     return {.channels_last = row.layout == "nhwc",
             .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || mlperf,
-            .copies = row.copies || from_host};
+            .copies = row.copies || from_host || unbound};
 }
 
 /// Kinds of rows that are a part of the latency of a call.

@@ -73,6 +73,19 @@ TEST_CASE("MLPerf's streams wait for each query, whose images come from pinned m
               approx((8 * 150528 + 8 * 1000) / (0.76 * slot_bytes_per_ms) + 0.014).epsilon(0.01));
 }
 
+TEST_CASE("rows of TensorRT under optimum hold copies of inputs and outputs, which it does not bind") {
+    const TemporaryFolder folder;
+    const std::string copying =
+        predicted_ms({"predict", "bert", "--device", "t4", "--framework", "onnxruntime-tensorrt", "--precision", "fp16",
+                      "--batch", "8", "--dim", "seq=128", "--copies"});
+    const std::string rows = folder.write("models.csv",
+                                          "run,gpu,framework,precision,model,input,batch,latency_ms\n"
+                                          "optimum sweep,T4,onnxruntime-tensorrt,fp16,bert,128,8," +
+                                              copying + "\n");
+    const ProgramRun outcome = run_ftax({"validate", rows, "--json", "-", "--max-mape", "0.001"});
+    CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
+}
+
 TEST_CASE("rows with copies hold the inputs' way to the device, also where they are anchors") {
     const TemporaryFolder folder;
     const std::vector<std::string> run{"predict",           "resnet50",    "--device", "rtx-3060", "--framework",
