@@ -56,8 +56,8 @@ inline constexpr double pcie4_bytes_per_s = 31.5e9;  ///< 16 lanes of PCIe 4.0, 
 /// are slower, and trees with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18,
 /// src/graph/tuning.cc (baseLat, hwLat of NVLink, PCIe and network, LL at half the bandwidth and 39 GB/s,
 /// treeCorrectionFactor 0.5 and 0.6) and topo.h: an NVLink carries 20 of its 25 GB/s. Two calls, a gather and a
-/// scatter, reach less of it over NVLink. Source: fitted to NCCL 2.27 on A100 and H100 SXM (AIConfigurator 0.4,
-/// nccl_perf); mean error on H200, B200 and GB200, which were not fitted, 17 instead of 29 %.
+/// scatter over NVLink: fitted to NCCL 2.27 on A100 and H100 SXM (AIConfigurator 0.4, nccl_perf); mean error on H200,
+/// B200 and GB200, which were not fitted, 17 instead of 29 %.
 [[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link, double calls = 1) {
     if (cards < 2) return 0;
     const bool pcie = link.kind != LinkKind::nvlink;

@@ -47,10 +47,12 @@ inline double miss_share(double x, int n) {
 /// on an H100.
 inline constexpr double wait_cycles = 940;
 
+/// Cycles of the shortest kernel.
+inline constexpr double shortest_cycles = 2500;
+
 /// Returns how much longer than the floor a kernel takes that waits for memory `waits` times in sequence. Floors fitted
 /// to whole models are averages over such kernels: they contain what exceeds the shortest kernel.
 inline double beyond_floor_s(double waits, const DeviceRates& device) {
-    constexpr double shortest_cycles = 2500;
     const double contained_s = std::max(0.0, device.floor_s - shortest_cycles / device.boost_clock_hz);
     return std::max(0.0, waits * wait_cycles / device.boost_clock_hz - contained_s);
 }

@@ -65,8 +65,8 @@ inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys 
 /// TFLOP/s with heads of 64, 645 with 128 (data/measurements/h100-sxm5-80gb/sustained_load.csv).
 inline constexpr double cudnn_score_cycles = 0.14;
 
-/// Products in fp8 relative to bf16 on Hopper: 1.2 and 0.74 PFLOP/s. Source: arXiv 2407.08608. Prompts over fp8 keys
-/// take as long as over bf16 under vLLM, 1.2 to 1.5 times less under TensorRT-LLM (AIConfigurator 0.8, H100).
+/// Products in fp8 relative to bf16 on Hopper: 1.2 and 0.74 PFLOP/s (arXiv 2407.08608). Prompts gain by 1.2 to 1.5
+/// under TensorRT-LLM, not under vLLM (AIConfigurator 0.8, H100).
 inline constexpr double fp8_ratio = 1.6;
 
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
@@ -167,7 +167,6 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
     const bool packs = group > 1 || kernels.asynchronous || !s.paged;
     const double units = batch * (packs ? kv_heads(s) * round_up(group / 64) : heads);
     const bool narrow = s.library == FlashLibrary::tensorrt_llm && group > 1 && s.latent_width == 0;
-    // Keys are the rows, 8 to 32 query heads the columns. Source: TensorRT-LLM, cpp/kernels/xqa/mha_sm90.cu.
     const double rows = narrow ? std::clamp(std::exp2(std::ceil(std::log2(group))), 8.0, 32.0) : kernels.decode_rows;
     const double step_s = kernels.decode_keys * rows * score_s;
     const auto with_parts = [&](double parts) {

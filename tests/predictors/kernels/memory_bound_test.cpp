@@ -192,6 +192,21 @@ TEST_CASE("a block waits for the steps of its row, which a floor fitted to whole
     CHECK(waits_of(rows_of(MemoryClass::layer_norm, 1, 512)) == approx(2.7 - 1 / 0.94).epsilon(0.01));
 }
 
+TEST_CASE("an engine's reformats take the time of the shortest kernel, not that of an average one") {
+    auto device = round_device();
+    device.floor_s = 4e-6;  // 2,500 cycles take 2.5 µs
+    MemoryShape shape = rows_of(MemoryClass::transpose, 1, 8);
+    const auto floor_s = [&] { return plan(shape, device, initial_parameters()).floor_s; };
+    CHECK(floor_s() == approx(4e-6));
+    shape.engine = true;
+    CHECK(floor_s() == approx(2.5e-6));
+    device.floor_s = 2e-6;
+    CHECK(floor_s() == approx(2e-6));
+    device.floor_s = 4e-6;
+    shape.cls = MemoryClass::pointwise;
+    CHECK(floor_s() == approx(4e-6));
+}
+
 TEST_CASE("a root-mean-square norm has one statistic") {
     const auto p = initial_parameters();
     MemoryShape shape = rows_of(MemoryClass::layer_norm, 100'000, 128);
