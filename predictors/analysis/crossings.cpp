@@ -90,6 +90,7 @@ std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launch
 
 std::vector<Crossing> find_crossings(std::int64_t first, std::int64_t last,
                                      const std::function<TwoSides(std::int64_t)>& sides) {
+    if (first >= last) return {};
     Search search(sides);
     search.look_between(search.sample(first), search.sample(last));
     return search.found();
