@@ -128,7 +128,10 @@ class Engines:
 
 def as_run(row):
     """The row in the precision that was run: kernl's PyTorch ran f32 models under one autocast context around all runs
-    (its test/test_torchdynamo_bert.py and experimental/benchmarks/inductor.py)."""
+    (its test/test_torchdynamo_bert.py and experimental/benchmarks/inductor.py); FasterTransformer's fp32 has no TF32 unless
+    asked for (docs/vit_guide.md), as engines with its plugins."""
+    if row["run"] == "fastertransformer" and row["precision"] == "fp32" and row["framework"] == "tensorrt":
+        return dict(row, version="8.5")
     return dict(row, precision="amp_cached") if row["run"] == "kernl" and row["framework"] in KERNL_PYTORCH else row
 
 

@@ -94,7 +94,8 @@ const FrameworkModel vllm{
     .serving = captured(true),
     .rewrites = passes,
     .priors = vllm_priors,
-    // Includes CUDA graphs of all batch sizes. Source: vLLM, "CUDA graphs can take additional 1~3 GiB memory per GPU".
+    // Includes CUDA graphs of all batch sizes (vLLM: "CUDA graphs can take additional 1~3 GiB memory per GPU") or an
+    // engine's buffers for its maximum number of tokens (order of magnitude).
     .context_bytes = 2e9,
 };
 const FrameworkModel vllm_eager{
@@ -105,25 +106,19 @@ const FrameworkModel vllm_eager{
     .rewrites = passes,
     .priors = vllm_eager_priors,
 };
-const FrameworkModel tensorrt_llm{
-    .name = "tensorrt-llm",
-    .description = "TensorRT-LLM engine: paged attention, continuous batching in C++",
-    .traits = tensorrt_llm_traits,
-    .serving = captured(false, 8192),
-    .rewrites = passes,
-    .priors = tensorrt_llm_priors,
-    // Includes an engine's buffers for its maximum number of tokens. Order of magnitude.
-    .context_bytes = 2e9,
-};
-const FrameworkModel sglang{
-    .name = "sglang",
-    .description = "SGLang 0.5: paged attention, CUDA graphs for decoding, the host schedules one step ahead",
-    .traits = sglang_traits,
-    .serving = captured(true),
-    .rewrites = passes,
-    .priors = sglang_priors,
-    .context_bytes = 2e9,
-};
+const FrameworkModel tensorrt_llm = changed(vllm, [](FrameworkModel& model) {
+    model.name = "tensorrt-llm";
+    model.description = "TensorRT-LLM engine: paged attention, continuous batching in C++";
+    model.traits = tensorrt_llm_traits;
+    model.serving = captured(false, 8192);
+    model.priors = tensorrt_llm_priors;
+});
+const FrameworkModel sglang = changed(vllm, [](FrameworkModel& model) {
+    model.name = "sglang";
+    model.description = "SGLang 0.5: paged attention, CUDA graphs for decoding, the host schedules one step ahead";
+    model.traits = sglang_traits;
+    model.priors = sglang_priors;
+});
 const FrameworkModel llama_cpp{
     .name = "llama.cpp",
     .description =
