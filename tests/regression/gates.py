@@ -3,11 +3,15 @@
     gates.py FTAX            # fails where an error is worse, or better by more than the tolerance: then the gate is tightened
     gates.py FTAX --record   # writes gates.tsv; the commit says why errors moved
 
-Columns of gates.tsv: file, group, rows, MAPE and bias in percent.
+Columns of gates.tsv: file, group, rows, MAPE and bias in percent. Rows of served.csv are one run of `ftax serve` each.
 """
+import csv
 import json
+import os
+import statistics
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -29,8 +33,28 @@ def errors(ftax):
     return found
 
 
+def served_errors(ftax):
+    with (FOLDER / "served.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+
+    def error(row):
+        ended = subprocess.run([ftax, "serve", row["model"], "--device", row["gpu"], "--framework", row["framework"], *row["options"].split(),
+                                "--spread", "0", "-q", "--json", "-"], capture_output=True, text=True)
+        if ended.returncode:
+            sys.exit(f"served.csv: {row}: exit {ended.returncode}: {ended.stderr}")
+        return json.loads(ended.stdout)["rows"][0]["tokens_per_s"] / float(row["tokens_per_s"]) - 1
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        own = list(pool.map(error, rows))
+    groups = {"all": own}
+    for row, value in zip(rows, own):
+        for name in (row["gpu"], row["model"]):
+            groups.setdefault(name, []).append(value)
+    return {("served.csv", name): (len(e), 100 * statistics.fmean(map(abs, e)), 100 * statistics.fmean(e)) for name, e in groups.items()}
+
+
 def main(ftax, record):
-    found = errors(ftax)
+    found = errors(ftax) | served_errors(ftax)
     if record:
         GATES.write_text("".join(f"{file}\t{name}\t{rows}\t{mape:.1f}\t{bias:+.1f}\n" for (file, name), (rows, mape, bias) in found.items()))
         return False
