@@ -9,8 +9,8 @@
 namespace ftax {
 
 /// Contributions of what was not measured to the standard deviation of log(device time). Source: `ftax_folds evidence`,
-/// the errors of each file's rows where the other files are the evidence. Another version, another precision or another
-/// generation adds nothing to another card and other kernels there.
+/// the errors of each file's rows where the other files are the evidence; `framework` is that of an earlier run, since
+/// the file now shows none (docs/uncertainty.md). Another version, precision or generation adds nothing there.
 struct EvidenceSpread {
     double kernels = 0.35, card = 0.10, framework = 0.41;
 };
