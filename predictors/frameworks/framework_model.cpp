@@ -85,14 +85,14 @@ std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& m
                                      const PredictOptions& options) {
     const bool rewrites =
         !model.rewrites.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
-    const bool chosen =
-        !options.channels_last && model.traits.lays_out_convolutions && rewrites::gains_from_channels_last(graph);
+    const LibraryBehaviour libraries = behaviour_of(model, options.libraries);
+    const bool chosen = !options.channels_last && model.traits.lays_out_convolutions && !libraries.keeps_layouts &&
+                        rewrites::gains_from_channels_last(graph);
     if (!rewrites && !chosen && !options.channels_last) return std::nullopt;
     Graph result = graph;
     if (chosen || options.channels_last) lay_out_for_cuda(result, true);
     if (chosen) rewrites::convert_layouts_at_edges(result);
     if (!rewrites) return result;
-    const LibraryBehaviour libraries = behaviour_of(model, options.libraries);
     for (const Pass& pass : model.rewrites)
         if (pass.applies(device, options, libraries)) pass.rewrite(result);
     return result;

@@ -120,6 +120,15 @@ TEST_CASE("torch.compile refuses cards without Triton, and runs on a CPU") {
     CHECK(predict(graph, "pytorch-eager", "gtx-1080-ti", {{"batch", 1}}).latency_s > 0);
 }
 
+TEST_CASE("torch.compile turns convolutions into NHWC from PyTorch 2.1 on") {
+    const Graph graph = convolutions();
+    const auto device_s = [&](const char* framework, int torch) {
+        return predict(graph, framework, "a100-sxm4-80gb", {{"batch", 256}}, {.libraries = {.torch = torch}}).device_s;
+    };
+    CHECK(device_s("torch-compile", 201) < 0.95 * device_s("torch-compile", 200));
+    CHECK(device_s("pytorch-eager", 201) == device_s("pytorch-eager", 200));
+}
+
 TEST_CASE("a CUDA graph leaves the device time and takes the dispatch away") {
     const Graph graph = convolutions();
     const Prediction eager = predict(graph, "pytorch-eager", "t4", {{"batch", 4}});
