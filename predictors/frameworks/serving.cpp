@@ -41,7 +41,7 @@ constexpr LoweringTraits llama_cpp_traits = changed(of(Library::llama_cpp), [](a
     // chosen on 17 figures of those tables and llm_static.csv.
     traits.gemm = {.cublas_lt_limit = 0, .row_bytes_per_cycle = 8, .dot_products = true};
     traits.host_kind = HostKind::engine;
-    traits.half_products = true;  // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
+    traits.half_accumulation = true;  // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
     traits.wide_activations = true;
 });
 

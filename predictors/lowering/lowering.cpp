@@ -446,9 +446,9 @@ class Lowering {
         schedule_.launches.back().blas_call = blas_call(op);
         const bool sums_in_f32 = libraries_.keeps_scores && op.kind == OpKind::attention;
         Kernel kernel{.shape = contraction_shape(op, operands),
-                      .path = is_widened_attention(op)
-                                  ? MathPath::fp32
-                                  : contraction_path(convolution || sums_in_f32 || splits_f32(op), operands),
+                      .path = is_widened_attention(op) ? MathPath::fp32
+                                                       : contraction_path(convolution || sums_in_f32 || splits_f32(op),
+                                                                          operands, sums_in_f32),
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
@@ -631,7 +631,7 @@ class Lowering {
                options_.precision == Precision::fp32 && graph_.tensors[op.inputs[0]].shape.size() == 4;
     }
 
-    MathPath contraction_path(bool convolution, Precision operands = Precision::fp32) const {
+    MathPath contraction_path(bool convolution, Precision operands = Precision::fp32, bool wide_sums = false) const {
         // Builders of engines allow TF32 unless told otherwise (TensorRT issue 1824), plugins compute in f32
         // (FasterTransformer issue 112).
         const bool plugins = !traits_.fused_attention.empty() && traits_.fused_attention.front().whole_heads;
@@ -642,8 +642,7 @@ class Lowering {
                                   : math_path(device_, options_.precision, allows_tf32);
         // They time kernels and leave emulated tensor cores (GTX 16) aside.
         if (traits_.engine && device_.peak(path) < device_.peak(MathPath::fp32)) return MathPath::fp32;
-        const bool half_sums =
-            convolution ? traits_.half_accumulation || libraries_.sums_in_half : traits_.half_products;
+        const bool half_sums = !wide_sums && (traits_.half_accumulation || (convolution && libraries_.sums_in_half));
         const bool halves =
             half_sums && path == MathPath::fp16_tensor && device_.peak(MathPath::fp16_tensor_fp16_accumulate);
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;

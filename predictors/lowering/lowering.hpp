@@ -32,11 +32,8 @@ struct LoweringTraits {
     bool skips_padding = false;         ///< nested tensors: padded tokens are not computed
     kernels::GemmShape gemm{};          ///< prototype of matrix products
     kernels::ConvShape conv{};          ///< prototype of convolutions; channels_last: in half precision
-    /// Convolutions accumulate fp16 in half precision, which doubles the rate on GeForce cards; products do not.
-    /// Source: framework_tax.csv and framework_tax_more.csv, Torch-TensorRT on an RTX 2080 Ti and a 3090; kernl's BERT
-    /// on a 3090.
+    /// Convolutions and matrix products accumulate fp16 in half precision, which doubles the rate on GeForce cards.
     bool half_accumulation = false;
-    bool half_products = false;  ///< matrix products accumulate in half precision, too
     /// Activations are f32. Separate kernels convert the operands of products with more than a few tokens; a version's
     /// LibraryBehaviour decides the rest.
     bool wide_activations = false;

@@ -72,7 +72,7 @@ void change_scenario(Scenario& scenario, FrameworkModel& model, const Change& ch
         for (auto& peak : device.peak_flops_per_s)
             if (peak) *peak *= clock;
     }
-    if (change.effect("half-accumulation", 0) == 1) model.traits.half_accumulation = model.traits.half_products = true;
+    if (change.effect("half-accumulation", 0) == 1) model.traits.half_accumulation = true;
     kernels::ConvLibrary& library = model.traits.conv.library;
     if (change.effect("timed-convolutions", 0) == 1 && library == kernels::ConvLibrary::cudnn_heuristic)
         library = kernels::ConvLibrary::cudnn_timed;

@@ -92,7 +92,8 @@ TEST_CASE(
                 };
                 CHECK(seconds(int8) <= seconds(older));
                 CHECK(seconds(fp8) < seconds(older));
-                CHECK(seconds(older) < seconds(fp16));
+                // GeForce cards sum fp16 at the rate of fp8, whose sums are f32.
+                CHECK(seconds(older) < (device.starts_with("rtx") ? 1.1 : 1) * seconds(fp16));
             }
         }
     }

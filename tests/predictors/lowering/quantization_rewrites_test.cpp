@@ -159,7 +159,7 @@ output %z
     CHECK(weight_precision(narrow.schedule.kernels[2].shape) == Precision::fp32);
     // Without tensor cores for int8 the products run as those of the rest.
     const Run older = run_of(text, "tensorrt", "v100-sxm2-16gb", Precision::fp16);
-    CHECK(older.schedule.kernels[1].path == MathPath::fp16_tensor);
+    CHECK(older.schedule.kernels[1].path == MathPath::fp16_tensor_fp16_accumulate);
 }
 
 TEST_CASE("a result that others read, too, stays wide; one that is only quantised after a maximum is stored narrow") {
