@@ -132,6 +132,7 @@ def write(folder, names):
                     with torch.no_grad():
                         export(path, shapes)
                 except Exception as error:  # not every model keeps its batch open, not every exporter takes every model
+                    path.unlink(missing_ok=True)
                     failures.append(f"{suffix}: {type(error).__name__}: {' '.join(str(error).split())[:200]}\n")
         (folder / f"{name}.failed").write_text("".join(failures))
         print(name, "written", flush=True)
@@ -159,8 +160,10 @@ def predicted(ftax, path):
 def table(ftax, folder):
     print("| architecture | GFLOP |", " | ".join(SUFFIXES.values()), "| apart | TFLOP/s |")
     print("|---|" + "---|" * (len(SUFFIXES) + 3))
-    for path in sorted(folder.glob("*.pt2"), key=lambda path: path.name.lower()):
-        flops = 2 * reported(ftax, "inspect", path)["total"]["macs"]  # of its contractions
+    for path in sorted(folder.glob("*.input"), key=lambda path: path.name.lower()):
+        first = next(filter(pathlib.Path.exists, map(path.with_suffix, SUFFIXES)))
+        shape = ["--input", path.read_text()] if first.suffix == ".pt" else []
+        flops = 2 * reported(ftax, "inspect", first, *shape)["total"]["macs"]  # of its contractions
         cells, latencies = [], []
         for suffix in SUFFIXES:
             file = path.with_suffix(suffix)
