@@ -26,7 +26,7 @@ class Distribution {
             values_.emplace_back(value, weight);
         }
     }
-    /// The least value that a share of the weight is not above, by halving what is left of the values.
+    /// The least value that a share of the weight is not above.
     [[nodiscard]] Percentiles percentiles() {
         if (values_.empty()) return {};
         double sum = 0, weight = 0;
@@ -34,25 +34,14 @@ class Distribution {
             sum += value * static_cast<double>(count);
             weight += static_cast<double>(count);
         }
-        auto first = values_.begin();
-        double below = 0;
+        std::ranges::sort(values_);
+        auto value = values_.begin();
+        auto reached = static_cast<double>(value->second);
         const auto at = [&](double share) {
-            for (auto last = values_.end(); last - first > 1;) {
-                const auto middle = first + (last - first) / 2;
-                std::nth_element(first, middle, last);
-                double lower = below;
-                for (auto value = first; value != middle; ++value) lower += static_cast<double>(value->second);
-                if (lower >= share * weight) {
-                    last = middle;
-                } else {
-                    first = middle;
-                    below = lower;
-                }
-            }
-            return first->first;
+            while (reached < share * weight) reached += static_cast<double>((++value)->second);
+            return value->first;
         };
-        const double p50 = at(0.5), p90 = at(0.9);
-        return {sum / weight, p50, p90, at(0.99)};
+        return {sum / weight, at(0.5), at(0.9), at(0.99)};
     }
 
   private:
@@ -285,10 +274,9 @@ class FreePages {
         const auto found = std::ranges::find(stretches_, request, &Stretch::request);
         return found == stretches_.end() ? 0 : found->pages;
     }
-    void take_back(std::size_t request) {
-        const auto found = std::ranges::find(stretches_, request, &Stretch::request);
-        count_ -= found->pages;
-        stretches_.erase(found);
+    void take_back(std::size_t request, std::int64_t pages) {
+        count_ -= pages;
+        std::erase_if(stretches_, [request](const Stretch& stretch) { return stretch.request == request; });
     }
 
   private:
@@ -548,7 +536,7 @@ class Scheduler {
         const std::int64_t prefix = shared(arrivals_[sequence.request]);
         const std::int64_t missing = pages_of(sequence.computed + tokens - prefix) - sequence.pages - held;
         if (missing > free_.count() - held) return false;
-        if (held > 0) free_.take_back(sequence.request);
+        if (held > 0) free_.take_back(sequence.request, held);
         if (missing > 0) free_.take(missing);
         sequence.pages += held + std::max<std::int64_t>(missing, 0);
         sequence.room = prefix + sequence.pages * options_.block_tokens;
@@ -683,13 +671,10 @@ class Server {
         };
         const std::int64_t longest = balances ? options.balance_steps : options.gather_steps;
         if (longest == 0 || (!balances && groups_.front().waiting() == 0)) return false;
-        if (std::ranges::any_of(groups_, idles) || std::ranges::all_of(groups_, is_ready) ||
-            held_ + (balances ? 1 : 0) >= longest) {
-            held_ = 0;
-            return false;
-        }
-        ++held_;
-        return true;
+        const bool goes_on = std::ranges::any_of(groups_, idles) || std::ranges::all_of(groups_, is_ready) ||
+                             held_ + (balances ? 1 : 0) >= longest;
+        held_ = goes_on ? 0 : held_ + 1;
+        return !goes_on;
     }
 
     [[nodiscard]] double due_s() const {
