@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "ftax/generate.hpp"
@@ -245,25 +244,16 @@ std::int64_t Generator::largest_batch(const GenerationRequest& request) {
 }
 
 std::int64_t Generator::find_largest_batch(const GenerationRequest& request) {
-    const auto free_bytes = [&](std::int64_t batch) {
+    const auto fits_at = [&](std::int64_t batch) {
         GenerationRequest other = request;
         other.batch = batch;
-        const MemoryUse use = memory(other);
-        return limit_bytes(use) - use.total_bytes();
+        return fits(memory(other));
     };
-    std::int64_t below = 1, above = 16;
-    double free_below = free_bytes(below), free_above = -std::numeric_limits<double>::infinity();
-    if (free_below < 0) return 0;
-    for (; above < no_limit && (free_above = free_bytes(above)) >= 0; above *= 16)
-        below = above, free_below = free_above;
-    // Memory is nearly straight in the batch: every other batch tried is where a line between the ends has none free.
-    for (bool line = true; above - below > 1; line = !line) {
-        const double share = line && free_above < 0 ? free_below / (free_below - free_above) : 0.5;
-        const std::int64_t middle = std::clamp(
-            below + static_cast<std::int64_t>(share * static_cast<double>(above - below)), below + 1, above - 1);
-        const double free = free_bytes(middle);
-        (free >= 0 ? below : above) = middle;
-        (free >= 0 ? free_below : free_above) = free;
+    std::int64_t below = 0, above = 1;
+    for (; above < no_limit && fits_at(above); above *= 16) below = above;
+    while (above - below > 1) {
+        const std::int64_t middle = below + (above - below) / 2;
+        (fits_at(middle) ? below : above) = middle;
     }
     return below;
 }
