@@ -57,6 +57,7 @@ struct SchedulerOptions {
     std::int64_t poll_steps = 1;     ///< decoding steps between checks for new requests; a check follows every prompt
     bool mixes_phases = true;        ///< prompts and decoding sequences share a step; else prompts run first
     bool chunks_prompts = true;      ///< a prompt may be processed in several steps
+    double answer_share = 0;         ///< a prompt starts only if this share of all answers to come has room as well
     bool evicts = true;              ///< when pages run out, the youngest sequence is evicted and recomputed later;
                                      ///< else a request is admitted only when all of its pages are free
     bool caches_prefixes = true;     ///< an evicted sequence recomputes only tokens whose pages were reused by then

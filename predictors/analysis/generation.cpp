@@ -133,9 +133,11 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
     : predictor_(graph, std::move(device), std::move(framework), one_by_one(options)),
       model_(&model_of(predictor_.framework())),
       has_fixed_cache_(has_symbol(graph, "cache")),
-      memory_share_(memory_share > 0                  ? memory_share
-                    : model_->traits.serves_sequences ? 0.9
-                                                      : 1) {
+      memory_share_(memory_share > 0 ? memory_share : 0.9) {
+    // Of what is left, 1.5 MiB is for a token of a step, 2 for a captured sequence. Source: SGLang, server_args.py.
+    if (memory_share == 0 && behaviour_of(*model_, predictor_.options().libraries).sizes_by_memory)
+        memory_share_ = 1 - (512 + 1.5 * static_cast<double>(engine_limits().tokens) + 2 * 512) * (1 << 20) /
+                                this->device().memory_bytes;
     for (const std::string_view symbol : decoder_symbols) {
         if (has_symbol(graph, symbol)) continue;
         throw_error(ErrorCode::model,
@@ -193,11 +195,11 @@ MemoryUse Generator::memory(const GenerationRequest& request) {
 
 EngineLimits Generator::engine_limits() const {
     // Cards of 70 GiB and more but the A100. Source: vLLM, EngineArgs.get_batch_defaults: 8,192 tokens a step and 1,024
-    // sequences, on others 2,048 and 256; TensorRT-LLM, max_num_tokens 8,192 and max_batch_size 2,048; SGLang,
-    // chunked_prefill_size 2,048 to 8,192 by memory.
-    constexpr double large_card_bytes = 70.0 * (1 << 30);
-    const bool large = device().memory_bytes >= large_card_bytes && !device().slug.starts_with("a100");
+    // sequences, on others 2,048 and 256; TensorRT-LLM, max_num_tokens 8,192 and max_batch_size 2,048.
+    const double gib = device().memory_bytes / (1 << 30);
+    const bool large = gib >= 70 && !device().slug.starts_with("a100");
     const LibraryBehaviour libraries = behaviour_of(*model_, predictor_.options().libraries);
+    if (libraries.sizes_by_memory) return {2048, gib > 160 ? 16384 : gib > 60 ? 8192 : gib > 35 ? 4096 : 2048};
     return {.sequences = large && libraries.schedules_ahead ? 1024 : 256,
             .tokens = model_->serving.splits_prompts       ? model_->serving.tokens_per_pass
                       : large || !libraries.chunks_prompts ? 8192
@@ -227,6 +229,8 @@ double Generator::limit_bytes(const MemoryUse& use) const {
     // Source: vLLM, gpu_memory_utilization; TensorRT-LLM, free_gpu_memory_fraction, a share of what is free once the
     // model is loaded.
     if (!model_->traits.serves_sequences) return use.capacity_bytes;
+    if (behaviour_of(*model_, predictor_.options().libraries).sizes_by_memory)  // a share of weights and cache alone
+        return use.activations_bytes + use.context_bytes + memory_share_ * use.capacity_bytes;
     if (model_->traits.host_kind != HostKind::engine) return graphs_bytes + memory_share_ * use.capacity_bytes;
     return graphs_bytes + used_bytes + memory_share_ * (use.capacity_bytes - used_bytes);
 }

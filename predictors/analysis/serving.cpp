@@ -354,6 +354,8 @@ class Scheduler {
         if (!holds) take_waiting(next, now_s);
         StepLoad& load = next.load;
         if (!mixes && load.prompt_tokens == 0) take_running(next, false, true);
+        if (load.prompt_tokens == 0)  // over 600 steps to a seventh
+            answer_share_ = std::max(answer_share_ - 0.86 / 600 * options_.answer_share, 0.14 * options_.answer_share);
         if (load.prompt_tokens > 0) load.prompt_keys /= static_cast<double>(load.prompt_tokens);
         if (load.sequences > 0) load.context /= static_cast<double>(load.sequences);
         return load;
@@ -471,6 +473,16 @@ class Scheduler {
     }
 
     void take_waiting(Step& step, double now_s) {
+        // Source: SGLang, schedule_policy.py (PrefillAdder, CLIP_MAX_NEW_TOKENS), new_token_ratio_tracker.py.
+        const auto answer_of = [this](const Sequence& sequence) {
+            const std::int64_t left =
+                sequence.joined < 0 ? sequence.output - sequence.generated : sequence.ends - steps_;
+            return static_cast<double>(std::min<std::int64_t>(left, 4096));
+        };
+        double reserved = 0;
+        if (options_.answer_share > 0 && !waiting_.empty())
+            for (const Sequence& sequence : running_)
+                reserved += answer_of(sequence) * (sequence.step == step.number ? 1 : answer_share_);
         while (!waiting_.empty() && step.has_room() && !step.evicted) {
             if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
                 blocked_ = ServingBound::queue;
@@ -483,12 +495,12 @@ class Scheduler {
             const std::int64_t tokens = options_.chunks_prompts ? std::min(left, step.budget) : left;
             if (tokens > step.budget && step.load.prompt_tokens > 0) break;
             RequestTimes& times = arrivals_[sequence.request];
-            // An engine that evicts takes pages as they fill; SGLang first asks for room for the prompt and 4,096 of
-            // the answer's tokens. Source: schedule_policy.py, PrefillAdder.add_one_req, CLIP_MAX_NEW_TOKENS.
-            const std::int64_t answer = options_.evicts ? std::min<std::int64_t>(times.output, 4096) : times.output;
-            const std::int64_t all = longest(times.prompt, answer) - sequence.computed;
-            const bool asks_for_all = options_.chunks_prompts && !options_.mixes_phases && !running_.empty();
-            if ((asks_for_all && pages_of(all) > free_.count() - held) ||
+            // An engine that evicts takes pages as they fill.
+            const std::int64_t all = longest(times.prompt, times.output) - sequence.computed;
+            const double answer = answer_of(sequence);
+            const auto room = static_cast<double>((free_.count() - held) * options_.block_tokens);
+            if ((options_.answer_share > 0 && !running_.empty() &&
+                 static_cast<double>(left) + answer + reserved > room) ||
                 !allocate(sequence, options_.evicts ? tokens : all, held)) {
                 blocked_ = ServingBound::cache;
                 break;
@@ -500,6 +512,7 @@ class Scheduler {
             running_.push_back(sequence);
             waiting_.pop_front();
             take(step, running_.back(), tokens);
+            reserved += answer;
         }
     }
 
@@ -592,6 +605,7 @@ class Scheduler {
         sequence.computed = shared(arrivals_[sequence.request]);
         waiting_.push_front(sequence);
         record_.evict();
+        answer_share_ = options_.answer_share;
     }
 
     const SchedulerOptions& options_;
@@ -613,6 +627,7 @@ class Scheduler {
     double last_token_s_ = 0;         ///< when they had their last token
     std::vector<std::int64_t> full_;  ///< how many need a page, by their steps modulo the tokens of one
     std::mt19937_64 random_{1};
+    double answer_share_ = options_.answer_share;  ///< now: it falls step by step, and begins again with an eviction
 };
 
 /// Groups of cards that step together, and the steps that are under way.

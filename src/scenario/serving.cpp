@@ -232,6 +232,9 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
             fmt::format("--captured-tokens: {} captures no steps with prompts", run.framework));
     SchedulerOptions options = scheduler_options(arguments, generator, libraries, framework.serving);
     options.groups = layout.data;
+    if (libraries.reserves_answers) options.answer_share = layout.data > 1 ? 0.3 * 0.7 : 0.7;
+    for (std::int64_t* limit : {&options.max_tokens, &options.max_sequences})
+        if (libraries.sizes_by_memory) *limit = std::max<std::int64_t>(*limit / layout.data, 1);
     options.stages = layout.stages;
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);

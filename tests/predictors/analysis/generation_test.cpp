@@ -226,6 +226,26 @@ TEST_CASE("an engine that decodes over a latent cache reads 512 + 64 values a to
     }
 }
 
+TEST_CASE("SGLang's limits follow from a card's memory") {
+    const Graph graph = load_graph("zoo:llama-3-8b");
+    const auto of = [&](const char* device, double share = 0) {
+        return Generator(graph, device_profile(device), framework_profile("sglang"), {.libraries = {.engine = 5}},
+                         share);
+    };
+    for (const auto& [device, tokens] : {std::pair("b200", 16384), {"a100-sxm4-80gb", 8192}, {"l40s", 4096}}) {
+        CHECK(of(device).engine_limits().tokens == tokens);
+        CHECK(of(device).engine_limits().sequences == 2048);
+    }
+    // Of an 80 GiB card 13.5 GiB are left besides weights and cache, whatever the activations take of them.
+    const auto room = [](Generator generator) {
+        const MemoryUse use = generator.serving_memory(generator.engine_limits(), 100);
+        return generator.limit_bytes(use) - use.activations_bytes - use.context_bytes;
+    };
+    const double capacity = device_spec("a100-sxm4-80gb").memory_bytes;
+    CHECK(room(of("a100-sxm4-80gb")) == approx(capacity - 13.5 * (1 << 30)));
+    CHECK(room(of("a100-sxm4-80gb", 0.6)) == approx(0.6 * capacity));
+}
+
 TEST_CASE("where Python runs the modules, prompts over a latent cache take operators of their own, decoding a graph") {
     constexpr std::int64_t latent_layers = 2;
     const Graph graph = import_config(

@@ -341,20 +341,21 @@ TEST_CASE("a sequence that was evicted computes again what its pages no longer h
     CHECK(prompt_tokens(true) == all - 2 * 16);
 }
 
-TEST_CASE("an engine that processes prompts first admits a sequence only if its prompt and answer fit") {
+TEST_CASE("a prompt starts only if it, its answer and a share of the other answers have room") {
     // Each sequence ends with eight pages of 16 tokens; at first it takes four.
-    const auto run = [](std::int64_t pages, bool mixes, std::int64_t output = 64) {
+    const auto run = [](std::int64_t pages, double share, std::int64_t output = 64) {
         const std::vector<ServingRequest> requests{{0, 64, output}, {0, 64, output}};
-        return serve(requests, {.cache_tokens = 16 * pages, .mixes_phases = mixes}, constant);
+        return serve(requests, {.cache_tokens = 16 * pages, .mixes_phases = false, .answer_share = share}, constant);
     };
-    CHECK(run(10, true).evictions == 1);
-    CHECK(run(11, false).evictions == 0);
-    CHECK(run(11, false).mean_sequences <= 1);
-    CHECK(run(12, false).evictions == 1);  // the first has four pages; the eight that are free may serve it later
-    CHECK(run(16, false).evictions == 0);
-    CHECK(run(16, false).mean_sequences > 1.5);
-    // Of an answer, 4,096 tokens count: the second needs 260 pages of the 314 that the first leaves, not 317.
-    CHECK(run(318, false, 5000).mean_sequences > 1);
+    CHECK(run(10, 0).evictions == 1);
+    CHECK(run(15, 1).evictions == 0);
+    CHECK(run(15, 1).mean_sequences <= 1);
+    CHECK(run(15, 0.5).mean_sequences > 1.5);  // from the first's second step on, half of its other 63 tokens count
+    CHECK(run(16, 1).mean_sequences > 1.5);
+    // The share falls: 300 steps later the first's other 700 tokens need 399 of the 492 that are left, not 700.
+    CHECK(run(120, 1, 1000).mean_sequences > 1);
+    // Of an answer, 4,096 tokens count: the two need 64 + 4,096 + 819 of the 5,008 that are free, not 6,064.
+    CHECK(run(318, 0.2, 5000).mean_sequences > 1);
 }
 
 TEST_CASE("the table of steps is within 1 % of exact predictions") {
