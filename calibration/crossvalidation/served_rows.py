@@ -139,13 +139,10 @@ def gathered(row, tp, dp, clients, drafts):
     chat = (row["isl"], row["osl"]) == ("1024", "1024")
     think = (row["isl"], row["osl"]) == ("1024", "8192")
     if row["precision"] == "fp4":
-        pieces = (chat and (clients in (32, 64) or clients == 128 and dp == 1) or think and clients == 64) if drafts else (
-            chat and tp == 8 and row["moe_ep_size"] not in ("", "1"))
-    elif drafts:
-        pieces = dp == 1 and clients > (4 if chat else 8 if think else 16)
+        pieces = chat and (clients in (32, 64) or clients == 128 and dp == 1) or think and clients == 64
     else:
-        pieces = clients >= 64 and (chat or not think) or think and clients == 128
-    if pieces:
+        pieces = dp == 1 and clients > (4 if chat else 8 if think else 16)
+    if pieces and drafts:
         yield from ("--captured-tokens", 100000)
     if row["precision"] == "fp8" and not drafts and chat and clients >= 64:
         yield from ("--batch-wait-iters", 40, "--batch-wait-ratio", 0.8)
@@ -238,21 +235,26 @@ def figures(row, kind):
 
 
 def apart(rows, folder):
-    """Workers that read prompts and others that decode. Attention in groups is that of experts apart, whatever moe_ep_size: runs
-    that differ in it alone measure alike."""
+    """Workers that read prompts and others that decode. Under TensorRT-LLM attention in groups is that of experts apart, whatever
+    moe_ep_size: runs that differ in it alone measure alike. Under SGLang it is what the recipes have (srt-slurm, recipes/b200-fp*)."""
     some = [row for row in different(rows) if row["mode"] == "disagg" and row["prefill_num_workers"] and
             row["isl"] in ("1024", "8192")]
     for row in some[::APART_EVERY]:
         model, (read, decode) = model_of(row["model_path"]), ([
             max(1, int(row[f"{worker}_{c}"] or 1)) for c in ("num_workers", "tp_size", "attention_dp_size", "moe_ep_size")]
             for worker in ("prefill", "decode"))
+        clients = int(row["concurrency"])
+        limits = ("--max-num-seqs", PLACES[clients]) if clients in PLACES else ()
+        if row["backend"] == "sglang":
+            limits = ("--max-num-batched-tokens", 65536 if read[0] == 7 or row["precision"] == "fp8" and read[3] == 1 else 32768,
+                      "--max-num-seqs", 256 // decode[0] if clients == 288 else max(clients, 512))
+        else:
+            read[3], decode[3] = max(read[2:]), max(decode[2:])
         yield (engine_of(row), DEVICES[row["system"]], model, [
             *precision_of(row, model, "--kv-precision", "fp8"),
-            "--prefill", "servers={},tp={},dp={},ep={}".format(*read[:3], max(read[2:])),
-            "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", max(decode[2:]),
-            "--concurrency", row["concurrency"], "--requests", requests_file(folder, row, int(row["concurrency"])),
-            *(("--max-num-seqs", PLACES[int(row["concurrency"])]) if int(row["concurrency"]) in PLACES else ()),
-            *(("--max-num-batched-tokens", 32768) if row["backend"] == "sglang" and row["precision"] == "fp4" else ())],
+            "--prefill", "servers={},tp={},dp={},ep={}".format(*read),
+            "--replicas", decode[0], "--tp", decode[1], "--dp", decode[2], "--ep", decode[3],
+            "--concurrency", clients, "--requests", requests_file(folder, row, clients), *limits],
             figures(row, ", prefill apart"))
 
 
