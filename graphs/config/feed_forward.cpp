@@ -96,6 +96,7 @@ TensorId Transformer::expert_layer(std::string_view name, TensorId x, std::int64
         {{std::string(experts_attribute), own},
          {std::string(experts_per_token_attribute), std::max<std::int64_t>(1, experts.per_token / experts.cards)},
          {"cards", std::int64_t{experts.cards}},
+         {"groups", std::int64_t{experts.token_groups}},
          {"gated", std::int64_t{name == "gate_up_proj"}}});
     y = net_.view(y, {net_.shape(x)[0], out});
     if (!config_.structure.expert_bias) return y;

@@ -40,8 +40,7 @@ inline constexpr double scaled_outside = 0.40;
 inline double touched_experts(double tokens, double per_token, double experts, double spread) {
     if (per_token >= experts) return experts;
     const double touched = experts * (1.0 - std::exp(std::log1p(-per_token / experts) * (spread * tokens)));
-    const double most = tokens * per_token;
-    return touched < per_token ? per_token : std::min(touched, most);
+    return std::max(per_token, std::min(touched, tokens * per_token));
 }
 
 /// Time of a grouped product x · W over all experts with rows, without floor. Seconds.
@@ -112,8 +111,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     plan.seconds =
         plan.floor_s + tensor_gemm::overlap(time.own * time.compute_s, time.memory_s) + (1 - time.own) * time.compute_s;
     // Activated and quantised: 2 + 1 and 1 + 0.5 bytes of each result.
-    const double added = s.padded - real(s.rows);
-    if (s.gated) plan.seconds += 4.5 * added * real(s.n) / device.dram_bytes_per_s;
+    if (s.gated) plan.seconds += 4.5 * (s.padded - real(s.rows)) * real(s.n) / device.dram_bytes_per_s;
     plan.power_limited_s = plan.seconds;
     return plan;
 }

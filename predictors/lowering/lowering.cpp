@@ -554,11 +554,12 @@ class Lowering {
             libraries_.sorts_experts || (libraries_.triton_experts && operands == Precision::w4a16 && major == 9);
         // TensorRT-LLM has DeepGEMM's kernels for compute capability 10 alone. Source: fused_moe_deepgemm.py.
         const bool pads = libraries_.pads_experts && (major == 10 || (major == 9 && traits_.library == Library::vllm));
+        const bool groups = libraries_.pads_groups && major == 10 && op.integer("groups", 1) > 1;
         // TensorRT-LLM's kernels, also those of SGLang and vLLM. Source: FlashInfer, trtllm_fp8_block_scale_moe: scales
         // of 128 values are f32, which tcgen05.mma does not apply.
-        shape.scaled_outside = operands == Precision::fp8_block && major == 10 && !pads;
-        if (pads && operands == Precision::fp8_block) {
-            shape.padding_cards = op.integer("cards", 1);
+        shape.scaled_outside = operands == Precision::fp8_block && major == 10 && !pads && !groups;
+        if ((pads || groups) && operands == Precision::fp8_block) {
+            shape.padding_cards = groups ? 1 : op.integer("cards", 1);
             shape.gated = op.integer("gated", 0) != 0;
         }
         return shape;

@@ -80,13 +80,13 @@ output %z
 
 TEST_CASE(
     "sums of experts with block scales are scaled outside of the tensor cores of a B200, unless DeepGEMM pads them") {
-    const Graph graph = parse_text_graph(R"(graph experts
+    const auto experts = [&](const char* device, const char* framework, int version, Precision precision,
+                             int groups = 1) {
+        const Graph graph = parse_text_graph(R"(graph experts
 input %x f32[batch,256]
 weight %w f32[8,256,128]
-%y f32[batch,128] = matmul(%x,%w) {experts=8 experts_per_token=2}
-output %y
-)");
-    const auto experts = [&](const char* device, const char* framework, int version, Precision precision) {
+%y f32[batch,128] = matmul(%x,%w) {experts=8 experts_per_token=2 cards=8 groups=)" +
+                                             std::to_string(groups) + "}\noutput %y\n");
         const Schedule schedule =
             lower(graph, device_spec(device), {.precision = precision, .libraries = {.engine = version}},
                   framework_model(framework).traits);
@@ -103,10 +103,13 @@ output %y
         CAPTURE(release.first);
         const auto padded = experts("b200", framework, version, Precision::fp8_block);
         CHECK_FALSE(padded.scaled_outside);
-        CHECK(padded.padding_cards == 1);
+        CHECK(padded.padding_cards == 8);
     }
+    CHECK(experts("b200", "tensorrt-llm", 102, Precision::fp8_block, 8).padding_cards == 1);
+    CHECK(experts("b200", "sglang", 5, Precision::fp8_block, 8).padding_cards == 0);
+    CHECK(experts("h200-sxm-141gb", "tensorrt-llm", 102, Precision::fp8_block, 8).padding_cards == 0);
     // TensorRT-LLM's own experts on Hopper are CUTLASS's.
-    CHECK(experts("h200-sxm-141gb", "vllm", 12, Precision::fp8_block).padding_cards == 1);
+    CHECK(experts("h200-sxm-141gb", "vllm", 12, Precision::fp8_block).padding_cards == 8);
     CHECK(experts("h200-sxm-141gb", "tensorrt-llm", 101, Precision::fp8_block).padding_cards == 0);
 }
 
