@@ -452,11 +452,8 @@ class Lowering {
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
-        if (std::holds_alternative<kernels::GroupedGemmShape>(kernel.shape)) {  // rows that a reshape has sorted
-            const OpId sorting = graph_.tensors[op.inputs[0]].producer;
-            const bool grouped = sorting != no_op && graph_.ops[sorting].kind == OpKind::reshape;
-            kernel.reads = {grouped ? graph_.ops[sorting].inputs[0] : op.inputs[0]};
-        }
+        if (std::holds_alternative<kernels::GroupedGemmShape>(kernel.shape))  // rows that a reshape has sorted
+            kernel.reads = {viewed(graph_, op.inputs[0])};
         add_kernel(std::move(kernel));
         if (converts && !multiplies_int8(operands)) convert(id, op.outputs[0], operands, DType::f16);
         add_bias(id, convolution);
