@@ -164,8 +164,7 @@ class Einsum {
         const Tensor& held = graph_.tensors[id];
         const Dims old_strides =
             held.strides.empty() ? DimensionMath(pool_).contiguous_strides(held.shape) : held.strides;
-        std::vector<Expression> strides;
-        for (const std::int64_t axis : perm) strides.push_back(old_strides[static_cast<std::size_t>(axis)]);
+        Dims strides = mapped(perm, [&](std::int64_t axis) { return old_strides[static_cast<std::size_t>(axis)]; });
         const TensorId result = intermediate(graph_, call_, graph_.tensors[id].dtype, sizes(to), std::move(strides));
         append_op(graph_, call_, OpKind::transpose, {id}, {result}, {{"perm", perm}});
         return result;

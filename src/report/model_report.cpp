@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "graphs/base/checked_math.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/files/escape.hpp"
 #include "graphs/ir/operands.hpp"
@@ -78,9 +79,7 @@ std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
         for (const TensorId input : op.inputs)
             if (input != no_tensor) read[input] = true;
     const auto type_of = [&](const Tensor& tensor) {
-        std::vector<std::int64_t> sizes;
-        for (const Expression dim : tensor.shape) sizes.push_back(bound[dim]);
-        return std::pair(tensor.dtype, std::move(sizes));
+        return std::pair(tensor.dtype, mapped(tensor.shape, [&](Expression dim) { return bound[dim]; }));
     };
     std::set<std::pair<DType, std::vector<std::int64_t>>> types;
     const auto is_weight = [](const Tensor& tensor) { return tensor.role == TensorRole::weight && tensor.known_shape; };
@@ -288,8 +287,7 @@ std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindin
 namespace {
 
 std::string typed_name(const Graph& graph, const Tensor& tensor) {
-    std::vector<std::string> dims;
-    for (const Expression dim : tensor.shape) dims.push_back(graph.expressions.to_string(dim));
+    const auto dims = mapped(tensor.shape, [&](Expression dim) { return graph.expressions.to_string(dim); });
     return fmt::format("{} {}[{}]", tensor.name, name_of(tensor.dtype), fmt::join(dims, ","));
 }
 

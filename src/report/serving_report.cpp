@@ -123,10 +123,9 @@ std::string rates_figure(const ServingReport& report) {
                                 .points = {{least, 1e3 * target_s}, {most, 1e3 * target_s}}});
     }
     return choice_figures(choices_of(report.rows), frame, [](const Choice& choice) {
-        std::vector<ChartPoint> points;
-        for (const Row::AtRate& at : static_cast<const Row&>(choice).rates)
-            points.push_back({.x = at.rate, .y = 1e3 * at.p50_s, .low = 1e3 * at.p50_s, .high = 1e3 * at.p99_s});
-        return points;
+        return mapped(static_cast<const Row&>(choice).rates, [](const Row::AtRate& at) {
+            return ChartPoint{.x = at.rate, .y = 1e3 * at.p50_s, .low = 1e3 * at.p50_s, .high = 1e3 * at.p99_s};
+        });
     });
 }
 

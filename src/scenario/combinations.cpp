@@ -81,8 +81,8 @@ std::vector<PricedDevice> priced_devices(const RunArguments& run, const std::str
         throw Error(ErrorCode::usage,
                     "give --device, or a file of prices (--price FILE.csv) whose devices are compared");
     }
-    std::vector<PricedDevice> devices;
-    for (const std::string& name : devices_of(run)) devices.push_back({checked_device(name), std::nullopt});
+    const auto unpriced = [](const std::string& name) { return PricedDevice{checked_device(name), std::nullopt}; };
+    std::vector<PricedDevice> devices = mapped(devices_of(run), unpriced);
     if (prices.empty()) return devices;
     if (is_file(prices)) {
         const std::vector<PricedDevice> known = read_prices(prices);
