@@ -276,7 +276,7 @@ template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<f
 ]])
     set_source_files_properties(${PROJECT_BINARY_DIR}/format.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_sources(ftax_program PRIVATE ${PROJECT_BINARY_DIR}/format.cpp)
-    target_link_options(ftax_program PRIVATE -Wl,--as-needed -static-libstdc++)
+    target_link_options(ftax_program PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
 endif()
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_program ftax_libtorch)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <queue>
 
 #include "graphs/base/checked_math.hpp"
 #include "graphs/base/mapped.hpp"
@@ -149,54 +150,48 @@ TensorType bound_type(const Tensor& tensor, const BoundShapes& bound) {
 }
 
 bool sort_topologically(Graph& graph) {
+    const auto producer_of = [&](TensorId input) { return input == no_tensor ? no_op : graph.tensors[input].producer; };
+    const auto follows_producers = [&](const Op& op) {
+        return std::ranges::all_of(op.inputs, [&](TensorId input) {
+            return producer_of(input) == no_op || &graph.ops[producer_of(input)] < &op;
+        });
+    };
+    if (std::ranges::all_of(graph.ops, follows_producers)) return false;
     const std::size_t count = graph.ops.size();
     std::vector<std::uint32_t> missing(count, 0);
     std::vector<std::vector<OpId>> readers(count);
     for (OpId id = 0; id < count; ++id) {
         for (const TensorId input : graph.ops[id].inputs) {
-            if (input == no_tensor || graph.tensors[input].producer == no_op) continue;
-            readers[graph.tensors[input].producer].push_back(id);
+            if (producer_of(input) == no_op) continue;
+            readers[producer_of(input)].push_back(id);
             ++missing[id];
         }
     }
     // A stable order: among operators that are ready, the one that came first in the file goes first.
-    std::vector<OpId> heap;
-    const auto later = std::greater<OpId>{};
+    std::priority_queue<OpId, std::vector<OpId>, std::greater<>> ready;
     for (OpId id = 0; id < count; ++id)
-        if (missing[id] == 0) heap.push_back(id);
+        if (missing[id] == 0) ready.push(id);
     std::vector<OpId> order;
-    order.reserve(count);
-    while (!heap.empty()) {
-        std::pop_heap(heap.begin(), heap.end(), later);
-        const OpId id = heap.back();
-        heap.pop_back();
-        order.push_back(id);
-        for (const OpId reader : readers[id]) {
-            if (--missing[reader] > 0) continue;
-            heap.push_back(reader);
-            std::push_heap(heap.begin(), heap.end(), later);
-        }
+    while (!ready.empty()) {
+        const OpId id = order.emplace_back(ready.top());
+        ready.pop();
+        for (const OpId reader : readers[id])
+            if (--missing[reader] == 0) ready.push(reader);
     }
     if (order.size() < count) {
         // Walk backwards along unfinished producers until an operator repeats: that walk contains a cycle.
         OpId at = static_cast<OpId>(std::ranges::find_if(missing, [](auto m) { return m > 0; }) - missing.begin());
+        const auto waits = [&](TensorId id) { return producer_of(id) != no_op && missing[producer_of(id)] > 0; };
         std::vector<OpId> walk;
         while (std::ranges::find(walk, at) == walk.end()) {
             walk.push_back(at);
-            for (const TensorId input : graph.ops[at].inputs) {
-                const OpId producer = input == no_tensor ? no_op : graph.tensors[input].producer;
-                if (producer != no_op && missing[producer] > 0) {
-                    at = producer;
-                    break;
-                }
-            }
+            at = producer_of(*std::ranges::find_if(graph.ops[at].inputs, waits));
         }
         std::string cycle = graph.ops[at].name;
         for (auto step = std::ranges::find(walk, at) + 1; step != walk.end(); ++step)
             cycle.insert(0, graph.ops[*step].name + " → ");
         throw_error(ErrorCode::model, "{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle);
     }
-    if (std::ranges::is_sorted(order)) return false;
     graph.ops = mapped(order, [&](OpId id) { return std::move(graph.ops[id]); });
     assign_producers(graph);
     return true;

@@ -216,6 +216,7 @@ class Parser {
     void dims(char open, char close, std::vector<Expression>& result) {
         if (!at(open)) fail(fmt::format("expected '{}'", open));
         accept(open);
+        result.reserve(4);  // most tensors have no more dimensions
         if (at(close)) {
             ++position_;
             return;
@@ -311,6 +312,7 @@ class Parser {
         const auto kind = op_kind_from_name(kind_name);
         if (!kind) fail_at(place, fmt::format("unknown operator {}", excerpt(kind_name)));
         op.kind = *kind;
+        op.inputs.reserve(4);
         expect('(');
         list(')', [&] { op.inputs.push_back(argument()); });
         skip_spaces();
@@ -355,6 +357,7 @@ class Parser {
 
     std::vector<std::int64_t> integers() {
         std::vector<std::int64_t> values;
+        values.reserve(4);
         list(']', [&] { values.push_back(integer()); });
         return values;
     }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "graphs/base/data_rows.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/files/json_document.hpp"
 
 namespace ftax {
@@ -57,10 +58,11 @@ ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names)
 std::vector<ScopedParameter> parse_parameters(const JsonField& root, const ScopeNames& names, std::string_view table) {
     std::vector<ScopedParameter> parameters;
     for_each_data_row(table, [&](DataRow row) {
-        const std::string name(row.text()), source(row.text());
+        std::string name(row.text()), source(row.text());
         const double value = row.number(), relative_stddev = row.number();
         const auto scope = row.choice<ParameterScope>("shared architecture device");
-        parameters.push_back({{name, value, relative_stddev, source}, scope, std::string(row.text())});
+        parameters.push_back(
+            {{std::move(name), value, relative_stddev, std::move(source)}, scope, std::string(row.text())});
     });
     if (!table.empty()) return parameters;
     for (const JsonField& field : root["parameters"].elements()) {
@@ -184,10 +186,8 @@ std::string to_text(FrameworkProfile profile) {
     json["version"] = profile.version;
     json["host"] = profile.host;
     if (!profile.reference_cpu.empty()) json["reference_cpu"] = profile.reference_cpu;
-    std::vector<ScopedParameter> parameters;
-    for (Parameter& parameter : profile.parameters)
-        parameters.push_back({std::move(parameter), ParameterScope::shared, {}});
-    json["parameters"] = to_json(std::move(parameters), of_frameworks);
+    const auto scoped = [](Parameter& parameter) { return ScopedParameter{std::move(parameter), {}, {}}; };
+    json["parameters"] = to_json(mapped(profile.parameters, scoped), of_frameworks);
     return to_text(json);
 }
 
