@@ -25,8 +25,8 @@ namespace {
 using Json = nlohmann::json;
 
 /// Long texts that latency does not depend on: most of a program.
-constexpr std::string_view dropped[] = {"stack_trace\":", "torch_fn\":", "source_fn_stack\":", "from_node\":"};
-constexpr std::size_t deepest_level = 200;
+constexpr std::string_view dropped[] = {"stack_trace", "torch_fn", "source_fn_stack", "from_node"};
+constexpr std::size_t deepest_level = 200, piece_level = 4;
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;
@@ -88,11 +88,8 @@ std::string operator_name(const std::string& target) {
     constexpr std::string_view prefix = "torch.ops.", higher_order_of_2_4 = "torch._higher_order_ops.";
     if (target.starts_with(higher_order_of_2_4)) return "higher_order::" + target.substr(target.rfind('.') + 1);
     if (!target.starts_with(prefix)) return target;
-    const std::size_t space_end = target.find('.', prefix.size());
-    if (space_end == std::string::npos) return target;
-    const std::size_t name_end = target.find('.', space_end + 1);
-    return target.substr(prefix.size(), space_end - prefix.size()) +
-           "::" + target.substr(space_end + 1, name_end == std::string::npos ? name_end : name_end - space_end - 1);
+    const auto [space, name] = split_at(std::string_view(target).substr(prefix.size()), '.');
+    return name.empty() ? target : std::string(space).append("::").append(split_at(name, '.').first);
 }
 
 /// Checks and bookkeeping on symbolic sizes launch nothing and read nothing.
@@ -101,23 +98,10 @@ bool is_bookkeeping(std::string_view target) {
            target.starts_with("aten::_check");
 }
 
-/// One module of a call stack: its path and class, and a key that differs between calls of the same module.
-struct StackEntry {
-    std::string key, path, type;
-    friend bool operator==(const StackEntry&, const StackEntry&) = default;
-};
-
-/// Splits "key,path,type;key,path,type". torch appends @1, @2 … to the key of repeated calls.
-std::vector<StackEntry> parse_module_stack(const std::string& text) {
-    std::vector<StackEntry> stack;
-    for (const std::string_view call : words_of(text, ';')) {
-        const std::string entry(call);
-        const std::size_t first = entry.find(','), second = entry.find(',', first + 1);
-        if (second == std::string::npos || entry.starts_with("_empty_nn_module_stack")) continue;
-        const std::string path = entry.substr(first + 1, second - first - 1);
-        stack.push_back({entry.substr(0, first), path.substr(0, path.find('@')), entry.substr(second + 1)});
-    }
-    return stack;
+/// Reads "key,path,type". torch appends @1, @2 … to key and path of repeated calls.
+ModuleCall module_call(std::string_view entry) {
+    const auto [path, type] = split_at(split_at(entry, ',').second, ',');
+    return {std::string(split_at(path, '@').first), std::string(type)};
 }
 
 /// The text of a program, cut while it is unpacked so that it is never parsed as a whole: each list and object at the
@@ -127,20 +111,35 @@ class ProgramText {
     ProgramText(std::string origin, std::size_t longest_list) : origin_(std::move(origin)), longest_(longest_list) {}
 
     void append(std::string_view part) {
-        std::size_t begin = 0;  // of what is not yet kept
+        std::size_t kept = 0, quote = 0, opened = part.size();
+        std::string_view key;  // the last string that began in this part
+        const auto is_mark = [](char c) {
+            return c == '"' || c == ',' || c == ':' || (c | 32) == '{' ||
+                   (c | 32) == '}';  // 32: what [ and { differ by
+        };
         for (std::size_t i = 0; i < part.size(); ++i) {
-            while (in_string_ && !escaped_ && i + 1 < part.size() && part[i] != '"' && part[i] != '\\') ++i;
+            if (std::exchange(escaped_, false)) continue;
+            if (in_string_) {
+                if (quote <= i) quote = std::min(part.find('"', i), part.size());
+                i += std::min(part.substr(i, quote - i).find('\\'), quote - i);
+                escaped_ = i < quote;
+            } else {
+                while (i < part.size() && (part[i] == ' ' || !is_mark(part[i]))) ++i;
+            }
+            if (escaped_ || i == part.size()) continue;
             const char c = part[i];
-            if (std::exchange(escaped_, in_string_ && !escaped_ && c == '\\') || (in_string_ && c != '"')) continue;
-            if (in_string_ && drops_) begin = i;
+            const bool ends = in_string_;
             in_string_ ^= c == '"';
-            const bool is_bracket = (c | 32) == '{' || (c | 32) == '}';  // 32: the bit that [ and { differ by
-            if (!is_bracket && c != ',' && c != ':' && (c != '"' || !drops_)) continue;
-            text_->append(part, begin, i + 1 - begin);
-            begin = i + 1;
-            if (c != '"') follow(c);
+            if (ends) key = part.substr(opened, i - opened);
+            if (ends && drops_) kept = i;
+            if (in_string_) opened = i + 1;
+            if (in_string_ ? drops_ : !ends && room_.size() <= piece_level + 1) {
+                open_text().append(part, kept, i + 1 - kept);
+                kept = i + 1;
+            }
+            if (c != '"') follow(c, key);
         }
-        if (!in_string_ || !drops_) text_->append(part, begin);
+        if (!in_string_ || !drops_) open_text().append(part, kept);
     }
 
     [[nodiscard]] Json outline() { return parse(std::move(outline_), origin_); }
@@ -160,32 +159,32 @@ class ProgramText {
         constexpr std::size_t most_forms = 1000;  // a model has some dozens
         const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '\\'; };
         const std::string_view json = piece(held);
-        std::string form;
-        std::vector<std::string_view> texts;
-        std::size_t begin = 0;  // of what is not yet part of the form
-        for (std::size_t open; (open = json.find('"', begin)) != json.npos;) {
+        form_.clear(), texts_.clear();
+        std::size_t begin = 0, searched = 0;  // of what is not yet part of the form; of what is not yet searched
+        for (std::size_t open; (open = json.find('"', searched)) != json.npos;) {
             const std::size_t close = json.find('"', open + 1);
             const std::string_view text = json.substr(open + 1, close - open - 1);
             if (close == json.npos || !std::ranges::all_of(text, is_plain)) return other_ = whole(held);
-            const bool is_key = json.find_first_not_of(" \t\r\n", close + 1) == json.find(':', close + 1);
-            form.append(json, begin, (is_key ? close + 1 : open) - begin);
-            if (!is_key) form += '"' + std::to_string(texts.size()) + '"';
-            if (!is_key) texts.push_back(text);
-            begin = close + 1;
+            searched = close + 1;
+            const std::size_t next = json.find_first_not_of(" \t\r\n", searched);
+            if (next != json.npos && json[next] == ':') continue;  // a key
+            form_.append(json, begin, open + 1 - begin).append(fmt::format_int(texts_.size()).c_str());
+            texts_.push_back(text);
+            begin = close;
         }
-        form.append(json, begin);
-        auto& [document, places] = forms_[form];
+        form_.append(json, begin);
+        auto& [document, places] = forms_[form_];
         if (document.is_null()) {
             other_ = whole(held);
-            if (forms_.size() > most_forms) return forms_.erase(form), other_;
-            document = parse(form, origin_);
-            places.resize(texts.size());
+            if (forms_.size() > most_forms) return forms_.erase(form_), other_;
+            document = parse(form_, origin_);
+            places.resize(texts_.size());
             const Json flat = document.flatten();
             for (const auto& [pointer, number] : flat.items())
                 if (const auto place = number.is_string() ? parse_integer(number.get<std::string>()) : std::nullopt)
                     places.at(static_cast<std::size_t>(*place)) = &document[Json::json_pointer(pointer)];
         }
-        for (std::size_t i = 0; i < texts.size(); ++i) places[i]->get_ref<std::string&>() = texts[i];
+        for (std::size_t i = 0; i < texts_.size(); ++i) places[i]->get_ref<std::string&>() = texts_[i];
         return document;
     }
 
@@ -194,34 +193,38 @@ class ProgramText {
         return parse_json(quote_non_finite(std::move(text)), origin, ErrorCode::model, deepest_level);
     }
 
-    void follow(char mark) {
-        drops_ = mark == ':' && std::ranges::any_of(dropped, [&](auto key) { return text_->ends_with(key); });
+    std::string& open_text() { return room_.size() > piece_level ? piece_ : outline_; }
+
+    void follow(char mark, std::string_view key) {
+        drops_ = mark == ':' && std::ranges::find(dropped, key) != std::end(dropped);
         if (mark == '{' || mark == '[') {
             if (room_.size() == deepest_level)
                 throw_error(ErrorCode::limit, "{}: nested deeper than {} levels", origin_, deepest_level);
-            if (room_.size() == 4) {
+            if (room_.size() == piece_level) {
                 outline_.back() = '[';
-                outline_ += fmt::format("{}]", pieces_.size());
-                text_ = &pieces_.emplace_back(1, mark);
+                outline_.append(fmt::format_int(pieces_.size()).c_str()) += ']';
+                piece_ = mark;
             }
             room_.push_back(mark == '[' ? longest_ : std::numeric_limits<std::size_t>::max());
         } else if (mark != ':' && !room_.empty()) {
             if (mark == ',' && --room_.back() == 0)
                 throw_error(ErrorCode::limit, "{}: a list of more than {} values (--max-nodes)", origin_, longest_);
-            if (mark != ',') room_.pop_back();
-            if (room_.size() == 4) text_ = &outline_;
+            if (mark == ',') return;
+            room_.pop_back();
+            if (room_.size() == piece_level) pieces_.push_back(piece_);
         }
     }
 
     std::string origin_;
     std::size_t longest_;
-    std::string outline_;
+    std::string outline_, piece_;  ///< the piece that is read
     std::deque<std::string> pieces_;
-    std::string* text_ = &outline_;  ///< what is appended to
     std::vector<std::size_t> room_;  ///< values that each open list may still have
     bool in_string_ = false, escaped_ = false, drops_ = false;
     std::unordered_map<std::string, std::pair<Json, std::vector<Json*>>> forms_;
-    Json other_;  ///< the last node that shares no document
+    Json other_;                           ///< the last node that shares no document
+    std::string form_;                     ///< of the last node
+    std::vector<std::string_view> texts_;  ///< of the last node
 };
 
 class Importer {
@@ -411,7 +414,7 @@ class Importer {
     /// Calls `add` with each tensor of an argument or output, with null for one that is None.
     template <class Add>
     static void for_each_tensor(const Json& held, const Add& add) {
-        if (const Json* tensor = member(held, "as_tensor")) add(tensor);
+        if (const Json* tensor = member(held, "as_tensor")) return add(tensor);
         if (const Json* tensor = member(held, "as_optional_tensor")) add(member(*tensor, "as_tensor"));
         if (const Json* tensors = member(held, "as_tensors"))
             for (const Json& tensor : *tensors) add(&tensor);
@@ -698,12 +701,15 @@ class Importer {
         const Json* metadata = member(node, "metadata");
         const Json* text = metadata ? member(*metadata, "nn_module_stack") : nullptr;
         if (!text) return;
-        std::vector<StackEntry> stack = parse_module_stack(*text);
+        const auto calls = text->get<std::string>();
+        std::vector<std::string> stack;
+        for (const std::string_view entry : words_of(calls, ';'))
+            if (std::ranges::count(entry, ',') > 1 && !entry.starts_with("_empty_nn_module_stack"))
+                stack.emplace_back(entry);
         if (stack.empty()) return;
-        call.module = stack.back().path;
-        const auto differs = std::mismatch(stack.begin(), stack.end(), last_stack_.begin(), last_stack_.end()).first;
-        for (auto entry = differs; entry != stack.end(); ++entry)
-            graph_.module_calls.push_back({entry->path, entry->type});
+        call.module = module_call(stack.back()).path;
+        const auto differs = std::ranges::mismatch(stack, last_stack_).in1;
+        std::transform(differs, stack.end(), std::back_inserter(graph_.module_calls), module_call);
         last_stack_ = std::move(stack);
     }
 
@@ -714,7 +720,7 @@ class Importer {
     SymbolNames symbols_;
     std::unordered_map<std::string, Expression> parsed_;
     std::unordered_set<std::string> used_names_, used_op_names_;
-    std::vector<StackEntry> last_stack_;
+    std::vector<std::string> last_stack_;
 };
 
 /// Finds the program in the archive, or says what else the file is.

@@ -42,6 +42,18 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
+TEST_CASE("a program is the same wherever the parts that are unpacked end") {
+    constexpr std::size_t part = std::size_t{1} << 18;  // see archive.cpp
+    const std::string program = replaced(small_program(symbolic_batch), R"("metadata": {)",
+                                         R"("metadata": {"stack_trace": "File \"m.py\", {[\\", "torch_fn": "a:b", )");
+    const std::string whole = to_text(load_program(program));
+    CHECK(contains(whole, "@conv"));
+    for (std::size_t left = 1; left < program.size(); left += 11) {
+        CAPTURE(program.substr(0, left));
+        REQUIRE(to_text(load_program(std::string(part - left, ' ') + program)) == whole);
+    }
+}
+
 TEST_CASE("a .pt2 program becomes operators with shapes, strides, modules and weights") {
     const Graph graph = load_program(small_program(symbolic_batch));
     REQUIRE(graph.ops.size() == 2);
