@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace ftax {
@@ -41,22 +42,20 @@ bool is_invisible_layout(char32_t c) {
 }  // namespace
 
 std::string escape_terminal(std::string_view text) {
+    if (std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) return std::string(text);
     std::string result;
     result.reserve(text.size());
     while (!text.empty()) {
-        const CodePoint c = first_code_point(text);
-        if (c.bytes == 0) {
-            result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-            text.remove_prefix(1);
-            continue;
-        }
+        CodePoint c = first_code_point(text);
+        const bool is_invalid = c.bytes == 0;
+        if (is_invalid) c = {static_cast<unsigned char>(text[0]), 1};
         if (c.value == '\n') {
             result += "\\n";
         } else if (c.value == '\t') {
             result += "\\t";
         } else if (c.value == '\r') {
             result += "\\r";
-        } else if (is_control(c.value)) {
+        } else if (is_invalid || is_control(c.value)) {
             result += fmt::format("\\x{:02x}", static_cast<unsigned>(c.value));
         } else if (is_invisible_layout(c.value)) {
             result += fmt::format("\\u{{{:x}}}", static_cast<unsigned>(c.value));
