@@ -1,6 +1,6 @@
+#include <bit>
 #include <mutex>
 #include <shared_mutex>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 
@@ -15,7 +15,8 @@ namespace {
 
 struct BlockHash {
     std::size_t operator()(const Block& block) const noexcept {
-        return std::hash<std::string_view>{}({reinterpret_cast<const char*>(block.fields.data()), sizeof block.fields});
+        const auto [low, high] = std::bit_cast<std::array<std::uint64_t, 2>>(block.fields);
+        return std::hash<std::uint64_t>{}((low ^ high * 0x9e3779b97f4a7c15) * 0x9e3779b97f4a7c15 >> 24);
     }
 };
 
