@@ -139,10 +139,13 @@ def gathered(row, tp, dp, clients, drafts):
     chat = (row["isl"], row["osl"]) == ("1024", "1024")
     think = (row["isl"], row["osl"]) == ("1024", "8192")
     if row["precision"] == "fp4":
-        pieces = chat and (clients in (32, 64) or clients == 128 and dp == 1) or think and clients == 64
-    else:
+        pieces = (chat and (clients in (32, 64) or clients == 128 and dp == 1) or think and clients == 64) if drafts else (
+            chat and tp == 8 and row["moe_ep_size"] not in ("", "1"))
+    elif drafts:
         pieces = dp == 1 and clients > (4 if chat else 8 if think else 16)
-    if pieces and drafts:
+    else:
+        pieces = clients >= 64 and (chat or not think) or think and clients == 128
+    if pieces:
         yield from ("--captured-tokens", 100000)
     if row["precision"] == "fp8" and not drafts and chat and clients >= 64:
         yield from ("--batch-wait-iters", 40, "--batch-wait-ratio", 0.8)
