@@ -21,17 +21,14 @@ fi
 PATH=$tools/bin:$PATH
 
 rm -rf "$built" "$repaired"
-# progress TEXT PID: shows how many of a build's sources are compiled while the process runs.
-progress() {
-    while kill -0 "$2" 2>/dev/null; do
-        printf '\r%s %s' "$1" "$(grep -o '^\[[0-9]*/[0-9]*\]' "$folder/build.log" | tail -n 1)"
-        sleep 2
-    done
-    echo
-}
+echo "compiling: $folder/build.log"
 python -m build --no-isolation --outdir "$built" --config-setting=build-dir="$folder/build-$tag" \
        --config-setting=cmake.define.FTAX_BUILD_FIT=ON --config-setting=cmake.define.FTAX_LINK_LIBZIP=ON "$source" >"$folder/build.log" 2>&1 &
-progress "compiling ($folder/build.log):" $!
+while kill -0 $! 2>/dev/null; do  # sources compiled so far
+    [ ! -t 2 ] || printf '\r%s' "$(grep -o '^\[[0-9]*/[0-9]*\]' "$folder/build.log" | tail -n 1)" >&2
+    sleep 2
+done
+[ ! -t 2 ] || echo >&2
 wait $! || { cat "$folder/build.log" >&2; exit 1; }
 echo "bundling libraries, then testing the wheel in a bare system"
 auditwheel repair --wheel-dir "$repaired" "$built"/*.whl >"$folder/auditwheel.log" 2>&1 || { cat "$folder/auditwheel.log" >&2; exit 1; }
