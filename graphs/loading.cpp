@@ -29,11 +29,6 @@ bool is_json(std::string_view bytes) {
     return first != std::string_view::npos && bytes[first] == '{';
 }
 
-/// safetensors: a 64-bit header length, then JSON.
-bool is_safetensors(std::string_view bytes) {
-    return bytes.size() > 9 && bytes.substr(5, 3) == std::string_view("\0\0\0", 3) && bytes[8] == '{';
-}
-
 /// A ModelProto begins with one of its fields, as a rule ir_version (1, a varint), and goes on with a plausible second.
 bool is_model_proto(std::string_view bytes) {
     const auto key = static_cast<unsigned char>(bytes.front());
@@ -119,7 +114,8 @@ FileFormat format_of(std::string_view bytes) noexcept {
     if (bytes.starts_with("GGUF")) return gguf;
     if (bytes.starts_with("\x1f\x8b")) return gzip;
     if (bytes.starts_with("\177ELF")) return elf;
-    if (is_safetensors(bytes)) return weights;
+    // safetensors: a 64-bit header length, then JSON.
+    if (bytes.size() > 9 && bytes.substr(5, 3) == std::string_view("\0\0\0", 3) && bytes[8] == '{') return weights;
     if (bytes.starts_with("ptrt") || bytes.starts_with("ftrt")) return engine;
     const bool little_endian = bytes.starts_with("\xff\xfe");
     if (bytes.size() > 3 && (little_endian || bytes.starts_with("\xfe\xff")) && bytes[little_endian ? 3 : 2] == '\0')

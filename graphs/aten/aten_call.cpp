@@ -22,14 +22,6 @@ std::vector<TensorId> operands(const AtenCall& call, const AtenRow* row) {
     return result;
 }
 
-bool is_weight_matrix(const Graph& graph, TensorId id) {
-    return id != no_tensor && graph.tensors[id].role == TensorRole::weight && graph.tensors[id].shape.size() == 2;
-}
-
-bool is_vector(const Graph& graph, TensorId id) {
-    return id != no_tensor && graph.tensors[id].shape.size() == 1;
-}
-
 /// Dropout with a probability of 0 returns its input. Source: aten/src/ATen/native/Dropout.cpp.
 bool drops(const AtenCall& call) {
     const AtenArgument* p = call.find("p");
@@ -44,8 +36,11 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
         return OpKind::identity;  // .to() without effect
     }
     // What nn.Linear calls for two dimensions, and what layers call that keep their weight as [k, n].
-    if ((name == "addmm" || name.starts_with("_scaled_mm")) && inputs.size() == 3 &&
-        is_weight_matrix(graph, inputs[1]) && is_vector(graph, inputs[2]))
+    const auto has_rank = [&](TensorId id, std::size_t rank) {
+        return id != no_tensor && graph.tensors[id].shape.size() == rank;
+    };
+    if ((name == "addmm" || name.starts_with("_scaled_mm")) && inputs.size() == 3 && has_rank(inputs[1], 2) &&
+        graph.tensors[inputs[1]].role == TensorRole::weight && has_rank(inputs[2], 1))
         return OpKind::linear;
     if ((name == "max" || name == "min") && inputs.size() == 2) return OpKind::pointwise;
     // torch.export writes a number of Python that is assigned or computed with as a copy of a tensor without

@@ -30,10 +30,6 @@ CodePoint first_code_point(std::string_view text) {
     return {value, bytes};
 }
 
-bool is_control(char32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0);
-}
-
 /// Characters that reorder or break a line without being seen. Source: Unicode TR 36, "Trojan Source" (CVE-2021-42574).
 bool is_invisible_layout(char32_t c) {
     return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
@@ -55,7 +51,7 @@ std::string escape_terminal(std::string_view text) {
             result += "\\t";
         } else if (c.value == '\r') {
             result += "\\r";
-        } else if (is_invalid || is_control(c.value)) {
+        } else if (is_invalid || c.value < 0x20 || (c.value >= 0x7f && c.value < 0xa0)) {
             result += fmt::format("\\x{:02x}", static_cast<unsigned>(c.value));
         } else if (is_invisible_layout(c.value)) {
             result += fmt::format("\\u{{{:x}}}", static_cast<unsigned>(c.value));

@@ -27,17 +27,6 @@ std::string bare_symbol(std::string_view text) {
     return std::string(plain ? text : std::string_view{});
 }
 
-/// Keys or values of earlier tokens, [batch, heads, tokens, width], as transformers and its users call them.
-bool is_cache(std::string_view input) {
-    const auto holds = [&](std::string_view part) { return input.find(part) != std::string_view::npos; };
-    return holds("past") || holds("cache");
-}
-
-/// torch's own numbered names: s0, s77.
-bool is_numbered(std::string_view symbol) {
-    return symbol.size() > 1 && symbol[0] == 's' && is_number(symbol.substr(1));
-}
-
 }  // namespace
 
 std::string bare_symbol(const ExpressionPool& pool, Expression e) {
@@ -54,16 +43,19 @@ void SymbolNames::name(const std::string& symbol, const std::string& replacement
 void SymbolNames::add_input(const std::string& input, const std::vector<std::string>& dims, bool integers) {
     // Of several rows of integers, node numbers for each edge say, a file may fix their number; of texts it may fix
     // one.
-    const bool is_of_tokens = integers && dims.size() == 2 && input.find("mask") == std::string::npos &&
-                              (!is_number(dims[0]) || dims[0] == "1");
+    const auto is_called = [&](std::string_view part) { return input.find(part) != std::string::npos; };
+    const bool is_of_tokens =
+        integers && dims.size() == 2 && !is_called("mask") && (!is_number(dims[0]) || dims[0] == "1");
+    // Keys or values of earlier tokens, [batch, heads, tokens, width], as transformers and its users call them.
+    const bool is_cache = dims.size() == 4 && (is_called("past") || is_called("cache"));
     for (std::size_t i = 0; i < dims.size(); ++i) {
         const std::string symbol = bare_symbol(dims[i]);
-        if (!is_numbered(symbol)) continue;
+        if (!symbol.starts_with('s') || !is_number(symbol.substr(1))) continue;  // torch's own are s0, s77
         if (i == 0) {
             name(symbol, "batch");
         } else if (is_of_tokens && i == 1) {
             name(symbol, "seq");
-        } else if (i == 2 && dims.size() == 4 && is_cache(input)) {
+        } else if (i == 2 && is_cache) {
             name(symbol, "past");
         }
         name(symbol, fmt::format("{}.{}", input, i));

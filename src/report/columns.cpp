@@ -69,11 +69,6 @@ std::string text_of(const Value& value, Unit unit, bool on_page) {
     return csv_text(value.exact);
 }
 
-/// A heading of the terminal's table names the unit that its cells leave out.
-std::string title_with_unit(const Grid::Head& head) {
-    return head.title + (head.unit == Unit::milliseconds ? " ms" : head.unit == Unit::seconds ? " s" : "");
-}
-
 /// Bars one below the other, each as long as its share; sorted by the first.
 std::string bars_cell(const Json& bars) {
     std::string html = fmt::format("<td class=\"bars\" data-v=\"{}\">", bars.front().get<double>());
@@ -110,7 +105,9 @@ std::string Grid::print(Style style) const {
     std::vector<Table::Column> columns;
     for (const Head& head : heads) {
         const bool is_text = head.unit == Unit::text, is_number = head.key == "batch" || head.key == "cards";
-        columns.push_back({title_with_unit(head), is_text || head.unit == Unit::bars ? Align::left : Align::right,
+        // The heading names the unit that its cells leave out.
+        const char* const unit = head.unit == Unit::milliseconds ? " ms" : head.unit == Unit::seconds ? " s" : "";
+        columns.push_back({head.title + unit, is_text || head.unit == Unit::bars ? Align::left : Align::right,
                            head.unit == Unit::bars,
                            (is_text || is_number) && (columns.empty() || columns.back().is_name)});
     }

@@ -53,18 +53,7 @@ std::vector<PricedDevice> read_prices(const std::string& path) {
     return list;
 }
 
-/// Reports misspelt names before any model is read; they are errors, not combinations that cannot run.
-std::string checked_device(const std::string& name) {
-    print_warnings(warnings_of_name(name));
-    return name.ends_with(".json") ? name : device_spec(name).slug;
-}
-
 constexpr std::string_view every = "all";
-
-std::vector<std::string> devices_of(const RunArguments& run) {
-    if (run.device != every) return split_list(run.device);
-    return mapped(device_specs(), &DeviceSpec::slug);
-}
 
 /// Serving engines are for language models alone: they are named.
 std::vector<std::string> frameworks_of(const RunArguments& run) {
@@ -81,8 +70,13 @@ std::vector<PricedDevice> priced_devices(const RunArguments& run, const std::str
         throw Error(ErrorCode::usage,
                     "give --device, or a file of prices (--price FILE.csv) whose devices are compared");
     }
-    const auto unpriced = [](const std::string& name) { return PricedDevice{checked_device(name), std::nullopt}; };
-    std::vector<PricedDevice> devices = mapped(devices_of(run), unpriced);
+    // Reports misspelt names before any model is read; they are errors, not combinations that cannot run.
+    const auto unpriced = [](const std::string& name) {
+        print_warnings(warnings_of_name(name));
+        return PricedDevice{name.ends_with(".json") ? name : device_spec(name).slug, std::nullopt};
+    };
+    std::vector<PricedDevice> devices =
+        mapped(run.device == every ? mapped(device_specs(), &DeviceSpec::slug) : split_list(run.device), unpriced);
     if (prices.empty()) return devices;
     if (is_file(prices)) {
         const std::vector<PricedDevice> known = read_prices(prices);
