@@ -25,14 +25,9 @@ constexpr std::size_t reserved_tensors = 10'000;  ///< more than most models hav
 /// Keyword of the statement that declares a tensor without a producer, indexed by TensorRole.
 constexpr std::array<std::string_view, 4> role_keywords{"activation", "input", "weight", "constant"};
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-/// Characters of a name that needs no quotes.
+/// Characters of a name that needs no quotes; from '-' to ':' are the digits and "-./:".
 bool is_name_character(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.' || c == '/' ||
-           c == ':' || c == '-';
+    return (c >= '-' && c <= ':') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 /// A name is unquoted unless it could be confused with the separator ':' or the absent input '_'.
@@ -63,8 +58,8 @@ class Parser {
             throw_error(ErrorCode::limit, "{}: text graph larger than {} bytes", origin_, max_text_bytes);
         graph_.name = origin_;
         graph_.format = "text";
-        const auto lines = static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1;
-        const std::size_t expected = std::min(lines, reserved_tensors);
+        constexpr std::size_t usual_line = 50;
+        const std::size_t expected = std::min(text_.size() / usual_line + 1, reserved_tensors);
         graph_.tensors.reserve(expected);
         graph_.ops.reserve(expected);
         tensors_.reserve(expected);
@@ -78,7 +73,13 @@ class Parser {
             ++line_;
             line_begin_ = position_;
         }
-        finish();
+        if (graph_.tensors.empty())
+            throw_error(ErrorCode::model, "{}: neither an input nor an operator in the file", origin_);
+        for (const auto& [text, known] : tensors_)
+            if (!known.defined)
+                fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(excerpt(text))));
+        if (sort_topologically(graph_))
+            graph_.warnings.push_back(fmt::format("{}: operators were not in execution order; sorted", origin_));
         return std::move(graph_);
     }
 
@@ -127,11 +128,18 @@ class Parser {
         expect(close);
     }
 
+    template <class Belongs>
+    std::string_view take_while(const Belongs& belongs) {
+        const std::string_view rest = text_.substr(position_);
+        const auto end = std::ranges::find_if_not(rest, belongs);
+        position_ += static_cast<std::size_t>(end - rest.begin());
+        return {rest.begin(), end};
+    }
+
     std::string_view bare_name() {
-        const std::size_t begin = position_;
-        while (position_ < text_.size() && is_name_character(text_[position_])) ++position_;
-        if (position_ == begin) fail("expected a name");
-        return text_.substr(begin, position_ - begin);
+        const std::string_view found = take_while(is_name_character);
+        if (found.empty()) fail("expected a name");
+        return found;
     }
 
     /// A name, bare or quoted; the view lives as long as the parser.
@@ -141,21 +149,18 @@ class Parser {
         const Place begin = here();
         if (!at('"')) fail("expected a quoted text");
         ++position_;
-        std::string value;
+        std::string& value = unquoted_.emplace_back();
         while (!at('"')) {
             if (position_ >= text_.size() || at('\n')) fail_at(begin, "quoted text without an end");
-            if (at('\\')) {
-                ++position_;
-                value += escaped_character();
-            } else {
-                value += text_[position_++];
-            }
+            value += take_while([](char c) { return c != '"' && c != '\\' && c != '\n'; });
+            if (at('\\')) value += escaped_character();
         }
         ++position_;
-        return unquoted_.emplace_back(std::move(value));
+        return value;
     }
 
     char escaped_character() {
+        ++position_;
         if (at('"') || at('\\')) return text_[position_++];
         if (at('x') && position_ + 2 < text_.size()) {
             unsigned value = 0;
@@ -224,15 +229,14 @@ class Parser {
         while (true) {
             const std::size_t begin = position_;
             int depth = 0;
-            while (position_ < text_.size() && text_[position_] != '\n') {
-                const char c = text_[position_];
-                if (depth == 0 && (c == ',' || c == close)) break;
+            const std::string_view text = take_while([&](char c) {
+                if (c == '\n' || (depth == 0 && (c == ',' || c == close))) return false;
                 depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-                ++position_;
-            }
+                return true;
+            });
             if (position_ >= text_.size() || text_[position_] == '\n') fail(fmt::format("expected '{}'", close));
             if (result.size() == max_rank) fail(fmt::format("more than {} dimensions", max_rank), ErrorCode::limit);
-            result.push_back(expression(text_.substr(begin, position_ - begin), begin));
+            result.push_back(expression(text, begin));
             if (text_[position_++] == close) return;
         }
     }
@@ -290,7 +294,8 @@ class Parser {
         skip_spaces();
         range.least = integer();
         skip_spaces();
-        if (at('-') || (position_ < text_.size() && is_digit(text_[position_]))) range.greatest = integer();
+        const char next = position_ < text_.size() ? text_[position_] : '\n';
+        if (next == '-' || (next >= '0' && next <= '9')) range.greatest = integer();
     }
 
     void operation() {
@@ -314,7 +319,10 @@ class Parser {
         op.kind = *kind;
         op.inputs.reserve(4);
         expect('(');
-        list(')', [&] { op.inputs.push_back(argument()); });
+        list(')', [&] {
+            op.inputs.push_back(at('_') ? no_tensor : tensor_name().id);
+            if (op.inputs.back() == no_tensor) ++position_;
+        });
         skip_spaces();
         if (at('{')) attributes(op.attributes);
         skip_spaces();
@@ -333,12 +341,6 @@ class Parser {
         graph_.ops.push_back(std::move(op));
     }
 
-    TensorId argument() {
-        if (!at('_')) return tensor_name().id;
-        ++position_;
-        return no_tensor;
-    }
-
     void attributes(std::vector<Attribute>& result) {
         expect('{');
         while (!accept('}')) {
@@ -348,18 +350,13 @@ class Parser {
             if (at('"')) {
                 attribute.value = std::string(quoted_text());
             } else if (accept('[')) {
-                attribute.value = integers();
+                auto& values = attribute.value.emplace<std::vector<std::int64_t>>();
+                values.reserve(4);
+                list(']', [&] { values.push_back(integer()); });
             } else {
                 attribute.value = number();
             }
         }
-    }
-
-    std::vector<std::int64_t> integers() {
-        std::vector<std::int64_t> values;
-        values.reserve(4);
-        list(']', [&] { values.push_back(integer()); });
-        return values;
     }
 
     std::int64_t integer() {
@@ -376,8 +373,12 @@ class Parser {
         const char* limit = text_.data() + text_.size();
         std::int64_t integer = 0;
         const auto [integer_end, integer_error] = std::from_chars(begin, limit, integer);
+        const bool is_integer =
+            integer_error == std::errc{} &&
+            (integer_end == limit || std::string_view(".eE").find(*integer_end) == std::string_view::npos);
         double real = 0;
-        const auto [real_end, real_error] = std::from_chars(begin, limit, real);
+        const auto [real_end, real_error] =
+            is_integer ? std::from_chars_result{integer_end, {}} : std::from_chars(begin, limit, real);
         if (real_error == std::errc::invalid_argument) fail("expected a number, a quoted text or a list of integers");
         if (real_end == integer_end) {
             if (integer_error != std::errc{}) fail("integer out of range", ErrorCode::limit);
@@ -387,16 +388,6 @@ class Parser {
         if (real_error != std::errc{}) fail("number out of range", ErrorCode::limit);
         position_ += static_cast<std::size_t>(real_end - begin);
         return real;
-    }
-
-    void finish() {
-        if (graph_.tensors.empty())
-            throw_error(ErrorCode::model, "{}: neither an input nor an operator in the file", origin_);
-        for (const auto& [text, known] : tensors_)
-            if (!known.defined)
-                fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(excerpt(text))));
-        if (sort_topologically(graph_))
-            graph_.warnings.push_back(fmt::format("{}: operators were not in execution order; sorted", origin_));
     }
 
     std::string_view text_;
