@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <utility>
+#include <span>
+#include <tuple>
 
 #include "graphs/base/checked_math.hpp"
 #include "graphs/ir/operands.hpp"
@@ -138,22 +138,30 @@ std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedul
 
 std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
                                                 const std::vector<std::uint32_t>& first_equal_kernels) {
-    std::map<std::vector<std::uint32_t>, std::uint32_t> different;
-    std::vector<std::uint32_t> first(schedule.launches.size() + 1);
-    for (std::uint32_t i = 1; i < first.size(); ++i) {
-        const Launch& launch = schedule.launches[i - 1];
-        first[i] = i;
-        if (launch.on_host) continue;
-        std::vector<std::uint32_t> key{static_cast<std::uint32_t>(launch.host_kind), launch.module_calls,
-                                       launch.list_parts, static_cast<std::uint32_t>(launch.blas_call),
-                                       launch.further_calls};
-        if (launch.blas_call == BlasCall::at_batch_one)
-            key.push_back(graph.tensors[graph.ops[launch.op].inputs[0]].shape[0].id);
-        for (std::uint32_t k = 0; k < launch.kernel_count; ++k)
-            key.push_back(first_equal_kernels[launch.first_kernel + k]);
-        first[i] = different.try_emplace(std::move(key), i).first->second;
-    }
-    return first;
+    const std::vector<Launch>& all = schedule.launches;
+    const auto key_of = [&](const Launch& launch) {
+        const bool depends = launch.blas_call == BlasCall::at_batch_one;
+        const auto batch = depends ? graph.tensors[graph.ops[launch.op].inputs[0]].shape[0].id : 0;
+        return std::tuple(launch.host_kind, launch.module_calls, launch.list_parts, launch.blas_call,
+                          launch.further_calls, batch);
+    };
+    const auto kernels_of = [&](const Launch& launch) {
+        return std::span(first_equal_kernels).subspan(launch.first_kernel, launch.kernel_count);
+    };
+    std::vector<std::uint32_t> launches = first_equal(
+        all.size(),
+        [&](std::uint32_t i) {
+            std::size_t hash = all[i].on_host ? i : static_cast<std::size_t>(all[i].host_kind);
+            for (const std::uint32_t kernel : kernels_of(all[i])) hash = mixed(hash, kernel);
+            return hash;
+        },
+        [&](std::uint32_t a, std::uint32_t b) {
+            return !all[a].on_host && !all[b].on_host && key_of(all[a]) == key_of(all[b]) &&
+                   std::ranges::equal(kernels_of(all[a]), kernels_of(all[b]));
+        });
+    for (std::uint32_t& launch : launches) ++launch;
+    launches.insert(launches.begin(), 0);
+    return launches;
 }
 
 }  // namespace ftax
