@@ -10,40 +10,51 @@ file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR
      ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py ${PROJECT_SOURCE_DIR}/calibration/bench/operators.txt
      ${PROJECT_SOURCE_DIR}/src/cli/assets/* ${PROJECT_SOURCE_DIR}/src/report/assets/*)
 
-# The parameters of the built-in profiles become tables, NAME.tsv: as JSON, they would take a quarter of a cold prediction to parse.
+# The parameters of the built-in profiles become constants of predictors/profiles/embedded/profiles.cpp: as JSON, they would take a quarter of a
+# cold prediction to parse.
 set(embedded_dir ${PROJECT_BINARY_DIR}/embedded)
 set(profiles ${embedded_files})
 list(FILTER profiles INCLUDE REGEX "^data/profiles/(devices|frameworks/.*)\\.json$")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${profiles})
+list(SORT profiles)
+set(table "")
 foreach(file IN LISTS profiles)
     file(READ ${file} profile)
     string(JSON parameters GET "${profile}" parameters)
     string(JSON profile REMOVE "${profile}" parameters)
     string(JSON count LENGTH "${parameters}")
     math(EXPR last "${count} - 1")
-    set(table "name source value relative_stddev scope key\n")
     foreach(index RANGE ${last})
         string(JSON parameter GET "${parameters}" ${index})
         foreach(column name source value relative_stddev)
             string(JSON cell ERROR_VARIABLE missing GET "${parameter}" ${column})
-            string(REGEX REPLACE "^.*-NOTFOUND$" "" cell "${cell}")
-            string(APPEND table "${cell}\t")
+            string(REGEX REPLACE "^.*-NOTFOUND$" "0" ${column} "${cell}")
         endforeach()
-        set(scope "shared\t")
+        set(scope "shared, {}")
         foreach(narrower architecture device)
             string(JSON key ERROR_VARIABLE missing GET "${parameter}" ${narrower})
             if(NOT missing)
-                set(scope "${narrower}\t${key}")
+                set(scope "${narrower}, \"${key}\"")
             endif()
         endforeach()
-        string(APPEND table "${scope}\n")
+        string(APPEND table "{\"${file}\", \"${name}\", ${value}, ${relative_stddev}, R\"(${source})\", ParameterScope::${scope}},\n")
     endforeach()
-    string(REGEX REPLACE "json$" "tsv" table_file ${file})
     file(CONFIGURE OUTPUT ${embedded_dir}/${file} CONTENT "@profile@" @ONLY)
-    file(CONFIGURE OUTPUT ${embedded_dir}/${table_file} CONTENT "@table@" @ONLY)
-    list(APPEND embedded_files ${table_file})
-    list(APPEND generated_files ${file} ${table_file})
+    list(APPEND generated_files ${file})
 endforeach()
+file(CONFIGURE OUTPUT ${embedded_dir}/predictors/profiles/embedded/profiles.inc CONTENT "@table@" @ONLY)
+
+# The rows of data/parameters.tsv become constants of predictors/profiles/parameters.cpp, which would take 2 % of a cold prediction to parse.
+file(READ ${PROJECT_SOURCE_DIR}/data/parameters.tsv parameters)
+string(FIND "${parameters}" "\n" header)
+string(SUBSTRING "${parameters}" ${header} -1 parameters)
+string(REGEX REPLACE "(\n[^\t]+\t)([^\t]+)\t\t" "\\1\\2\t\\2 / 10.0\t" parameters "${parameters}") # no lower bound: a tenth
+string(REGEX REPLACE "(\n[^\t]+\t)([^\t]+)(\t[^\t]+\t)\t" "\\1\\2\\3\\2 * 10.0\t" parameters "${parameters}")
+string(REGEX REPLACE "([^\t\n]*)\t([^\t\n]*)\t([^\t\n]*)\t([^\t\n]*)\t([^\t\n]*)\t([^\t\n]*)\t([^\n]*)\n"
+                     "Row{\"\\1\", {\\2, \\3, \\4, \\5, ParameterScope::\\6, R\"(\\7)\"}},\n" parameters "${parameters}")
+file(CONFIGURE OUTPUT ${embedded_dir}/predictors/profiles/parameters.inc CONTENT "@parameters@" @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS data/parameters.tsv)
+
 # A generation becomes one file with what it inherits, and one for each of its chips, NAME@CAPABILITY.json: without sources and spaces.
 function(merge_json result whole patch) # RFC 7396, in which null removes
     string(JSON count LENGTH "${patch}")

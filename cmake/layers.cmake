@@ -49,6 +49,7 @@ ftax_sources(core_sources
     predictors/profiles/
         parameters.cpp)
 ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK ftax_embedded fmt::fmt)
+target_include_directories(ftax_core PRIVATE ${embedded_dir}) # parameters.inc
 ftax_sources(io_sources
     graphs/files/
         child_process.cpp csv.cpp escape.cpp file.cpp json_document.cpp machine.cpp number.cpp
@@ -62,6 +63,7 @@ ftax_sources(profiles_sources
     predictors/profiles/embedded/
         devices.cpp profiles.cpp)
 ftax_layer(ftax_profiles SOURCES ${profiles_sources} LINK ftax_core PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+target_include_directories(ftax_profiles PRIVATE ${embedded_dir}) # profiles.inc
 
 # LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
 # longer than most commands: what is linked with it is a module that the importers open when a file needs it.
@@ -277,6 +279,9 @@ template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<f
     set_source_files_properties(${PROJECT_BINARY_DIR}/format.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_sources(ftax_program PRIVATE ${PROJECT_BINARY_DIR}/format.cpp)
     target_link_options(ftax_program PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
+    if(FTAX_MOLD)
+        target_link_options(ftax_program PRIVATE -fuse-ld=bfd) # mold 1.10 counts no relative relocations: the loader takes four times as long for each
+    endif()
 endif()
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_program ftax_libtorch)

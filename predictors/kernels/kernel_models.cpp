@@ -56,8 +56,9 @@ KernelParameters kernel_parameters(const DeviceProfile& profile) {
         value = profile_value(profile.parameters, profile.device.slug, name, spec);
         names.push_back(name);
     });
+    std::ranges::sort(names);
     for (const Parameter& p : profile.parameters) {
-        if (std::ranges::count(names, p.name) == 0)
+        if (!std::ranges::binary_search(names, p.name))
             throw_error(ErrorCode::profile, "{}: no kernel model has a parameter {}", profile.device.slug, p.name);
     }
     return parameters;

@@ -1,29 +1,25 @@
 #include "predictors/profiles/parameters.hpp"
 
-#include <unordered_map>
-
-#include "graphs/base/data_rows.hpp"
-#include "graphs/base/embedded.hpp"
+#include <array>
 
 namespace ftax {
+namespace {
+
+using Row = std::pair<std::string_view, ParameterSpec>;
+
+constexpr auto rows = [] {
+    std::array all{
+#include "predictors/profiles/parameters.inc"
+    };
+    std::ranges::sort(all, {}, &Row::first);
+    return all;
+}();
+
+}  // namespace
 
 const ParameterSpec* declared_parameter(std::string_view name) {
-    static const std::unordered_map<std::string_view, ParameterSpec> specs = [] {
-        std::unordered_map<std::string_view, ParameterSpec> all;
-        for_each_data_row(embedded_text("data/parameters.tsv"), [&](DataRow row) {
-            ParameterSpec& spec = all[row.text()];
-            const double initial = row.number();
-            spec = {initial,
-                    row.number(initial / 10),
-                    row.number(initial * 10),
-                    row.number(),
-                    row.choice<ParameterScope>("shared architecture device"),
-                    row.text()};
-        });
-        return all;
-    }();
-    const auto found = specs.find(name);
-    return found == specs.end() ? nullptr : &found->second;
+    const auto* const found = std::ranges::lower_bound(rows, name, {}, &Row::first);
+    return found == rows.end() || found->first != name ? nullptr : &found->second;
 }
 
 }  // namespace ftax

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "graphs/base/data_rows.hpp"
 #include "graphs/base/mapped.hpp"
 #include "graphs/files/json_document.hpp"
 
@@ -54,17 +53,13 @@ ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names)
     return scoped;
 }
 
-/// `table`: the parameters of a built-in profile, which its text lacks (cmake/embed.cmake).
-std::vector<ScopedParameter> parse_parameters(const JsonField& root, const ScopeNames& names, std::string_view table) {
-    std::vector<ScopedParameter> parameters;
-    for_each_data_row(table, [&](DataRow row) {
-        std::string name(row.text()), source(row.text());
-        const double value = row.number(), relative_stddev = row.number();
-        const auto scope = row.choice<ParameterScope>("shared architecture device");
-        parameters.push_back(
-            {{std::move(name), value, relative_stddev, std::move(source)}, scope, std::string(row.text())});
+std::vector<ScopedParameter> parse_parameters(const JsonField& root, const ScopeNames& names,
+                                              std::span<const BuiltInParameter> built_in) {
+    std::vector<ScopedParameter> parameters = mapped(built_in, [](const BuiltInParameter& p) {
+        return ScopedParameter{
+            {std::string(p.name), p.value, p.relative_stddev, std::string(p.source)}, p.scope, std::string(p.key)};
     });
-    if (!table.empty()) return parameters;
+    if (!built_in.empty()) return parameters;
     for (const JsonField& field : root["parameters"].elements()) {
         ScopedParameter parameter = parse_parameter(field, names);
         if (!parameters.empty() && !in_order(parameters.back(), parameter)) {
@@ -122,7 +117,8 @@ Factor factor_named(const JsonField& field) {
 
 }  // namespace
 
-DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin, std::string_view table) {
+DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin,
+                                       std::span<const BuiltInParameter> built_in) {
     const JsonField root =
         JsonField::parse(text, origin, "device", "schema_version kind version fitted_on partly_fitted_on parameters");
     DeviceProfileFile profile;
@@ -137,7 +133,7 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
                 device.kernels[static_cast<std::size_t>(factor_named(kernels))] = true;
         }
     }
-    profile.parameters = parse_parameters(root, of_kernels, table);
+    profile.parameters = parse_parameters(root, of_kernels, built_in);
     return profile;
 }
 
@@ -146,7 +142,8 @@ HostProfileFile parse_host_profile(std::string_view text, const std::string& ori
     return {root["framework"].text(), root["version"].text(), parse_parameters(root, of_calls, {})};
 }
 
-FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin, std::string_view table) {
+FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin,
+                                         std::span<const BuiltInParameter> built_in) {
     const JsonField root = JsonField::parse(text, origin, "framework",
                                             "schema_version kind framework version host reference_cpu parameters");
     FrameworkProfile profile;
@@ -154,7 +151,7 @@ FrameworkProfile parse_framework_profile(std::string_view text, const std::strin
     profile.version = root["version"].text();
     profile.host = root["host"].text();
     if (const auto cpu = root.find("reference_cpu")) profile.reference_cpu = cpu->text();
-    for (ScopedParameter& scoped : parse_parameters(root, of_frameworks, table))
+    for (ScopedParameter& scoped : parse_parameters(root, of_frameworks, built_in))
         profile.parameters.push_back(std::move(scoped.parameter));
     return profile;
 }

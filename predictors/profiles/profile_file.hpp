@@ -21,6 +21,15 @@ struct ScopedParameter {
     std::string key;  ///< architecture or device slug; empty if shared; for a host, the card in its machine
 };
 
+/// A parameter of a built-in profile, whose text lacks it: a constant of the program (cmake/embed.cmake), not checked.
+struct BuiltInParameter {
+    std::string_view file, name;
+    double value, relative_stddev;
+    std::string_view source;
+    ParameterScope scope;
+    std::string_view key;
+};
+
 struct PartlyFittedDevice {
     std::string slug;
     FactorSet kernels{};
@@ -42,12 +51,11 @@ struct HostProfileFile {
 
 /// Parse profile files (format: data/profiles/README.md). `origin` names the text in errors.
 /// Throws Error{profile} with the path to the field: non-positive values, missing, unsorted or duplicate parameters, or
-/// a schema newer than this program; older ones are migrated in memory. `table`: rows of the parameters, which the text
-/// of a built-in profile lacks; they are not checked.
+/// a schema newer than this program; older ones are migrated in memory.
 [[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin,
-                                                     std::string_view table = {});
+                                                     std::span<const BuiltInParameter> built_in = {});
 [[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin,
-                                                       std::string_view table = {});
+                                                       std::span<const BuiltInParameter> built_in = {});
 [[nodiscard]] HostProfileFile parse_host_profile(std::string_view text, const std::string& origin);
 
 /// Print profile files in the format of the functions above, with sorted parameters.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -37,6 +38,11 @@ constexpr std::string_view call_host_folder = "profiles/hosts";
 constexpr std::string_view default_call_host = "neusight-pytorch-2.1";
 constexpr std::string_view reference_host = "reference";
 
+/// In the order of their files.
+constexpr BuiltInParameter built_in_parameters[] = {
+#include "predictors/profiles/embedded/profiles.inc"
+};
+
 /// The folder whose profiles hold instead of the built-in ones; null without. Fits set it: what one wrote, the next
 /// reads, and nothing is built in between.
 const char* data_folder() {
@@ -51,13 +57,15 @@ const char* data_folder() {
 struct DataFile {
     std::string name;  ///< without folder and ending
     std::string path;  ///< for messages
-    std::string text;
-    std::string_view table{};  ///< the parameters of a built-in profile
+    std::string_view text;
+    std::span<const BuiltInParameter> parameters{};
+    std::shared_ptr<const std::string> own{};  ///< the text, unless it is built in
 };
 
 DataFile read_data_file(const std::filesystem::path& path) {
     try {
-        return {path.stem().string(), escape_terminal(path.string()), read_file(path.string())};
+        const auto text = std::make_shared<const std::string>(read_file(path.string()));
+        return {path.stem().string(), escape_terminal(path.string()), *text, {}, text};
     } catch (const Error& error) {
         throw_error(ErrorCode::profile, "FTAX_DATA: {}", error.what());
     }
@@ -65,8 +73,9 @@ DataFile read_data_file(const std::filesystem::path& path) {
 
 DataFile built_in_file(const EmbeddedFile& file) {
     const std::string_view stem = file.path.substr(0, file.path.rfind('.'));
-    return {std::string(stem.substr(stem.rfind('/') + 1)), std::string(file.path), std::string(file.content),
-            embedded_text(fmt::format("{}.tsv", stem))};
+    const auto* const first = std::ranges::lower_bound(built_in_parameters, file.path, {}, &BuiltInParameter::file);
+    const auto* const last = std::ranges::upper_bound(built_in_parameters, file.path, {}, &BuiltInParameter::file);
+    return {std::string(stem.substr(stem.rfind('/') + 1)), std::string(file.path), file.content, {first, last}};
 }
 
 DataFile data_file(const std::string& below_data) {
@@ -100,7 +109,7 @@ class NamedProfile {
           host(framework == file.name ? reference_host : split_at(file.name, '@').second),
           file_(std::move(file)) {}
     const FrameworkProfile& parsed() {
-        std::call_once(once_, [&] { profile_ = parse_framework_profile(file_.text, file_.path, file_.table); });
+        std::call_once(once_, [&] { profile_ = parse_framework_profile(file_.text, file_.path, file_.parameters); });
         if (profile_.framework == framework && profile_.host == host) return profile_;
         throw_error(ErrorCode::profile, "{}: a file of this name holds the framework {} on the host {}", file_.path,
                     framework, host);
@@ -115,9 +124,8 @@ class NamedProfile {
 
 std::list<NamedProfile>& framework_profiles() {
     static std::list<NamedProfile> profiles = [] {
-        std::list<NamedProfile> all;
-        for (DataFile& file : data_files("profiles/frameworks")) all.emplace_back(std::move(file));
-        return all;
+        const std::vector<DataFile> files = data_files("profiles/frameworks");
+        return std::list<NamedProfile>(files.begin(), files.end());
     }();
     return profiles;
 }
@@ -235,7 +243,7 @@ constexpr double unmeasured_version_log_stddev = 0.12;
 
 const DeviceProfileFile& embedded_device_profile() {
     static const DataFile file = data_file("profiles/devices.json");
-    static const DeviceProfileFile profile = parse_device_profile(file.text, file.path, file.table);
+    static const DeviceProfileFile profile = parse_device_profile(file.text, file.path, file.parameters);
     return profile;
 }
 
