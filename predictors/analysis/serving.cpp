@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <deque>
 #include <limits>
 #include <optional>
 #include <random>
+#include <unordered_map>
 #include <utility>
 
 #include "ftax/error.hpp"
@@ -16,19 +18,23 @@
 namespace ftax {
 namespace {
 
-/// Weighted values and their percentiles.
+/// Weighted values and their percentiles. Of more than a million values in turn the later ones are rounded.
 class Distribution {
   public:
     void add(double value, std::int64_t weight = 1) {
+        constexpr std::size_t most_values = 1 << 20;
         if (!values_.empty() && values_.back().first == value) {
             values_.back().second += weight;
-        } else if (weight > 0) {
+        } else if (weight > 0 && values_.size() < most_values) {
             values_.emplace_back(value, weight);
+        } else if (weight > 0) {
+            rounded_[(std::bit_cast<std::uint64_t>(value) + half) >> cut_bits] += weight;
         }
     }
     /// The least value that a share of the weight is not above.
     [[nodiscard]] Percentiles percentiles() {
         if (values_.empty()) return {};
+        for (const auto& [bits, count] : rounded_) values_.emplace_back(std::bit_cast<double>(bits << cut_bits), count);
         double sum = 0, weight = 0;
         for (const auto& [value, count] : values_) {
             sum += value * static_cast<double>(count);
@@ -45,7 +51,10 @@ class Distribution {
     }
 
   private:
+    static constexpr int cut_bits = 34;  ///< of a double's 52: values are kept to 2e-6
+    static constexpr std::uint64_t half = std::uint64_t{1} << (cut_bits - 1);
     std::vector<std::pair<double, std::int64_t>> values_;
+    std::unordered_map<std::uint64_t, std::int64_t> rounded_;
 };
 
 /// Requests as they come: at their arrivals, or, where clients keep so many outstanding, when another has ended.
