@@ -93,7 +93,7 @@ struct AttentionTile {
 /// Fused attention kernels on tensor cores; no tiles if the generation has none.
 struct AttentionKernels {
     double mma_share = 1;                     ///< rate of their instructions relative to the tensor-core peak
-    bool hides_exponentials = false;          ///< these instructions are slow enough to hide the softmax
+    double exponential_ratio = 1;             ///< exposed softmax cycles relative to one exponential unit; 0: hidden
     bool asynchronous = false;                ///< warp groups compute products while others compute the softmax
     bool packs_query_heads = false;           ///< query heads that share a key head are packed into one tile
     std::vector<AttentionTile> dense;         ///< keys and values as tensors, by head size

@@ -92,12 +92,9 @@ void bind_dimensions(kernels::AttentionShape& shape, const BoundKernel& kernel) 
     if (k.shape.size() > 2) shape.kv_heads = kernel.dim(k, -3);
     if (kernel.op().integer(latent_attribute, 0) != 0) {
         const AttentionWidths widths = attention_widths(kernel.graph, kernel.op(), kernel.bound);
-        if (widths.latent) {
-            shape.head_dim = (widths.key + widths.value) / 2;
-            shape.latent_width = widths.key;
-        } else {
-            shape.kv_heads = shape.heads;
-        }
+        shape.head_dim = (widths.key + widths.value) / 2;
+        if (widths.latent) shape.latent_width = widths.key;
+        if (!widths.latent) shape.kv_heads = shape.heads;
     }
     // A single new query attends to every key, or to those of its window.
     shape.causal = shape.causal && (shape.q_length > 1 || shape.kv_length == 1);

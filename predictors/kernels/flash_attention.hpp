@@ -65,9 +65,10 @@ inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys 
 /// TFLOP/s with heads of 64, 645 with 128 (data/measurements/h100-sxm5-80gb/sustained_load.csv).
 inline constexpr double cudnn_score_cycles = 0.14;
 
-/// Products in fp8 relative to bf16 on Hopper: 1.2 and 0.74 PFLOP/s (arXiv 2407.08608). Prompts gain by 1.2 to 1.5
-/// under TensorRT-LLM, not under vLLM (AIConfigurator 0.8, H100).
-inline constexpr double fp8_ratio = 1.6;
+/// Products in fp8 relative to bf16: 1.2 and 0.74 PFLOP/s on Hopper (arXiv 2407.08608); 0.76 and 0.66 over latent
+/// vectors, whose values are transposed first (AIConfigurator 0.12, H100). Prompts gain by 1.2 to 1.5 under
+/// TensorRT-LLM on Hopper, not under vLLM.
+inline constexpr double fp8_ratio = 1.6, latent_fp8_ratio = 1.16;
 
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
@@ -78,7 +79,7 @@ inline constexpr double ggml_step = 2;
 
 /// Returns the next larger head size with a kernel. Source: csrc/flash_attn/flash_api.cpp, round_up_headdim.
 inline double padded_head(std::int64_t head_dim) {
-    for (const double size : {64, 96, 128, 192, 256})
+    for (const double size : {64, 96, 128, 160, 192, 256})
         if (real(head_dim) <= size) return size;
     return 256 * round_up(real(head_dim) / 256);
 }
@@ -145,17 +146,25 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
         scores += blocks * length * tile.rows;
         result.blocks += blocks;
     }
-    if (evenly) {  // stream-k. Source: ggml-cuda/fattn-common.cuh, launch_fattn
-        result.seconds = (scores * score_s + result.blocks * fill_s) / device.sms;
-    } else if (s.causal) {
-        const double mean_s = (scores * score_s + result.blocks * fill_s) / device.sms;
-        result.seconds = mean_s < longest_s ? longest_s : mean_s;
-        if (result.blocks > device.sms) result.seconds += last_block_share * longest_s;
-    } else {
-        result.seconds = std::max(1.0, round_up(result.blocks / device.sms)) * longest_s;
-    }
+    // Evenly: stream-k. Source: ggml-cuda/fattn-common.cuh, launch_fattn
+    const double mean_s = (scores * score_s + result.blocks * fill_s) / device.sms;
+    const double waves = std::max(1.0, round_up(result.blocks / device.sms));
+    result.seconds = evenly ? mean_s : s.causal ? std::max(mean_s, longest_s) : waves * longest_s;
+    if (s.causal && !evenly && waves > 1) result.seconds += last_block_share * longest_s;
     result.flops = 4 * head * scores;
     return result;
+}
+
+/// Returns the query rows of a tile of decoding; with 8 to 64, keys are the rows of its products. Source: FlashInfer,
+/// trtllm/fmha/fmhaKernels.cuh; TensorRT-LLM, xqa; for latent vectors FlashMLA (config.h), FlashAttention 3.
+inline double decode_rows(const AttentionShape& s, const AttentionKernels& kernels) {
+    const bool latent = s.latent_width > 0, packs = kernels.packs_query_heads;
+    const double group = real(s.heads) / kv_heads(s);
+    if (latent && (packs || group > 32)) return 64;
+    const bool by_group =
+        packs ? s.library == FlashLibrary::tensorrt_llm && group > 1 : kernels.asynchronous && s.paged;
+    if (!by_group) return kernels.decode_rows;
+    return std::clamp(std::exp2(std::ceil(std::log2(group))), 8.0, latent ? 16.0 : packs ? 32.0 : 64.0);
 }
 
 /// One query per sequence; query heads that share keys are rows of one tile.
@@ -165,9 +174,8 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
     const auto batch = real(s.batch), heads = real(s.heads), keys = real(s.kv_length);
     const double group = heads / kv_heads(s);
     const bool packs = group > 1 || kernels.asynchronous || !s.paged;
-    const double units = batch * (packs ? kv_heads(s) * round_up(group / 64) : heads);
-    const bool narrow = s.library == FlashLibrary::tensorrt_llm && group > 1 && s.latent_width == 0;
-    const double rows = narrow ? std::clamp(std::exp2(std::ceil(std::log2(group))), 8.0, 32.0) : kernels.decode_rows;
+    const double rows = decode_rows(s, kernels);
+    const double units = batch * (packs ? kv_heads(s) * round_up(group / rows) : heads);
     const double step_s = kernels.decode_keys * rows * score_s;
     const auto with_parts = [&](double parts) {
         const double blocks_per_sm = std::max(1.0, units * parts / device.sms);
@@ -183,18 +191,12 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
             const double most = std::min(most_parts, std::max(1.0, round_up(keys / part_keys)));
             result.split = std::clamp(std::floor(fill_sms * device.sms / units), 1.0, most);
         }
-        result.seconds = with_parts(result.split);
-    } else {
-        result.seconds = with_parts(1);
-        for (double parts = 2;
-             packs && parts <= most_parts && part_keys * parts <= keys && units * parts <= most_sms * device.sms;
-             parts *= 2) {
-            const double seconds = with_parts(parts);
-            if (result.seconds < seconds) continue;
-            result.seconds = seconds;
-            result.split = parts;
-        }
+    } else if (packs) {
+        const double most = std::min({most_parts, keys / part_keys, most_sms * device.sms / units});
+        for (double parts = 2; parts <= most; parts *= 2)
+            if (with_parts(parts) <= with_parts(result.split)) result.split = parts;
     }
+    result.seconds = with_parts(result.split);
     result.blocks = units * result.split;
     return result;
 }
@@ -206,14 +208,14 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
     const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
     double rate = sm_flops_per_s * kind.rate * kernels.mma_share;
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
-    const bool is_flash3 = kernels.asynchronous && kernels.packs_query_heads && s.latent_width == 0;
     const bool in_fp8 = s.element_bytes == 1 && (is_decode(s) || s.library == FlashLibrary::tensorrt_llm);
-    if (is_flash3 && in_fp8) rate *= fp8_ratio;
+    if (kernels.asynchronous && in_fp8)
+        rate *= kernels.packs_query_heads && s.latent_width > 0 ? latent_fp8_ratio : fp8_ratio;
     const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
     double seconds = 4 * head / rate;
     const bool overlaps = s.library == FlashLibrary::cudnn && kernels.asynchronous;
     if (overlaps) seconds = double(equations::smooth_maximum(seconds, cudnn_score_cycles * cycle_s));
-    if (!overlaps && !kernels.hides_exponentials) seconds += kind.score_cycles * cycle_s;
+    if (!overlaps) seconds += kernels.exponential_ratio * kind.score_cycles * cycle_s;
     if (is_decode(s)) seconds *= kind.decode_step;
     if (s.library == FlashLibrary::flash1) seconds *= flash1_step;
     if (s.library == FlashLibrary::ggml && !is_decode(s)) seconds *= ggml_step;
@@ -262,7 +264,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.blocks = compute.blocks;
     plan.split_k = compute.split;
     plan.waves = plan.blocks / device.sms;
-    plan.tile = {.columns = tile.keys, .rows = decodes ? kernels.decode_rows : tile.rows};
+    plan.tile = {.columns = tile.keys, .rows = decodes ? flash::decode_rows(s, kernels) : tile.rows};
     plan.compute_s = compute.seconds;
 
     const auto batch = real(s.batch), decode_batch = real(s.decodes);
@@ -273,12 +275,11 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     const double bytes = cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * real(s.heads) * tokens;
     const double missed = tensor_gemm::miss_share(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
     plan.memory_s = rates.seconds(bytes, missed);
-    if (decodes) {
-        plan.memory_s += kind.decode_ramp_s * plan.memory_s / (plan.memory_s + flash::decode_ramp_bytes_s);
-    } else {
-        plan.memory_s += flash::ramp_s * plan.memory_s / (plan.memory_s + gemm.ramp_s);
-    }
-    plan.seconds += tensor_gemm::overlap(plan.compute_s, plan.memory_s);
+    const double ramp_s = decodes ? kind.decode_ramp_s : flash::ramp_s;
+    plan.memory_s += ramp_s * plan.memory_s / (plan.memory_s + (decodes ? flash::decode_ramp_bytes_s : gemm.ramp_s));
+    // Hopper's kernels load keys while they multiply others.
+    plan.seconds += decodes && kernels.packs_query_heads ? std::max(plan.compute_s, plan.memory_s)
+                                                         : tensor_gemm::overlap(plan.compute_s, plan.memory_s);
     if (s.paged) {
         const double append_s = rates.seconds(2 * cached_bytes * flash::kv_heads(s) * tokens, missed) +
                                 tokens / device.sms * p.append_row_s * rates.cycle_scale;

@@ -87,12 +87,12 @@ std::vector<AttentionTile> parse_attention_tiles(const JsonField& field) {
 }
 
 AttentionKernels parse_attention(const JsonField& field) {
-    field.allow({"mma_share", "hides_exponentials", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
+    field.allow({"mma_share", "exponential_ratio", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
     const JsonField decode = field["decode"];
     decode.allow({"rows", "keys"});
-    const auto mma_share = field.find("mma_share"), hides = field.find("hides_exponentials");
+    const auto mma_share = field.find("mma_share"), exponential = field.find("exponential_ratio");
     return {.mma_share = mma_share ? mma_share->positive() : 1,
-            .hides_exponentials = hides && hides->flag(),
+            .exponential_ratio = exponential ? exponential->not_negative() : 1,
             .asynchronous = field["asynchronous"].flag(),
             .packs_query_heads = field["packs_query_heads"].flag(),
             .dense = parse_attention_tiles(field["dense"]),

@@ -124,9 +124,51 @@ TEST_CASE("XQA decodes heads that share fp8 keys as fast as the memory allows") 
     s.library = FlashLibrary::tensorrt_llm;
     const auto narrow = models.plan(s, MathPath::bf16_tensor);
     CHECK(narrow.compute_s < 0.5 * narrow.memory_s);
-    CHECK(narrow.seconds < 0.8 * of_generation.seconds);
+    CHECK(narrow.seconds < 0.93 * of_generation.seconds);
     s.kv_heads = s.heads;
     CHECK(seconds(models, s) > 4 * narrow.seconds);
+}
+
+// Times of AIConfigurator 0.12, microseconds.
+TEST_CASE("heads that share latent vectors fill tiles of 64 on Hopper, of 8 to 64 on Blackwell") {
+    const auto latent = [](std::int64_t batch, std::int64_t length, std::int64_t heads, int bytes) {
+        AttentionShape s = decode(batch, length, heads, 1);
+        s.head_dim = 544, s.latent_width = 576, s.element_bytes = bytes;
+        return s;
+    };
+    const auto us = [&](const char* device, std::int64_t batch, std::int64_t length, std::int64_t heads, int bytes) {
+        return 1e6 * seconds(unfitted(device), latent(batch, length, heads, bytes));
+    };
+    const auto blocks = [&](const char* device, std::int64_t heads) {
+        return unfitted(device).plan(latent(1024, 512, heads, 2), MathPath::bf16_tensor).blocks;
+    };
+    CHECK(us("h100-sxm5-80gb", 64, 4096, 128, 2) == approx(139).epsilon(0.2));
+    CHECK(us("h100-sxm5-80gb", 64, 4096, 16, 2) == approx(119).epsilon(0.2));
+    CHECK(us("h100-sxm5-80gb", 64, 8192, 64, 1) == approx(140).epsilon(0.2));
+    CHECK(us("b200", 256, 4096, 16, 1) == approx(110).epsilon(0.2));
+    CHECK(blocks("b200", 32) == 2 * blocks("b200", 16));
+    CHECK(blocks("b200", 64) == blocks("b200", 16));
+    CHECK(blocks("h100-sxm5-80gb", 64) == blocks("h100-sxm5-80gb", 16));
+    CHECK(blocks("h100-sxm5-80gb", 128) == 2 * blocks("h100-sxm5-80gb", 16));
+}
+
+TEST_CASE("a B200 decodes heads that share fp8 keys as fast as the memory allows") {
+    const auto models = unfitted("b200");
+    AttentionShape s = decode(128, 2048, 64, 8);
+    s.element_bytes = 1;
+    const auto planned = models.plan(s, MathPath::bf16_tensor);
+    CHECK(planned.compute_s < 0.5 * planned.memory_s);
+    CHECK(1e6 * planned.seconds == approx(88.7).epsilon(0.1));
+    s.paged = false;
+    CHECK(models.plan(s, MathPath::bf16_tensor).compute_s > 2 * planned.compute_s);
+}
+
+TEST_CASE("a B300 computes exponentials twice as fast as a B200, which its prompts show") {
+    const auto ratio = [](const AttentionShape& s) {
+        return seconds(unfitted("b300"), s) / seconds(unfitted("b200"), s);
+    };
+    CHECK(ratio(prefill(1, 8192, 32, 2)) == approx(397.0 / 490).epsilon(0.1));
+    CHECK(ratio(prefill(1, 10240, 64, 1, 64)) == approx(833.0 / 1203).epsilon(0.15));
 }
 
 TEST_CASE("FlashAttention 3 decodes over fp8 keys in fp8, and TensorRT-LLM's prompts multiply in it as well") {

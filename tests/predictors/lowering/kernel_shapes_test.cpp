@@ -13,10 +13,13 @@
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
+#include "ftax/framework.hpp"
+#include "ftax/import.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/ir/strides.hpp"
+#include "graphs/loading.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/lowering/lowering.hpp"
@@ -173,6 +176,31 @@ TEST_CASE("an embedding bag reads a row per index and writes one sum per bag") {
     CHECK(read("1000", "") == 10 * 64 * 4 + 10 * 8);
     CHECK(read("1000", ",20") == 200 * 64 * 4 + 200 * 8);
     CHECK(read("30", ",20") == 30 * 64 * 4 + 200 * 8);  // each row is fetched once
+}
+
+TEST_CASE("prompts over latent vectors multiply the mean width of keys and values, decoding that of the vectors") {
+    const Graph graph = import_config(
+        R"({"model_type":"deepseek_v3","hidden_size":256,"num_hidden_layers":1,"num_attention_heads":16,
+            "q_lora_rank":128,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,
+            "intermediate_size":512,"first_k_dense_replace":1,"n_routed_experts":4,"num_experts_per_tok":2,
+            "moe_intermediate_size":64,"n_group":1,"topk_group":1,"vocab_size":1000,"torch_dtype":"bfloat16"})",
+        "config.json", "tiny", {.cache = {CacheKind::paged, DType::unknown}});
+    const DeviceProfile device = device_profile("h100-sxm5-80gb");
+    const Predictor engine(graph, device, framework_profile("vllm"), {.precision = Precision::bf16});
+    const Schedule schedule =
+        lower(engine.graph(), device.device, {.precision = Precision::bf16}, framework_model("vllm").traits);
+    const auto kernel = std::ranges::find_if(
+        schedule.kernels, [](const Kernel& k) { return std::holds_alternative<kernels::AttentionShape>(k.shape); });
+    REQUIRE(kernel != schedule.kernels.end());
+    const auto shape = [&](std::int64_t seq) {
+        const BoundShapes bound = bind(engine.graph(), {{"batch", 1}, {"seq", seq}, {"past", 100}});
+        return std::get<kernels::AttentionShape>(kernel_shape(engine.graph(), schedule, *kernel, bound));
+    };
+    CHECK(shape(100).head_dim == (192 + 128) / 2);
+    CHECK(shape(100).kv_heads == 16);
+    CHECK(shape(1).head_dim == (576 + 512) / 2);
+    CHECK(shape(1).latent_width == 576);
+    CHECK(shape(1).kv_heads == 1);
 }
 
 TEST_CASE("attention carries its lengths, mask and heads to the kernel, and a single new token gets decode's") {

@@ -107,7 +107,7 @@ TEST_CASE("an architecture is what its files say, number by number") {
             if (!facts.contains(name)) continue;
             const nlohmann::json& in = facts[name];
             same(read->mma_share, in, "mma_share", 1);
-            same(read->hides_exponentials, in, "hides_exponentials", 0);
+            same(read->exponential_ratio, in, "exponential_ratio", 1);
             same(read->asynchronous, in, "asynchronous", -1);
             same(read->packs_query_heads, in, "packs_query_heads", -1);
             same(read->decode_rows, in["decode"], "rows", -1);
