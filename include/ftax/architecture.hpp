@@ -143,6 +143,7 @@ struct ArchitectureSpec {
     double narrow_energy_ratio = 0.5;     ///< energy of an operation on at most 8 bits relative to an f16 one
     double tensor_ops_per_cycle = 0;      ///< f16 tensor-core operations of an SM, dense; 0: not stated
     double operand_sharing = 1;           ///< blocks served by one L2 read: multicast, SM pairs
+    double step_cycles = 0;               ///< least cycles of 64 values of k in a product's main loop
     GemmCatalogue layers;                 ///< x·Wᵀ through cublasLt
     GemmCatalogue layers_without_lt;      ///< x·Wᵀ through cuBLAS, if its kernels differ
     GemmCatalogue batched;                ///< strided batches

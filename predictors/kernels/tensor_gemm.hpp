@@ -109,6 +109,7 @@ struct Rates {
     double l2_bytes_per_s{}, dram_bytes_per_s{};
     double sms = 0;
     double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< bytes per element
+    double least_step_s = 0;                            ///< of a step of the main loop, however small the tile
     double weight_s = 0;            ///< of a weight at an SM's share of the memory; 0: loads and products overlap
     bool loads_whole_steps = true;  ///< loads of whole main-loop steps; false for unaligned rows
 
@@ -168,11 +169,8 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     r.sm_operand_bytes_per_s = p.operand_share * clock_hz * (l2_per_clock * device.chip->operand_sharing / device.sms);
     r.l2_bytes_per_s = l2_stream_share * l2_per_clock * clock_hz;
     r.dram_bytes_per_s = p.dram_share * device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - inline_ecc : 1.0);
-    r.x_bytes = r.weight_bytes = r.y_bytes = s.element_bytes;
-    if (quantized) {
-        r.x_bytes = operands.activation_bytes();
-        r.weight_bytes = operands.weight_bytes();
-    }
+    r.x_bytes = activation_bytes(s), r.weight_bytes = weight_bytes(s), r.y_bytes = s.element_bytes;
+    r.least_step_s = device.chip->step_cycles / clock_hz;
     if (!blocks_of_32) return r;
     r.x_bytes = 36.0 / 32, r.y_bytes = 4;  // block_q8_1 and f32
     // One block per SM loads, then multiplies (launch_mul_mat_q); each 128 rows of x read the weights again.
@@ -191,7 +189,8 @@ inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks,
     const double arithmetic_s = 2 * area * step / flops_per_s;
     const double operands_s = step * (rows * r.x_bytes + columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
     const double loads_s = step * (rows * r.x_bytes / r.sm_operand_bytes_per_s + columns * r.weight_s);
-    const double step_s = r.weight_s > 0 ? arithmetic_s + loads_s : std::max(arithmetic_s, operands_s);
+    const double overlapped_s = std::max({arithmetic_s, operands_s, r.least_step_s});
+    const double step_s = r.weight_s > 0 ? arithmetic_s + loads_s : overlapped_s;
     const double fixed_s =
         p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * columns) / r.sm_operand_bytes_per_s;
     // Scalar loads skip values beyond the end; vector loads always fetch a whole step.

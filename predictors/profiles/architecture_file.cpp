@@ -109,7 +109,7 @@ ArchitectureSpec parse(std::string_view text, const std::string& origin) {
         "pointwise_through_blas gemv_rows "
         "has_sgemm_largek dram_share conv_share gemm_latency_share f32_share f32_share_consumer "
         "f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j narrow_energy_ratio "
-        "tensor_ops_per_cycle operand_sharing scales_on_tensor_cores gemm attention flash2 conv");
+        "tensor_ops_per_cycle operand_sharing step_cycles scales_on_tensor_cores gemm attention flash2 conv");
     ArchitectureSpec spec;
     spec.architecture = parse_architecture(root["name"]);
     for (const JsonField& kin : root["kin"].elements()) spec.kin.push_back(parse_architecture(kin));
@@ -127,7 +127,7 @@ ArchitectureSpec parse(std::string_view text, const std::string& origin) {
     static const auto numbers = by_name<double S::*>(FTAX_NAMED(
         &S::integer_product_ratio, &S::gemm_latency_share, &S::dram_share, &S::conv_share, &S::f32_share,
         &S::f32_share_consumer, &S::f32_energy_per_flop_j, &S::tensor_energy_ratio, &S::tensor_energy_per_flop_j,
-        &S::narrow_energy_ratio, &S::tensor_ops_per_cycle, &S::operand_sharing));
+        &S::narrow_energy_ratio, &S::tensor_ops_per_cycle, &S::operand_sharing, &S::step_cycles));
     for (const auto& [name, number] : numbers)
         if (const auto fact = root.find(name)) spec.*number = fact->positive();
 

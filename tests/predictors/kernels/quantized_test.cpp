@@ -149,6 +149,23 @@ TEST_CASE("a library that launches two kernels to quantise pays two floors and t
     CHECK(floor_s("b200") == approx(2 * floor_s("h100-sxm5-80gb") + graph_gap_s));
 }
 
+TEST_CASE("a small tile on tcgen05 takes 0.8 µs for 1,000 values, whatever their width") {
+    const auto models = unfitted("b200");
+    // SGLang 0.5.14 on a B200, with the kernel that quantises (AIConfigurator 0.12): 41.4 and 22.2 µs.
+    CHECK(1e6 * seconds(models, 4, 768, 51200, Precision::nvfp4) == approx(41.4).epsilon(0.25));
+    CHECK(1e6 * seconds(models, 48, 1536, 16384, Precision::nvfp4) == approx(22.2).epsilon(0.25));
+    const auto steps_s = [&](Precision operands, std::int64_t k) {
+        const MathPath path = precision_spec(operands).path;
+        const auto of = [&](std::int64_t values) {
+            return models.plan(layer(4, 768, values, operands), path).compute_s;
+        };
+        return of(2 * k) - of(k);
+    };
+    CHECK(steps_s(Precision::nvfp4, 16384) == approx(steps_s(Precision::fp8, 16384)));
+    CHECK(steps_s(Precision::nvfp4, 1000 * 64) ==
+          approx(1000 * 85 / (models.parameters.tensor_gemm.clock * models.at(MathPath::fp4_tensor).boost_clock_hz)));
+}
+
 TEST_CASE("sums over blocks of a scale are added in f32 where tensor cores take no scales") {
     const auto promotion = [](std::string_view device, Precision operands) {
         return tensor_gemm::promotion(precision_spec(operands), unfitted(device).at(MathPath::fp8_tensor));

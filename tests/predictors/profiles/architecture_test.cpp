@@ -68,6 +68,7 @@ TEST_CASE("an architecture is what its files say, number by number") {
             {"tensor_energy_per_flop_j", s.tensor_energy_per_flop_j, 0},
             {"narrow_energy_ratio", s.narrow_energy_ratio, 0.5},
             {"operand_sharing", s.operand_sharing, -1},
+            {"step_cycles", s.step_cycles, 0},
             {"scales_on_tensor_cores", s.scales_on_tensor_cores, -1}};
         for (const auto& [key, read, fallback] : numbers) same(read, facts, key, fallback);
         const nlohmann::json& gemm = facts["gemm"];
