@@ -150,6 +150,14 @@ TEST_CASE("heads that share latent vectors fill tiles of 64 on Hopper, of 8 to 6
     CHECK(blocks("b200", 64) == blocks("b200", 16));
     CHECK(blocks("h100-sxm5-80gb", 64) == blocks("h100-sxm5-80gb", 16));
     CHECK(blocks("h100-sxm5-80gb", 128) == 2 * blocks("h100-sxm5-80gb", 16));
+    const auto gain = [&](const char* device) {
+        const auto compute_s = [&](int bytes) {
+            return unfitted(device).plan(latent(1024, 8192, 128, bytes), MathPath::bf16_tensor).compute_s;
+        };
+        return compute_s(2) / compute_s(1);
+    };
+    CHECK(gain("h100-sxm5-80gb") == approx(0.76 / 0.66).epsilon(0.04));
+    CHECK(gain("b200") > 1.4);
 }
 
 TEST_CASE("decoding on Hopper hides its products behind the reads of a large cache") {
