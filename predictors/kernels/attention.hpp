@@ -124,7 +124,7 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         plan.seconds += equations::smooth_maximum(plan.compute_s, plan.memory_s);
     }
     const double full_rate_s = flops(shape) / device.flops_per_s;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, full_rate_s * power_ratio(device, 1.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, full_rate_s * power_ratio(device, 1.0), device);
     return plan;
 }
 

@@ -147,20 +147,21 @@ inline KernelPlan cheapest_tile(std::span<const Tile> tiles, double count, doubl
 
 /// Completes a plan: `extra_s` is the time before and after the main kernel, `floors` the shortest time of all
 /// launches.
-inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory_s, double extra_s, double floors) {
+inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory_s, double extra_s, double floors,
+                         double arithmetic_s, const DeviceRates& rates) {
     plan.algorithm = name_of(algorithm);
     plan.memory_s = memory_s;
     const double main_s = equations::smooth_maximum(plan.compute_s, memory_s);
     plan.seconds = main_s + extra_s + floors;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, arithmetic_s, rates);
     plan.floor_s = floors;
     return plan;
 }
 
 /// Energy of an f32 operation in an engine relative to benchmarks of lone kernels, whose values are random: after a
-/// ReLU half of them are zero. Source: mmdeploy's networks in fp32 on a T4 (TensorRT 7.2); zeros take an A100 0.87 of
-/// the time of random numbers (thonking.ai, "Strangely, Matrix Multiplications on GPUs Run Faster …").
-inline constexpr double engine_energy = 0.8;
+/// ReLU half of them are zero. Source: PaddleClas and mmdeploy in fp32 on a T4 (TensorRT 8.0, 7.2); zeros take an A100
+/// 0.87 of the time of random numbers (thonking.ai, "Strangely, Matrix Multiplications on GPUs Run Faster …").
+inline constexpr double engine_energy = 0.75;
 
 /// Returns the power of a main loop, see power_ratio. That of cuDNN's tensor-core kernels is within the limit already.
 inline double arithmetic_power(const ConvShape& s, const DeviceRates& rates, const ConvParameters& p) {
@@ -175,9 +176,8 @@ inline KernelPlan finish_product(const KernelPlan& product, ConvAlgorithm algori
     // Source: the shortest products of an H100's ResNets (data/measurements/h100-sxm5-80gb, kernels.csv.xz) take 4.5
     // µs, 2 more than pointwise kernels.
     const double floors = kernels * rates.floor_s + beyond_measured_floor_s(4.2, rates);
-    KernelPlan plan = finish(product, algorithm, memory_s, extra_s, floors);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, plan.compute_s * arithmetic_power(s, rates, p));
-    return plan;
+    const double arithmetic_s = product.compute_s * arithmetic_power(s, rates, p);
+    return finish(product, algorithm, memory_s, extra_s, floors, arithmetic_s, rates);
 }
 
 /// Returns the time of the activations that one kernel reads and writes, at the full memory rate: outputs of the
@@ -434,7 +434,7 @@ inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const 
     }
     const double share = engine ? p.engine_bandwidth : p.stream_bandwidth;
     const double memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
-    return finish(plan, ConvAlgorithm::depthwise, memory_s, 0.0, rates.floor_s);
+    return finish(plan, ConvAlgorithm::depthwise, memory_s, 0.0, rates.floor_s, 0.0, rates);
 }
 
 /// Plans the convolution with a given algorithm, which must support the shape.
@@ -484,17 +484,14 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
                                                                  : plan_implicit_gemm(c, s, rates, p);
     auto best = has_nonfused ? plan_with_transforms(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
     // The library knows each candidate's time under the card's power limit.
-    const auto time = [](const KernelPlan& candidate) { return within_power(candidate); };
+    const auto consider = [&best](const KernelPlan& candidate) {
+        if (within_power(candidate) < within_power(best)) best = candidate;
+    };
     // The time at full rate excludes an algorithm in most cases; fused Winograd has 16 products for 36.
     const double direct_s = direct_seconds(c, s, rates.flops_per_s, p);
-    if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
-        const auto fused = plan_winograd_fused(c, s, rates, p);
-        if (time(fused) < time(best)) best = fused;
-    }
-    if (direct_s < time(best)) {
-        const auto implicit = plan_implicit_gemm(c, s, rates, p);
-        if (time(implicit) < time(best)) best = implicit;
-    }
+    if (has_nonfused && direct_s * (16.0 / 36) < within_power(best) * p.winograd2_efficiency)
+        consider(plan_winograd_fused(c, s, rates, p));
+    if (direct_s < within_power(best)) consider(plan_implicit_gemm(c, s, rates, p));
     return best;
 }
 

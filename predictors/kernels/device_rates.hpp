@@ -22,6 +22,7 @@ struct DeviceCounts {
     std::optional<double> l2_bytes_per_clock;  ///< read rate of the whole L2
     double power_limit_w = 0;
     double arithmetic_power_w = 0;      ///< power limit less idle power, see power.hpp
+    double traffic_power_share = 0;     ///< power of a memory-bound kernel relative to it
     double energy_per_flop_j = 0;       ///< energy of `path` at boost clock, see power.hpp; 0: no throttling
     double fp32_energy_per_flop_j = 0;  ///< the same for CUDA cores
     double tensor_rate_left = 1;        ///< of the chip's tensor cores, where the board runs them at a lower rate

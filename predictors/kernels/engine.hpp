@@ -104,7 +104,7 @@ inline KernelPlan plan(const AttentionShape& s, const Products& own, const Engin
     plan.memory_s = memory_time(s.element_bytes * head_dim * 2 * (heads * queries + kv_heads * keys), own, rates);
     plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
     plan.seconds = plan.floor_s + tensor_gemm::overlap(plan.compute_s, plan.memory_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, flops(s) / (rates.sm_flops_per_s * device.sms));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, flops(s) / (rates.sm_flops_per_s * device.sms), device);
     return plan;
 }
 
@@ -119,7 +119,7 @@ inline KernelPlan plan(const MemoryShape& s, const Products& own) {
     plan.memory_s = memory_time(real(s.read_bytes) + real(s.write_bytes), own, rates);
     plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
     plan.seconds = plan.floor_s + plan.memory_s;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0, own.device);
     return plan;
 }
 

@@ -292,7 +292,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
         plan.seconds += flash::group_copies_s * rates.cycle_scale;
     }
     const double flop_j = device.chip->tensor_energy_per_flop_j * flash::energy_per_flop * gemm.energy_scale;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, compute.flops * flop_j / device.power_limit_w);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, compute.flops * flop_j / device.power_limit_w, device);
     return plan;
 }
 

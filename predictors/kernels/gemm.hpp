@@ -163,7 +163,7 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     const double busy_s = block_s * blocks_per_sm;
     const double energy = s.dot_products ? 0.25 : 1;  // four products per instruction
     plan.power_limited_s = power_limited_seconds(
-        plan.seconds, busy_s * power_ratio(rates, energy * p.energy_scale * tile_energy(tile, p)));
+        plan.seconds, busy_s * power_ratio(rates, energy * p.energy_scale * tile_energy(tile, p)), rates);
     return plan;
 }
 
@@ -188,7 +188,7 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
     plan.memory_s = (weight_bytes(s) * n * k + s.element_bytes * (m * k + m * n)) / rates.bandwidth_bytes_per_s;
     plan.floor_s = gemm::floor_s(rates);
     plan.seconds = plan.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0, rates);
     return plan;
 }
 

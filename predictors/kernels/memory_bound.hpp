@@ -300,7 +300,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     }
     plan.compute_s = work_s;
     plan.seconds += equations::smooth_maximum(plan.memory_s, work_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0, device);
     return plan;
 }
 

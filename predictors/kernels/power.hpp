@@ -24,10 +24,12 @@ namespace ftax::kernels {
     return device.power_limit_w - device.idle_power_w();
 }
 
-/// Power of a memory-bound kernel, as a share of arithmetic_power_w. Source: a V100 SXM2 draws 180 to 200 of its 300 W
-/// while decoding with a language model, which is bandwidth-bound (github.com/1CatAI/1Cat-vLLM/issues/535): 0.53 to
-/// 0.61.
-constexpr double traffic_power_share = 0.6;
+/// Returns the power of a memory-bound kernel as a share of arithmetic_power_w, at most all of it, since traffic alone
+/// does not slow the clock: 179 pJ for each byte that it moves. Source: a V100 SXM2 draws 180 to 200 of its 300 W while
+/// decoding with a language model, which is bandwidth-bound (github.com/1CatAI/1Cat-vLLM/issues/535).
+[[nodiscard]] inline double traffic_power_share(const DeviceRates& rates) {
+    return std::min(1.0, 179e-12 * rates.bandwidth_bytes_per_s / rates.arithmetic_power_w);
+}
 
 /// Returns the energy of a tensor-core operation relative to f16 inputs: the chip's ratio for operands of at most eight
 /// bits, twice for TF32. Source: PrecisionSpec::energy_ratio.
@@ -52,8 +54,7 @@ constexpr double traffic_power_share = 0.6;
 /// full rate: most of it goes with the cycles. Source: an L20, whose tensor cores are slowed, falls to 107 TFLOP/s with
 /// the largest products, which are taken to be at its limit of 275 W (tensor_gemm::share_left).
 constexpr double energy_of_cycles(double cycles) {
-    constexpr double of_cycles = 0.77;
-    return cycles <= 1 ? 1 : 1 - of_cycles + of_cycles * cycles;
+    return 1 + 0.77 * std::max(0.0, cycles - 1);
 }
 
 /// Returns the share of flops_per_s that the power limit lets tensor cores sustain, with the energy that matrix
@@ -80,9 +81,8 @@ inline double power_ratio(const DeviceRates& rates, double energy_scale) {
 
 /// Returns the energy of a kernel of `seconds`, expressed as time at arithmetic_power_w: that of its arithmetic,
 /// `arithmetic_s`, or that of memory-bound execution, whichever is larger.
-inline double power_limited_seconds(double seconds, double arithmetic_s) {
-    const double waiting_s = traffic_power_share * seconds;
-    return arithmetic_s < waiting_s ? waiting_s : arithmetic_s;
+inline double power_limited_seconds(double seconds, double arithmetic_s, const DeviceCounts& rates) {
+    return std::max(arithmetic_s, rates.traffic_power_share * seconds);
 }
 
 /// Returns the mean energy of a kernel, expressed as time at arithmetic_power_w; used for mean power, not for

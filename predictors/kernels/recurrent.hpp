@@ -56,7 +56,7 @@ inline KernelPlan plan(const RecurrentShape& s, const DeviceRates& device) {
                         (recurrent::stream_bytes_per_clock * device.boost_clock_hz);
     }
     plan.seconds = plan.floor_s + (plan.compute_s < plan.memory_s ? plan.memory_s : plan.compute_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0, device);
     return plan;
 }
 

@@ -116,6 +116,7 @@ inline DeviceRates device_rates(const DeviceSpec& device, MathPath path, const S
     if (path == MathPath::fp16_tensor_fp16_accumulate && p.clock_tensor > 1.0) rates.flops_per_s /= p.clock_tensor;
     rates.fp32_flops_per_s = p.clock_fp32 * fp32;
     rates.bandwidth_bytes_per_s = p.bandwidth * device.memory_bandwidth_bytes_per_s;
+    rates.traffic_power_share = traffic_power_share(rates);
     rates.floor_s = p.kernel_floor_s;
     return rates;
 }

@@ -288,10 +288,9 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
     plan.floor_s += first_tile_s(s, device, r, p);
     plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
     const double limited_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_flops_per_s, p);
-    plan.power_limited_s = plan.compute_s < limited_s
-                               ? plan.floor_s + overlap(limited_s, plan.memory_s)
-                               : power_limited_seconds(plan.seconds, 2.0 * real(s.batch) * real(s.m) * real(s.n) *
-                                                                         real(s.k) / (r.sm_flops_per_s * r.sms));
+    const double arithmetic_s = flops(s) / (r.sm_flops_per_s * r.sms);
+    plan.power_limited_s = plan.compute_s < limited_s ? plan.floor_s + overlap(limited_s, plan.memory_s)
+                                                      : power_limited_seconds(plan.seconds, arithmetic_s, device);
     return plan;
 }
 

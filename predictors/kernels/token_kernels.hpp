@@ -55,7 +55,7 @@ inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, co
     const double traffic = bytes + (rereads ? real(s.read_bytes) : 0.0);
     plan.memory_s = traffic * (missed / dram_bytes_per_s + (1.0 - missed) / l2_bytes_per_s);
     plan.seconds += std::sqrt(plan.compute_s * plan.compute_s + plan.memory_s * plan.memory_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0, device);
     return plan;
 }
 

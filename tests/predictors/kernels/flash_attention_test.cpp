@@ -58,7 +58,7 @@ TEST_CASE("no fused attention beats peak, bandwidth or the floor") {
                         const double cache = 4.0 * 128 * static_cast<double>(s.kv_heads * batch * length);
                         if (cache > 4 * rates.l2_bytes) CHECK(planned.seconds >= cache / rates.dram_bytes_per_s);
                         CHECK(planned.seconds > planned.floor_s);
-                        CHECK(planned.power_limited_s >= 0.6 * planned.seconds);
+                        CHECK(planned.power_limited_s >= rates.traffic_power_share * planned.seconds);
                     }
                 }
             }

@@ -203,10 +203,12 @@ TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the sam
 }
 
 TEST_CASE("a product that waits for its weights draws the power of traffic") {
-    const auto rates = rates_of("t4");
+    const auto rates = rates_of("v100-sxm2-32gb");
     const auto decode = plan({.m = 1, .n = 8192, .k = 8192, .linear = true}, rates, declared());
-    CHECK(decode.power_limited_s == approx(traffic_power_share * decode.seconds));
-    const auto prefill = plan({.m = 8192, .n = 8192, .k = 8192, .linear = true}, rates, declared());
+    CHECK(decode.power_limited_s / decode.seconds > 0.53);  // 180 of 300 W, 44 of them idle
+    CHECK(decode.power_limited_s / decode.seconds < 0.61);  // 200 W
+    CHECK(rates_of("t4").traffic_power_share > 0.9);        // of the 44 W that are left
+    const auto prefill = plan({.m = 8192, .n = 8192, .k = 8192, .linear = true}, rates_of("t4"), declared());
     CHECK(prefill.power_limited_s > prefill.seconds);
 }
 

@@ -129,8 +129,8 @@ TEST_CASE("traffic beside arithmetic leaves it power") {
     for (int i = 0; i < 100; ++i) x = net.relu(x);
     const Graph diluted = net.finish({x});
     const Graph one = layers(1);
-    Predictor alone(one, device_profile("t4"), framework_profile("pytorch-eager"));
-    Predictor beside(diluted, device_profile("t4"), framework_profile("pytorch-eager"));
+    Predictor alone(one, device_profile("a10"), framework_profile("pytorch-eager"));
+    Predictor beside(diluted, device_profile("a10"), framework_profile("pytorch-eager"));
     std::vector<LaunchCosts> launches;
     static_cast<void>(alone.predict({{"batch", 8192}}, launches));
     const LaunchCosts limited = launches[1];
@@ -273,5 +273,5 @@ TEST_CASE("f32 convolutions of an engine take less energy than those of benchmar
     conv.library = kernels::ConvLibrary::tensorrt;
     const auto engine = models.plan(conv, MathPath::fp32);
     CHECK(lone.power_limited_s > lone.seconds);
-    CHECK(engine.power_limited_s / engine.compute_s == approx(0.8 * lone.power_limited_s / lone.compute_s));
+    CHECK(engine.power_limited_s / engine.compute_s == approx(0.75 * lone.power_limited_s / lone.compute_s));
 }

@@ -170,7 +170,7 @@ TEST_CASE("no product on tensor cores beats peak, bandwidth or the floor") {
                     CHECK(planned.seconds >= flops(s) / (rates.peak_flops_per_s * clock));
                     CHECK(planned.seconds >= 2.0 * n * k / rates.dram_bytes_per_s);  // cold weights
                     CHECK(planned.seconds > planned.floor_s);
-                    CHECK(planned.power_limited_s >= 0.6 * planned.seconds);
+                    CHECK(planned.power_limited_s >= rates.traffic_power_share * planned.seconds);
                 }
             }
         }
