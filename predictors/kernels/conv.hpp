@@ -213,6 +213,8 @@ inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, co
 
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes. An engine holds its
 /// filters transformed. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
+/// Halves are converted in the main loop (maxwell_fp16_scudnn_winograd_fp16_fp32_128x128_…) and take 1.4 times as long.
+/// Source: framework_tax.csv, CNNs in fp16 on two Pascal cards, up to 8 images; a P40 is slower in fp16, too.
 inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                       const ConvParameters& p) {
     KernelPlan plan;
@@ -221,7 +223,8 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
     plan.threads_per_block = 256;
     plan.blocks = blocks;
     const double depth = p.fill_steps * 8.0 + round_up(real(s.in_channels), 8);
-    const double sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * p.winograd2_efficiency;
+    const double share = s.element_bytes < 4 ? p.winograd2_efficiency / 1.4 : p.winograd2_efficiency;
+    const double sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * share;
     plan.compute_s = depth * (2.0 * 16 * 32 * 32) / sm_rate * wave_time(blocks / rates.sms, 1, 0.0, p.wave_sharpness);
     plan.waves = blocks / rates.sms;
     const double bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
@@ -473,12 +476,11 @@ inline DeviceRates core_rates(const DeviceRates& rates) {
     return cores;
 }
 
-/// Plans the cheapest algorithm on CUDA cores. Non-fused Winograd is used for f32 only: Pascal's f16 rows of
-/// framework_tax.csv fit without it.
+/// Plans the cheapest algorithm on CUDA cores.
 inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                 const ConvParameters& p) {
     if (!is_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
-    const bool has_nonfused = s.element_bytes >= 4 && fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
+    const bool has_nonfused = fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
     if (is_named_for_few_channels(s))
         return has_nonfused && rates.chip->cudnn7_names_nonfused ? plan_with_transforms(c, s, rates, p)
                                                                  : plan_implicit_gemm(c, s, rates, p);

@@ -73,6 +73,11 @@ TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
     const auto p = ideal_parameters();
     CHECK(convolution::plan_implicit_gemm(counts, shape, rates, p).seconds == approx(direct_s));
     CHECK(convolution::plan_winograd_fused(counts, shape, rates, p).seconds == approx(direct_s * 4 / 9));
+    auto half = shape;
+    half.element_bytes = 2;
+    CHECK(convolution::plan_winograd_fused(conv_counts(half), half, rates, p).seconds ==
+          approx(1.4 * direct_s * 4 / 9));
+    CHECK(plan(half, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
     CHECK(convolution::plan_with_transforms(counts, shape, rates, p).seconds == approx(direct_s / 4));
     CHECK(plan(shape, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
 }
