@@ -58,8 +58,8 @@ std::optional<Precision> precision_from_name(std::string_view name) {
     const std::string given = normalized_name(name);
     constexpr std::pair<std::string_view, std::string_view> others[] = {
         // those of PyTorch, then of checkpoints
-        {"half", "fp16"},  {"float16", "fp16"}, {"bfloat16", "bf16"}, {"float32", "fp32"},  {"awq", "w4a16"},
-        {"gptq", "w4a16"}, {"int4", "w4a16"},   {"w8a8", "int8"},     {"fp8dynamic", "fp8"}};
+        {"half", "fp16"},  {"float16", "fp16"}, {"bfloat16", "bf16"}, {"float32", "fp32"},   {"awq", "w4a16"},
+        {"gptq", "w4a16"}, {"int4", "w4a16"},   {"w8a8", "int8"},     {"fp8dynamic", "fp8"}, {"w4a16awq", "w4a16"}};
     const auto* other = std::ranges::find(others, given, [](const auto& pair) { return pair.first; });
     const std::string_view wanted = other == std::end(others) ? given : other->second;
     for (const PrecisionSpec& spec : precision_specs())

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "graphs/base/data_rows.hpp"
 #include "graphs/base/embedded.hpp"
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/named.hpp"
@@ -114,6 +115,18 @@ std::vector<Family> read_table() {
 }
 
 }  // namespace
+
+std::span<const Activation> activations() {
+    static const std::vector<Activation> table = [] {
+        std::vector<Activation> rows;
+        for_each_data_row(embedded_text("graphs/config/activations.txt"), [&](DataRow row) {
+            const std::string_view name = row.text(), spelling = row.text();
+            rows.push_back({name, *enumerator_named<Spelling>(names_in(text_of(Spelling{})), spelling), row.text()});
+        });
+        return rows;
+    }();
+    return table;
+}
 
 std::span<const Family> families() {
     static const std::vector<Family> table = read_table();

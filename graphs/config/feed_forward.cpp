@@ -105,6 +105,7 @@ TensorId Transformer::expert_layer(std::string_view name, TensorId x, std::int64
 }
 
 TensorId Transformer::activate_experts(TensorId gate_up, std::int64_t width) {
+    if (!config_.structure.gated) return activate(gate_up);
     const TensorId gate = net_.part(gate_up, 1, net_.number(width));
     const TensorId up = net_.part(gate_up, 1, net_.number(width));
     if (!config_.structure.clamped_experts) return net_.map("mul", {activate(gate), up});
@@ -122,17 +123,19 @@ TensorId Transformer::activate_experts(TensorId gate_up, std::int64_t width) {
 TensorId Transformer::mix_experts(TensorId x) {
     const Experts& experts = config_.experts;
     ExpressionPool& pool = net_.pool();
-    const Expression hidden = net_.number(config_.hidden);
+    const std::int64_t depth = experts.latent_width > 0 ? experts.latent_width : config_.hidden;
+    const Expression hidden = net_.number(depth);
     const Expression count = net_.number(experts.count / experts.cards);
     const Expression tokens = pool.multiply(pool.multiply(batch_, length_), net_.number(experts.token_groups));
     const Expression all_pairs = pool.multiply(tokens, net_.number(experts.per_token));
     const Expression pairs = pool.ceil_divide(all_pairs, net_.number(experts.cards));
     const Expression active = pool.minimum(pairs, count);
     const Expression rows = pool.ceil_divide(pairs, active);
-    const Shape gathered_shape{net_.number(experts.token_groups), pool.multiply(batch_, length_), hidden};
+    const Shape gathered_shape{net_.number(experts.token_groups), pool.multiply(batch_, length_), net_.shape(x).back()};
     const TensorId all = experts.token_groups == 1 ? x : net_.expand(x, gathered_shape);
-    const TensorId flat = net_.view(all, {tokens, hidden});
+    TensorId flat = net_.view(all, {tokens, net_.shape(x).back()});
     const TensorId scores = route(flat);
+    if (experts.latent_width > 0) flat = net_.linear("fc1_latent_proj", flat, depth, false);
     TensorId mixed = no_tensor;
     {
         const Network::Module module(net_, "experts", config_.title + "Experts");
@@ -146,9 +149,10 @@ TensorId Transformer::mix_experts(TensorId x) {
         const TensorId histogram =
             net_.apply(OpKind::reduce, "aten::histc", {net_.cast(order, DType::i32)}, {count}, {{"function", "histc"}});
         net_.apply(OpKind::cumulative, "aten::cumsum", {histogram}, {count}, {{"function", "cumsum"}, {"axis", 0}});
-        const TensorId both = expert_layer("gate_up_proj", gathered, 2 * experts.width, active, rows);
-        const TensorId down =
-            expert_layer("down_proj", activate_experts(both, experts.width), config_.hidden, active, rows);
+        const bool gated = config_.structure.gated;
+        const TensorId up =
+            expert_layer(gated ? "gate_up_proj" : "up_proj", gathered, (gated ? 2 : 1) * experts.width, active, rows);
+        const TensorId down = expert_layer("down_proj", activate_experts(up, experts.width), depth, active, rows);
         const TensorId weighted = net_.map("mul", {down, weight});
         const TensorId place = net_.fill("aten::arange", {pairs}, DType::i64);
         const TensorId inverse = net_.apply(OpKind::scatter, "aten::index_put_", {place, order}, {pairs});
@@ -164,6 +168,7 @@ TensorId Transformer::mix_experts(TensorId x) {
         }
         mixed = net_.view(mixed, {batch_, length_, hidden});
     }
+    if (experts.latent_width > 0) mixed = net_.linear("fc2_latent_proj", mixed, config_.hidden, false);
     if (experts.shared_width == 0) return mixed;
     TensorId shared = net_.within("shared_experts", config_.title + "MLP", [&] {
         const TensorId own = dense(x, experts.shared_width);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "graphs/base/data_rows.hpp"
+#include "graphs/base/embedded.hpp"
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/near_names.hpp"
 #include "graphs/base/throw_error.hpp"
@@ -66,31 +68,27 @@ void complete_fields(json& config, const Family& family) {
         for (const char* field : {"kv_n_heads", "ffn_hidden_size", "moe_num_experts", "moe_top_k"})
             if (fields.is_object() && fields.contains(field)) config.emplace(field, fields[field]);
     }
+    // Lists of numbers, which transformers turns into names.
+    constexpr std::array<std::array<const char*, 4>, 2> lists{
+        {{"moe_layer_freq", "mlp_layer_types", "dense", "sparse"},
+         {"hybrid_layer_pattern", "layer_types", "full_attention", "sliding_attention"}}};
+    for (const auto& [numbers, names, zero, one] : lists)
+        if (config.contains(numbers) && config[numbers].is_array() && !config.contains(names))
+            for (const json& number : config[numbers]) config[names].push_back(number == 0 ? zero : one);
     for (const auto& [field, value] : family.defaults)
         if (!config.contains(field)) config[field] = json::parse(value);
 }
-
-/// Other JSON files found in the folder of a config.json.
-struct OtherFile {
-    std::string_view field, description;
-};
-constexpr OtherFile other_files[]{
-    {"tokenizer_class", "a tokenizer's settings"},    {"added_tokens", "a tokenizer"},
-    {"weight_map", "the index of a model's weights"}, {"eos_token_id", "settings for generating text"},
-    {"schema_version", "a file of ftax itself"},      {"image_processor_type", "an image processor's settings"},
-};
 
 /// What CLIP consists of, and the type of a part that does not state one.
 constexpr std::pair<const char*, const char*> clip_parts[]{{"text_config", "clip_text_model"},
                                                            {"vision_config", "clip_vision_model"}};
 
-/// Throws Error{model} where the file is a known one without `model_type`.
+/// Throws Error{model} where the file is another one of a model's folder, without `model_type`.
 void fail_on_other_file(const JsonField& document) {
-    for (const OtherFile& other : other_files) {
-        if (document.find(other.field))
-            document.fail(
-                fmt::format("{}, not a model: config.json is the file that has `model_type`", other.description));
-    }
+    for_each_data_row(embedded_text("graphs/config/other_files.txt"), [&](DataRow row) {
+        if (document.find(row.text()))
+            document.fail(fmt::format("{}, not a model: config.json is the file that has `model_type`", row.text()));
+    });
 }
 
 [[noreturn]] void fail_unknown(const JsonField& document, const JsonField& type) {
@@ -192,6 +190,8 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     if (const auto quantization = document.find("quantization_config")) note_quantization(graph, *quantization);
     if (const auto quantization = inside ? inner->find("quantization_config") : std::nullopt)
         note_quantization(graph, *quantization);
+    if (document.find("sparse_attention_config") || (inside && inner->find("sparse_attention_config")))
+        graph.warnings.push_back("sparse_attention_config: every layer is predicted to attend to all tokens");
     if (inside || family->is_part) {
         graph.warnings.push_back(
             fmt::format("{}: the graph is the language model{} alone; image, audio and video encoders are not included",

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,57 +54,45 @@ std::optional<Precision> compressed_tensors(const JsonField& quantization) {
     return text_of(*weights, "strategy") == "block" ? Precision::fp8_block : Precision::fp8;
 }
 
-std::optional<Precision> model_optimizer(const JsonField& quantization) {
-    const std::string algorithm = text_of(quantization, "quant_algo");
-    if (algorithm == "FP8") return Precision::fp8;
-    if (algorithm == "NVFP4") return Precision::nvfp4;
-    if (algorithm == "W4A16_AWQ" || algorithm == "W4A16") return Precision::w4a16;
-    if (algorithm == "W8A16") return Precision::w8a16;
-    return std::nullopt;
-}
-
 /// Whether a module's path holds the parts of a pattern between its asterisks, one after the other.
 bool is_named(std::string_view module, std::string_view pattern) {
-    std::size_t from = 0;
-    for (const std::string_view part : words_of(pattern, '*')) {
+    for (std::size_t from = 0; !pattern.empty();) {
+        const auto [part, rest] = split_at(pattern, '*');
         const std::size_t at = module.find(part, from);
         if (at == std::string_view::npos) return false;
         from = at + part.size();
+        pattern = rest;
     }
     return true;
 }
 
-/// The path with an asterisk for each number between its dots.
-std::string without_numbers(std::string_view path) {
-    std::string result;
-    for (std::size_t i = 0; i < path.size(); ++i) {
-        const bool digit = path[i] >= '0' && path[i] <= '9';
-        if (!digit || (i > 0 && path[i - 1] != '.' && result.back() != '*')) {
-            result += path[i];
-        } else if (result.empty() || result.back() != '*') {
-            result += '*';
-        }
-    }
-    return result;
+/// A pattern without what its file writes around it: `re:`, with `.*` for any text, names around the language model's,
+/// and asterisks and dots at the ends.
+std::string plain_pattern(std::string text) {
+    static const std::regex any_text(R"(\.\*)");
+    if (text.starts_with("re:")) text = std::regex_replace(text.substr(3), any_text, "*");
+    for (const std::string_view whole : {"model.language_model.", "language_model.model.", "backbone."})
+        if (text.starts_with(whole)) text.replace(0, whole.size(), "model.");
+    text.erase(0, text.find_first_not_of("*."));
+    return text.substr(0, text.find_last_not_of("*.") + 1);
 }
 
-/// The modules of `modules_to_not_convert`. A pattern names whole parts of a path, `*` any of them; only patterns with
-/// an asterisk inside a part are compared one by one, so that thousands of them and of modules take no time.
+/// The modules that stay as they are. A pattern names whole parts of a path, `*` any of them; only patterns with an
+/// asterisk inside a part are compared one by one, so that thousands of them and of modules take no time.
 class KeptModules {
   public:
-    explicit KeptModules(const std::vector<std::string>& patterns) {
-        for (std::string_view pattern : patterns) {
-            while (pattern.starts_with('*') || pattern.starts_with('.')) pattern.remove_prefix(1);
-            while (pattern.ends_with('*') || pattern.ends_with('.')) pattern.remove_suffix(1);
-            if (pattern.empty()) continue;
-            const auto is_dot = [&](std::size_t at) { return at >= pattern.size() || pattern[at] == '.'; };
-            bool inside = false;
-            for (std::size_t at = pattern.find('*'); at < pattern.size(); at = pattern.find('*', at + 1))
-                inside = inside || !is_dot(at - 1) || !is_dot(at + 1);
-            if (inside) {
-                others_.emplace_back(pattern);
-            } else {
-                names_.emplace(pattern);
+    explicit KeptModules(const JsonField& quantization) {
+        // As transformers, compressed-tensors and ModelOpt call them.
+        for (const std::string_view field : {"modules_to_not_convert", "ignore", "exclude_modules"}) {
+            const auto listed = quantization.find(field);
+            for (const std::string& text : listed ? listed->texts() : std::vector<std::string>{}) {
+                const std::string pattern = plain_pattern(text);
+                static const std::regex inside_a_part(R"([^.]\*|\*[^.])");
+                if (std::regex_search(pattern, inside_a_part)) {
+                    others_.push_back(pattern);
+                } else if (!pattern.empty()) {
+                    names_.insert(pattern);
+                }
             }
         }
     }
@@ -116,7 +105,8 @@ class KeptModules {
 
   private:
     [[nodiscard]] bool matches(const std::string& module) const {
-        for (const std::string& path : {module, without_numbers(module)}) {
+        static const std::regex number(R"((^|\.)\d+)");
+        for (const std::string& path : {module, std::regex_replace(module, number, "$1*")}) {
             for (std::size_t begin = 0; begin < path.size(); begin = path.find('.', begin) + 1) {
                 for (std::size_t end = begin; end < path.size();) {
                     end = std::min(path.find('.', end + 1), path.size());
@@ -138,13 +128,14 @@ class KeptModules {
 std::optional<Precision> read_quantization(const JsonField& quantization) {
     const std::string method = text_of(quantization, "quant_method");
     if (method == "awq" || method == "gptq") return packed_integers(quantization);
-    if (method == "fp8") return quantization.find("weight_block_size") ? Precision::fp8_block : Precision::fp8;
-    if (method == "fbgemm_fp8") return Precision::fp8;
+    if (method == "fp8" || method == "fbgemm_fp8")
+        return quantization.find("weight_block_size") ? Precision::fp8_block : Precision::fp8;
     if (method == "gguf") return precision_from_name(text_of(quantization, "type"));
     if (method == "compressed-tensors") return compressed_tensors(quantization);
     // Blocks of 32 values with a scale of 8 bits: 4.25 bits a value, where groups of 128 with one of 16 have 4.125.
     if (method == "mxfp4") return Precision::nvfp4;  // a card without units for it runs w4a16
-    if (method.starts_with("modelopt") || quantization.find("quant_algo")) return model_optimizer(quantization);
+    if (method.starts_with("modelopt") || quantization.find("quant_algo"))
+        return precision_from_name(text_of(quantization, "quant_algo"));
     return std::nullopt;
 }
 
@@ -159,8 +150,7 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
         return;
     }
     const std::string name(name_of(*precision));
-    const auto listed = quantization.find("modules_to_not_convert");
-    KeptModules kept(listed ? listed->texts() : std::vector<std::string>{});
+    KeptModules kept(quantization);
     for (Op& op : graph.ops) {
         if (kept.contains(op.module)) continue;
         const bool layer = (op.kind == OpKind::linear || op.kind == OpKind::matmul) && op.inputs.size() > 1 &&

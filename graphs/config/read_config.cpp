@@ -92,7 +92,8 @@ void check_length(const JsonField& document, std::string_view field, std::size_t
 
 /// What a layer of a type that the file lists mixes its tokens with. Returns false for an unknown type.
 bool set_type(Layer& layer, std::string_view type, const Family& family, std::int64_t window) {
-    constexpr std::array<std::string_view, 4> full{"full_attention", "attention", "global", "indexed_attention"};
+    constexpr std::array<std::string_view, 5> full{"full_attention", "attention", "global", "indexed_attention",
+                                                   "deepseek_sparse_attention"};
     constexpr std::array<std::string_view, 3> windowed{"sliding_attention", "chunked_attention", "local"};
     if (std::ranges::find(full, type) != full.end()) return true;
     if (std::ranges::find(windowed, type) != windowed.end()) {
@@ -160,6 +161,7 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     if (experts.per_token > experts.count)
         document[per_token].fail(fmt::format("{} of {} experts", experts.per_token, experts.count));
     experts.width = read_count(document, family.expert_width);
+    experts.latent_width = read_count(document, "moe_latent_size", 0);
     experts.shared_width = read_size(document, family.shared_width, 0);
     if (!family.shared_count.empty())
         experts.shared_width = experts.width * read_size(document, family.shared_count, 0);
@@ -282,7 +284,7 @@ std::string read_activation(const JsonField& document) {
     std::string name = field.text();
     if (find_activation(name)) return name;
     field.fail(fmt::format("unknown activation '{}'; known: {}", excerpt(name),
-                           fmt::join(mapped(activations, &Activation::name), ", ")));
+                           fmt::join(mapped(activations(), &Activation::name), ", ")));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,33 +21,19 @@ namespace ftax::config {
 
 /// Form of an activation in eager PyTorch: one operator, x · sigmoid(1.702 x), the tanh form of GELU written out, the
 /// square of one operator, or xIELU with its two parameters.
-enum class Spelling { single, sigmoid, tanh, squared, xielu };
+FTAX_CHOICE(Spelling, single, sigmoid, tanh, squared, xielu)
 
+/// A row of activations.txt.
 struct Activation {
     std::string_view name;  ///< name in config.json
     Spelling spelling = Spelling::single;
     std::string_view function;  ///< function of pointwise operators
 };
-
-/// Source: transformers, activations.py (ACT2FN).
-inline constexpr std::array activations{
-    Activation{"silu", Spelling::single, "silu"},
-    Activation{"swish", Spelling::single, "silu"},
-    Activation{"gelu", Spelling::single, "gelu"},
-    Activation{"gelu_python", Spelling::single, "gelu"},
-    Activation{"gelu_pytorch_tanh", Spelling::single, "gelu"},
-    Activation{"gelu_new", Spelling::tanh, "gelu"},
-    Activation{"gelu_fast", Spelling::tanh, "gelu"},
-    Activation{"quick_gelu", Spelling::sigmoid, "gelu"},
-    Activation{"relu", Spelling::single, "relu"},
-    Activation{"relu2", Spelling::squared, "relu"},
-    Activation{"xielu", Spelling::xielu, "expm1"},
-    Activation{"tanh", Spelling::single, "tanh"},
-};
+[[nodiscard]] std::span<const Activation> activations();
 
 [[nodiscard]] inline const Activation* find_activation(std::string_view name) {
-    const auto found = std::ranges::find(activations, name, &Activation::name);
-    return found == activations.end() ? nullptr : &*found;
+    const auto found = std::ranges::find(activations(), name, &Activation::name);
+    return found == activations().end() ? nullptr : &*found;
 }
 
 /// Layer norm, without bias (layer_weight) or without parameters (layer_plain); x / rms(x), computed in f32, times w
@@ -124,6 +110,7 @@ struct Experts {
     std::int64_t count = 0;
     std::int64_t per_token = 0;
     std::int64_t width = 0;         ///< width of one expert's MLP
+    std::int64_t latent_width = 0;  ///< width of what experts read and write; 0: that of the model
     std::int64_t shared_width = 0;  ///< width of the shared MLP for all tokens; 0: none
     std::int64_t groups = 1;
     std::int64_t cards = 1;         ///< cards over which the experts are split

@@ -55,8 +55,9 @@ OWN = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
     "mamba2": {"num_heads": HEADS, "state_size": 16, "n_groups": 2},
     "minimax": {"layer_types": ["full_attention", "linear_attention"] * 2},
-    "nemotron_h": {"layers_block_type": ["mamba", "attention", "mlp", "mamba"], "num_hidden_layers": None, "mamba_num_heads": HEADS,
-                   "mamba_head_dim": 32, "ssm_state_size": 16, "n_groups": 2, "chunk_size": 64},
+    "nemotron_h": {"layers_block_type": ["mamba", "attention", "mlp", "moe"], "num_hidden_layers": None, "mamba_num_heads": HEADS,
+                   "mamba_head_dim": 32, "ssm_state_size": 16, "n_groups": 2, "chunk_size": 64, "moe_latent_size": 48,
+                   "moe_shared_expert_intermediate_size": 160},
     "olmo_hybrid": {**DELTA, "linear_num_key_heads": HEADS},
 }
 UNUSED = re.compile("drop|_token_id|initializer|_eps|epsilon|^eps$|^dtype$|^id2label|^label2id|output_|aux_|z_loss|use_cache|return_dict"

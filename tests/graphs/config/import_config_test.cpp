@@ -341,6 +341,64 @@ TEST_CASE("layers that a quantised checkpoint leaves alone stay as they are") {
     CHECK(weights_bytes(graph) - weights_bytes(import(llama)) == approx(attention * (2 - 4.125 / 8)));
 }
 
+TEST_CASE("what ModelOpt and compressed-tensors leave alone is found under their fields and names") {
+    const auto quantized = [](const std::string& field, const std::string& pattern) {
+        std::set<std::string> modules;
+        for (const Op& op : import(with("quantization_config", R"({"quant_method":"modelopt","quant_algo":"NVFP4",")" +
+                                                                   field + "\":[" + pattern + "]}"))
+                                .ops)
+            if (!op.text("weights").empty()) modules.insert(op.module);
+        return modules;
+    };
+    const std::set<std::string> all = quantized("ignore", R"("lm_head")");
+    CHECK(all.size() == 14);
+    CHECK(quantized("ignore", R"("lm_head","re:.*self_attn.*")").size() == 6);
+    CHECK(quantized("exclude_modules", R"("lm_head","model.language_model.layers.0.self_attn*")").size() == 10);
+    CHECK(quantized("ignore", R"("lm_head","language_model.model.layers.1*","backbone.layers.0.mlp.up_proj")").size() ==
+          6);
+    CHECK(quantized("ignore", R"("lm_head","vision_tower.layers.0*")") == all);
+}
+
+TEST_CASE("ModelOpt's file beside a config.json without a quantization_config has the formats of the weights") {
+    const TemporaryFolder folder;
+    const auto weights = [&](const std::string& config) {
+        folder.write("config.json", config);
+        std::set<std::string> found;
+        for (const Op& op : load_graph(folder.path.string()).ops)
+            if (op.kind == OpKind::linear) found.emplace(op.text("weights"));
+        return found;
+    };
+    CHECK(weights(llama) == std::set<std::string>{""});
+    folder.write("hf_quant_config.json",
+                 R"({"quantization":{"quant_algo":"W4A16_AWQ","exclude_modules":["model.layers.*.mlp*"]}})");
+    CHECK(weights(llama) == std::set<std::string>{"", "w4a16"});
+    CHECK(weights(with("quantization_config", R"({"quant_method":"fp8"})")) == std::set<std::string>{"fp8"});
+    folder.write("hf_quant_config.json", "{}");
+    CHECK(failure_of([&] { weights(llama); }).says("hf_quant_config.json: quantization: is missing"));
+}
+
+TEST_CASE("lists of numbers say which layers have experts and which a window") {
+    const std::string sizes = R"("num_hidden_layers":2,"num_local_experts":4,"num_experts_per_tok":2,)"
+                              R"("dense_intermediate_size":256)";
+    const auto experts = [&](const std::string& list) {
+        std::string text = with("model_type", "\"minimax_m3\"");
+        text.replace(text.find("\"num_hidden_layers\":2"), 21, sizes + list);
+        const Graph graph = import(text);
+        return std::ranges::count_if(graph.ops, [](const Op& op) { return op.integer("experts", 0) > 0; });
+    };
+    CHECK(experts("") == 4);
+    CHECK(experts(R"(,"moe_layer_freq":[0,1])") == 2);
+    CHECK(experts(R"(,"moe_layer_freq":[0,1],"mlp_layer_types":["dense","dense"])") == 0);
+    const Graph windows = import(with("model_type", R"("mistral","sliding_window":8,"hybrid_layer_pattern":[1,0])"));
+    std::vector<std::int64_t> seen;
+    for (const Op& op : windows.ops)
+        if (op.kind == OpKind::attention) seen.push_back(op.integer("window", 0));
+    CHECK(seen == std::vector<std::int64_t>{8, 0});
+    const std::string sparse =
+        R"("minimax_m3","num_local_experts":4,"num_experts_per_tok":2,"sparse_attention_config":{})";
+    CHECK(import(with("model_type", sparse)).warnings.at(0).starts_with("sparse_attention_config: every layer"));
+}
+
 TEST_CASE("experts stand in the layers where transformers puts them, as many as each token takes") {
     // Source: transformers, Qwen2MoeDecoderLayer: (layer + 1) % decoder_sparse_step == 0.
     for (const int step : {1, 2, 3}) {
