@@ -150,6 +150,7 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
         return;
     }
     const std::string name(name_of(*precision));
+    const bool mxfp4 = text_of(quantization, "quant_method") == "mxfp4";
     KeptModules kept(quantization);
     for (Op& op : graph.ops) {
         if (kept.contains(op.module)) continue;
@@ -157,6 +158,7 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
                            op.inputs[1] != no_tensor && graph.tensors[op.inputs[1]].role == TensorRole::weight;
         if (layer || op.integer(experts_attribute, 0) > 0)
             op.attributes.push_back({std::string(weights_attribute), name});
+        if (op.integer(experts_attribute, 0) > 0 && mxfp4) op.attributes.push_back({"mxfp4", std::int64_t{1}});
     }
 }
 

@@ -38,10 +38,8 @@ inline constexpr double query_tile = 64, key_tile = 64;
 inline constexpr double blocks_per_sm = 2;
 
 /// In f32 the memory-efficient kernel uses TF32 tensor cores if available: three products of the upper and lower halves
-/// of each number, with mma.sync, at this share of the rate.
-/// Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32); an H100 computes 46 TFLOP/s with heads of 128, 33 with 64
-/// (data/measurements/h100-sxm5-80gb/operators.csv), three times that is 0.28 and 0.2 of its rate. With xformers of
-/// 2022: lambda_diffusers.csv on an A100.
+/// of each number, with mma.sync, at this share of the rate. Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32);
+/// docs/kernel-models/attention.md.
 inline constexpr double tf32_products = 3, tf32_share = 0.3, xformers_tf32_share = 0.5;
 
 /// FLOP that an SM of Volta or Turing computes per cycle in the products of half-precision attention, beside the

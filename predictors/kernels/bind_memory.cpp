@@ -108,10 +108,9 @@ Operands bind_traffic(MemoryShape& shape, const BoundKernel& kernel) {
 
 /// Returns the memory latencies in sequence of a reduction over other dimensions than the fastest: threads along the
 /// fastest dimension, four outputs each if it allows vectors, and rows of threads that take four elements at a time.
-/// From 1,024 elements on, blocks share an output.
-/// Source: PyTorch 2.5 aten/src/ATen/native/cuda/Reduce.cuh (setReduceConfig). Sixteen such steps take 12 latencies on
-/// an H100 and an H200 for sums and products, 28 for an extreme and its index (data/measurements, KernelBench 47 to
-/// 53).
+/// From 1,024 elements on, blocks share an output. Source: PyTorch 2.5 aten/src/ATen/native/cuda/Reduce.cuh
+/// (setReduceConfig). Sixteen such steps take 12 latencies on an H100 and an H200 for sums and products, 28 for an
+/// extreme and its index (data/measurements, KernelBench 47 to 53).
 int waits_of_strided_reduction(const BoundKernel& kernel, std::int64_t last_axis, std::int64_t length) {
     const Op& op = kernel.op();
     const Tensor& in = kernel.input(0);

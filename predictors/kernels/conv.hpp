@@ -235,12 +235,8 @@ inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, c
     return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, transformed ? 1 : 2, s, rates, p);
 }
 
-/// Products of transformed tiles, one for each plane, between kernels that transform data, filters and results.
-/// cuDNN: F(4×4, 3×3), 36 products for 16 outputs; the batch is padded to a multiple of 16. TensorRT tries FFT_TILING
-/// instead, since its log times cuDNN's algorithms 0, 1, 2, 5 and 6, not 7: tiles of 32 × 32 pixels, or 16 × 16 for
-/// maps that fit; half of the frequencies and one more column are products of complex numbers, three multiplications
-/// each. Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows);
-/// NVIDIA/TensorRT issue 1090; kernels fft2d_r2c_32x32 and _16x16 and volta_gcgemm_64x32_nt (apache/mxnet issue 14684).
+/// Products of transformed tiles, one for each plane, between kernels that transform data, filters and results: cuDNN's
+/// F(4×4, 3×3), TensorRT's FFT_TILING. Source: Lavin and Gray, arXiv 1509.09308; docs/kernel-models/convolutions.md.
 inline KernelPlan plan_with_transforms(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                        const ConvParameters& p) {
     const bool fft = s.library == ConvLibrary::tensorrt;
@@ -267,10 +263,7 @@ inline KernelPlan plan_with_transforms(const ConvCounts& c, const ConvShape& s, 
 /// Returns true if tensor-core kernels need no layout copy: NHWC activations, and NCHW activations if both layouts
 /// coincide or the convolution is a plain matrix product: with a 1x1 filter an image is the product of the weights and
 /// its channels. Pixel rows must be 16-byte aligned, since cuDNN 9 four-byte aligned in fp16. Before cuDNN 9, TF32
-/// kernels always copy. Source: framework_tax.csv, CNNs in fp16 on five cards (cuDNN 8): in a regression on all kernel
-/// classes their factors are 1 with this rule, those of ReLU and batch norm 0.35 and 0.6 with copies everywhere; for
-/// TF32 it raises the error of an RTX A6000 from 7.9 to 9.0 %. cuDNN 9: kernel names on an H100, PyTorch 2.11
-/// (measurements/h100-sxm5-80gb): cutlass_80_tensorop_s1688gemm_…_nn_align4, …_f16_s16816gemm_…_nn_align2 and nvjet.
+/// kernels always copy. Source: framework_tax.csv; docs/kernel-models/convolutions.md.
 inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) {
     if (s.channels_last) return true;
     if (c.taps > 1 || s.stride_h > 1 || s.stride_w > 1 || (path == MathPath::tf32 && s.older_library)) return false;
@@ -307,11 +300,7 @@ inline bool is_by_tap(const ConvShape& s) {
 
 /// Returns true if cuDNN computes the convolution on CUDA cores although the device has tensor cores: channels that do
 /// not fill a vector, such as those of images. Tensor-core kernels exist, but gather single elements and need copies of
-/// both layouts. Source: kernel names on an H100, PyTorch 2.11 (measurements/h100-sxm5-80gb):
-/// sm80_xmma_fprop_implicit_gemm_f32f32_…_nchwkcrs_nchw_…_ffma, implicit_convolve_sgemm; 7x7 filters of large batches
-/// in sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_tf32f32 and _f16f16 at 40 TFLOP/s, with its copies as long as CUDA
-/// cores take. kernelbench.csv, PyTorch 2.5: with this rule the 2-D layers of 3 to 64 channels are 5 to 10 % too slow
-/// on an A100 and 15 to 20 % too fast on an H100, on tensor cores 38 to 57 % too fast.
+/// both layouts. Source: kernel names on an H100, PyTorch 2.11; docs/kernel-models/convolutions.md, layouts.
 inline bool has_few_channels(const ConvShape& s) {
     constexpr std::int64_t vector = 4;
     return s.in_channels % vector != 0 && !s.channels_last && !s.transposed && s.library != ConvLibrary::tensorrt;
@@ -324,9 +313,7 @@ inline constexpr double gather_share = 0.69;
 
 /// Returns the taps that a kernel of tensor cores multiplies per output pixel. A strided data gradient computes the
 /// pixels of one phase of the stride together and skips taps between the inputs; for few channels it does so only with
-/// Hopper's kernels. Source: dgrad_…_strided on an H100, PyTorch 2.11: 12 of 14 3-D layers of stride 2 run at 212 to
-/// 236 TFLOP/s if phases are padded to the same number of taps, and those of stride 1 at 170 to 190; kernelbench.csv,
-/// PyTorch 2.5: 3 and 8 channels take an A100 and an L40S as long as all taps do.
+/// Hopper's kernels. Source: 3-D layers on an H100 and in kernelbench.csv, docs/kernel-models/convolutions.md.
 inline double gathered_taps(const ConvShape& s, const ConvCounts& c, const ArchitectureSpec& chip) {
     constexpr std::int64_t few_channels = 16;
     const bool skips = chip.operand_sharing > 1 || s.in_channels >= few_channels;

@@ -26,10 +26,8 @@ struct ConvCounts {
 
 /// Counts the equivalent matrix product. A transposed convolution is the data gradient of the convolution with input
 /// and output swapped: in TensorRT each input pixel takes taps · out_channels products. cuDNN's kernels gather taps for
-/// each output pixel; on CUDA cores also those that fall between the strided inputs.
-/// Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", arXiv 1410.0759, section 3;
-/// kernelbench.csv, PyTorch 2.5: counting all taps, CUDA cores reach 0.6 of their peak with a 3x5x7 filter in four
-/// groups on an A100.
+/// each output pixel; on CUDA cores also those that fall between the strided inputs. Source: Chetlur et al., "cuDNN:
+/// Efficient Primitives for Deep Learning", arXiv 1410.0759, section 3; docs/kernel-models/convolutions.md.
 inline ConvCounts conv_counts(const ConvShape& s) {
     ConvCounts c;
     const double groups = real(s.groups);

@@ -193,10 +193,8 @@ inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
 }
 
 /// Returns the time of the main loops and helper kernels of cublasLt 13's sgemm_largek_lds64; 0 where another kernel
-/// runs. It computes f32 layers with a bias whose 32 x 32 tiles fill half to all SMs and whose k is long: parts of k
-/// run side by side, each step of eight values takes 0.155 us for each block of an SM, and three more kernels clear,
-/// scale and add the bias. Layers of up to 16 rows take a sixth of a wait for memory each step. Source: names, grids
-/// and times in data/measurements/h100-sxm5-80gb/product_kernels.csv.xz.
+/// runs. Parts of k run side by side, each step of eight values takes 0.155 us for each block of an SM, in layers of up
+/// to 16 rows a sixth of a wait for memory. Source: data/measurements/h100-sxm5-80gb/product_kernels.csv.xz.
 inline double largek_seconds(const GemmShape& s, const DeviceRates& rates) {
     constexpr std::int64_t few_rows = 16, long_k = 2048;
     constexpr double block_step_cycles = 307;

@@ -69,11 +69,7 @@ struct Traffic {
 };
 
 /// Returns the cost of an operand whose rows run along the reduction, read 32 bytes per row at a time, relative to
-/// contiguous reads.
-/// Source: neusight_ops.csv linear. If one row of blocks fills the GPU, no two blocks share weights and the traffic is
-/// known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
-/// both in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. 128x128x8 kernels lose half as much (974 layers of a
-/// P4; 4,096³ without bias takes 12.2 ms on a GTX 1080 Ti).
+/// contiguous reads. Source: neusight_ops.csv, linear; docs/kernel-models/gemm-on-cuda-cores.md, strided reads.
 inline double strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters& p) {
     constexpr double vector_loss = 0.5;  // 16-byte loads
     const double length = real(s.k) * s.element_bytes * 0.25;
@@ -91,16 +87,9 @@ inline double lost_share(double skew, double sharers) {
     return miss_share(skew / (spread * std::sqrt(spread)), 1);
 }
 
-/// Returns the operand traffic. Data shared by the CTAs of a band are read once while the CTAs run in step; later bands
-/// re-read evicted data. On CUDA cores before Ampere, the skew between CTAs grows over the waves until it reaches a
-/// whole CTA's time: faster with more SMs, slower with more warps per CTA. Between two blocks that share an operand
-/// row, the resident blocks read an amount equal to their skew over sharers^(3/4); once it exceeds the L2, the second
-/// block re-reads the row. Source: fits to neusight_ops.csv linear. A P4's 64x64 kernel re-reads the weight columns for
-/// each block row in 10 % of the cases after two waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's
-/// almost from the start: the skew scales with the waves and the square of the SMs. One set of three numbers (skew,
-/// skew_waves and the exponent) fits P4, P100, V100 and T4 for both operands and all kernels. An A100's rows are
-/// inconclusive; an RTX 3090's 24.5 TFLOP/s in f32 leave no room for skew
-/// (github.com/zzc0721/torch-performance-test-data).
+/// Returns the operand traffic. Data shared by the CTAs of a band are read once while the CTAs run in step. On CUDA
+/// cores before Ampere their skew grows over the waves; once what the resident blocks read meanwhile exceeds the L2,
+/// rows are read again. Source: fits to neusight_ops.csv, linear; docs/kernel-models/gemm-on-cuda-cores.md, re-reads.
 inline Traffic shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                               const DeviceRates& rates, const GemmParameters& p) {
     const GemmTile& tile = *c.tile;

@@ -111,7 +111,7 @@ struct KernelModels {
         return device;
     }
     /// Adapts the parameters of 16-bit products to the format of the operands.
-    [[nodiscard]] kernels::TensorGemmParameters quantized(const kernels::GemmShape& shape,
+    [[nodiscard]] kernels::TensorGemmParameters quantized(const auto& shape,
                                                           const kernels::TensorGemmParameters& half) const {
         return kernels::quantized::parameters(precision_spec(shape.operands), half, parameters.quantized);
     }
@@ -137,7 +137,7 @@ struct KernelModels {
     [[nodiscard]] kernels::KernelPlan plan(const kernels::GroupedGemmShape& shape, MathPath path) const {
         const auto& device = at(path);
         return kernels::tensor_gemm::runs_on_tensor_cores(device)
-                   ? kernels::plan(shape, device, parameters.tensor_gemm, parameters.mixture)
+                   ? kernels::plan(shape, device, quantized(shape, parameters.tensor_gemm), parameters.mixture)
                    : kernels::plan(kernels::as_batch(shape), device, parameters.gemm);
     }
     [[nodiscard]] kernels::KernelPlan plan(const kernels::MixtureShape& shape, MathPath path) const {

@@ -148,9 +148,7 @@ inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
 
 /// Returns how much longer than the shortest kernel one block of this one takes, in waits for memory: rows of steps
 /// that follow each other. Floors fitted to whole models are averages over such kernels and include them up to their
-/// excess over the shortest kernel. Source: data/measurements/h100-sxm5-80gb/operators.csv. Layer norm on 1 to 64 rows
-/// of 128, 768 and 3,072 elements takes 1.2, 1.8 and 3.9 µs more than a pointwise kernel, softmax 0.9 on 64 rows of
-/// 128, 2.8 of 768, 1.3 of 3,072, embeddings 0.5; kernels.csv there: elementwise kernels that compute offsets 1 µs.
+/// excess over the shortest kernel. Source: operators of an H100, docs/kernel-models/memory-bound.md, waiting.
 inline double waits_of(const MemoryShape& shape, double row_bytes, const DeviceRates& device) {
     const auto length = real(shape.row_length);
     switch (shape.cls) {

@@ -29,11 +29,12 @@ namespace mixture {
 // random. Source: serving.csv and serving_engines.csv, GPT-OSS, Qwen3-30B-A3B, DeepSeek: 0.6 to 1.
 inline constexpr double spread_of_texts = 0.8;
 
-// Share of the rate of fp8 that experts reach whose sums are scaled outside of the tensor cores. Source: a public table
-// of FlashInfer 0.6.8's trtllm_fp8_block_scale_moe on a B200, 32 experts of DeepSeek-V3: 1,787 µs for 8,830 rows, 2,410
-// for 13,428 and 203 for a token, with the tile that its launcher takes without a tuner. Engines tune it: 1.13 times as
-// fast for 16,384 tokens, as measured for its kernels in bf16.
-inline constexpr double scaled_outside = 0.40;
+// Share of the rate of fp8 with sums scaled outside of tensor cores. Source: docs/kernel-models/mixture-of-experts.md.
+inline constexpr double scaled_outside = 0.44;
+
+// Fill of a wave of CUTLASS's products in nvfp4 on Blackwell, relative to others. Source: AIConfigurator 0.12,
+// moe_torch_flow_cutlass under TensorRT-LLM 1.3 on a B200.
+inline constexpr double fp4_cutlass_fill = 4;
 
 /// Returns the expected number of experts with tokens, at least those of one token and at most those of all tokens.
 /// Source: each token skips a given expert with probability 1 - per_token / experts.
@@ -53,13 +54,21 @@ struct GroupedTime {
 
 inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
                                 const MixtureParameters& q, const ExpertKernels& own = {}) {
-    const auto rows = real(s.rows), n = real(s.n), k = real(s.k), per_token = real(s.per_token),
-               experts = real(s.experts);
+    const auto rows = real(s.rows), per_token = real(s.per_token), experts = real(s.experts);
+    auto n = real(s.n), k = real(s.k);
     const double touched = touched_experts(rows / per_token, per_token, experts, q.spread);
     const GemmShape one{
         .m = s.rows, .n = s.n, .k = s.k, .element_bytes = s.element_bytes, .linear = true, .operands = s.operands};
     auto rates = tensor_gemm::rates_of(one, device, p);
-    rates.sm_flops_per_s *= q.efficiency * own.efficiency;
+    const double share = q.efficiency * own.efficiency;  // the fused operator's was fitted under the power limit
+    rates.sm_flops_per_s =
+        std::min(rates.sm_flops_per_s * (s.prepared ? 1 : share), rates.sm_boost_flops_per_s * share);
+    if (s.is_mxfp4) {  // blocks of 32; experts are padded. Source: vLLM, mxfp4.py (round_up of both widths to 256)
+        rates.weight_bytes = 0.5 + 1.0 / 32;
+        rates.x_bytes = 1 + 1.0 / 32;
+        n = round_up(n, s.gated ? 512 : 256);
+        k = round_up(k, 256);
+    }
     rates.dram_bytes_per_s *= q.dram_share * own.dram_share;
     const double of_expert = rows / touched;
     const double steps = round_up(k / tensor_gemm::step);
@@ -99,6 +108,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     of_texts.spread = mixture::spread_of_texts;
     if (s.padded > 0) of_texts.efficiency = 1;  // DeepGEMM's kernel for one product and for groups is the same
     if (s.scaled_outside) of_texts.efficiency *= mixture::scaled_outside;
+    if (s.in_fp4_cutlass) of_texts.fill *= mixture::fp4_cutlass_fill;
     const auto time = mixture::grouped_time(s, device, p, of_texts);
     KernelPlan plan;
     plan.algorithm = "grouped gemm";
@@ -111,7 +121,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     plan.seconds =
         plan.floor_s + tensor_gemm::overlap(time.own * time.compute_s, time.memory_s) + (1 - time.own) * time.compute_s;
     // Activated and quantised: 2 + 1 and 1 + 0.5 bytes of each result.
-    if (s.gated) plan.seconds += 4.5 * (s.padded - real(s.rows)) * real(s.n) / device.dram_bytes_per_s;
+    if (s.gated && s.padded > 0) plan.seconds += 4.5 * (s.padded - real(s.rows)) * real(s.n) / device.dram_bytes_per_s;
     plan.power_limited_s = plan.seconds;
     return plan;
 }

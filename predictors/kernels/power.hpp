@@ -10,11 +10,7 @@
 namespace ftax::kernels {
 
 /// Returns the energy of one f32 operation at boost clock in excess of idle power, in joules (data/architectures).
-/// Source: fits to neusight_ops.csv: less idle_power_w, a P4, T4 and A100 need 11 to 12 pJ; with the same energy a P100
-/// and a V100 stay below their limits. Others from sustained sgemm under a power limit: A10 14 TFLOP/s at 150 W
-/// (github.com/chsasank/device-benchmarks), L4 11 at 72 W, 15 in kernels of a millisecond
-/// (github.com/zzc0721/torch-performance-test-data/issues/120). Hopper and Blackwell were not measured: nine tenths of
-/// the smallest arithmetic_power_w / f32 peak of their boards in data/devices, 5.9 and 4.2 pJ.
+/// Source: fits to neusight_ops.csv and sustained sgemm under a power limit, docs/kernel-models/power.md.
 [[nodiscard]] inline double core_energy_per_flop_j(const DeviceSpec& device) {
     return device.chip().f32_energy_per_flop_j;
 }
@@ -39,11 +35,8 @@ namespace ftax::kernels {
 }
 
 /// Returns the energy of one operation of a math path at boost clock. A tensor-core operation on f16 takes
-/// tensor_energy_ratio times that of a CUDA core, other types energy_ratio() times that.
-/// Source: sustained f16 products under power limits, the main loop taking 0.8 of the clock: T4 24 TFLOP/s at 70 W
-/// (forums.developer.nvidia.com/t/264462), A100 PCIe 158 at 250 W (github.com/NVIDIA/cutlass/issues/956), H100 SXM 780
-/// at 700 W (XLA, matmul_interpolator_data.h), A10 55 at 150 W (github.com/chsasank/device-benchmarks), L4 53 at 72 W
-/// (github.com/zzc0721/torch-performance-test-data/issues/120). Volta is taken as Turing, Blackwell as Ada.
+/// tensor_energy_ratio times that of a CUDA core, other types energy_ratio() times that. Source: sustained f16 products
+/// under power limits, docs/kernel-models/power.md. Volta is taken as Turing, Blackwell as Ada.
 [[nodiscard]] inline double energy_per_flop_j(const DeviceSpec& device, MathPath path) {
     const double core_j = core_energy_per_flop_j(device);
     if (!is_tensor(path) || !device.peak(path)) return core_j;
@@ -59,11 +52,8 @@ constexpr double energy_of_cycles(double cycles) {
 
 /// Returns the share of flops_per_s that the power limit lets tensor cores sustain, with the energy that matrix
 /// products take; `energy_scale` is theirs. The main loops of convolutions and attention consist of such products,
-/// which may take more `cycles` than those of cuBLAS, as slowed tensor cores do. Source: Stable Diffusion's UNet in
-/// fp16, PyTorch 1.13: an A100 of 250 W takes 1.15 times as long as one of 400 W (LambdaLabsML/lambda-diffusers); on a
-/// T4 (diffusers' page of PyTorch 2.0) the time at boost clock is 0.56 of the measured one, with this limit 0.88. Not
-/// for TF32 where the generation runs it at boost clock: kernelbench.csv, layers in sequence on an L40S, 5 % too slow
-/// at boost clock, 20 % within the limit.
+/// which may take more `cycles` than those of cuBLAS. Not for TF32 where the generation runs it at boost clock. Source:
+/// docs/kernel-models/power.md, convolutions.
 inline double powered_share(const DeviceRates& rates, double energy_scale, double cycles = 1) {
     const bool boosts = rates.path == MathPath::tf32 && rates.chip->tf32_at_boost;
     if (!is_tensor(rates.path) || boosts) return 1.0;

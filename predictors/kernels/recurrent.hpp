@@ -8,10 +8,8 @@
 #include "predictors/kernels/shapes.hpp"
 
 /// A recurrent layer in one persistent kernel, which keeps the recurrent weights on chip (cuDNN's
-/// CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H).
-/// Source of the form and the numbers: 75 runs of LSTM and RNN with 1,109 to 5,895 steps, batch 1 to 62 and states
-/// of 32 to 360 values in f32 and f16, which take equally long (github.com/xwang233/code-snippet,
-/// cudnn-rnn-bench-62143/forward, PyTorch 1.11, one card of 2021); median error 22 %.
+/// CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H). Source: cudnn-rnn-bench-62143/forward (github.com/xwang233/code-snippet,
+/// PyTorch 1.11), docs/kernel-models/recurrent.md.
 namespace ftax::kernels {
 namespace recurrent {
 

@@ -189,9 +189,13 @@ struct GroupedGemmShape {
     double weight_reuse_bytes = 1e18;      ///< see GemmShape
     bool sorted = false;                   ///< one of two whose rows kernels of the engine's own route and sort
     bool scaled_outside = false;           ///< the kernel scales its sums outside of tensor cores that could
-    std::int64_t padding_cards = 0;        ///< cards whose experts' rows are computed in whole tiles; 0: none
-    double padded = 0;                     ///< these rows; 0: those that there are
-    bool gated = false;                    ///< of padded rows: a kernel activates the results, another quantises them
+    bool in_fp4_cutlass = false;           ///< CUTLASS's kernel for nvfp4 on Blackwell
+    bool fused = false;                    ///< TensorRT-LLM's own kernel for Blackwell, which activates its results
+    bool prepared = false;  ///< the engine's kernels read tokens by index or rows that they have narrowed
+    bool is_mxfp4 = false;  ///< weights in mxfp4, values in mxfp8, and experts padded to 256 columns and values
+    std::int64_t padding_cards = 0;  ///< cards whose experts' rows are computed in whole tiles; 0: none
+    double padded = 0;               ///< these rows; 0: those that there are
+    bool gated = false;              ///< kernels activate the results and quantise them
     friend bool operator==(const GroupedGemmShape&, const GroupedGemmShape&) = default;
 };
 

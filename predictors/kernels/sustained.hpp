@@ -55,9 +55,7 @@ struct SustainedParameters {
 
 /// Returns the sustained rate of int8 convolutions relative to clock.tensor. It is higher on chips whose SMs have half
 /// of GA100's operations per clock, which shared memory can feed; for GeForce cards expected_tensor_share includes this
-/// already.
-/// Source: an RTX 4090 sustains 1.27 / 1.11 of its boost rate instead of 0.95; MLPerf's ResNet-50 on GA10x and AD10x
-/// predicted with 0.95: A10 28 to 57 % too slow, A2 28 to 53, L4 12 to 30, while A100, A30 and Orin fit.
+/// already. Source: an RTX 4090 and MLPerf's ResNet-50, docs/kernel-models/power.md, sustained clocks.
 [[nodiscard]] inline double narrow_share(const DeviceSpec& device, MathPath path) {
     constexpr double fed_ops_per_cycle = 2048;
     if (path != MathPath::int8_tensor || !device.chip().asynchronous_copies || expected_tensor_share(device) > 1)

@@ -396,12 +396,42 @@ class Lowering {
                  OperatorPart::state_update);
     }
 
+    /// Leaves to the kernels of an engine's experts what they do: read tokens by index, or rows sorted in 8 or 4 bits,
+    /// and activate them. Returns the values to quantise before a product, or no_tensor. Source: FlashInfer,
+    /// trtllm_fused_moe_runner.cu (DeepSeek's scales alone need a kernel that activates); TensorRT-LLM, moe_kernels.cu.
+    TensorId leave_to_experts(const Op& op, Precision operands) {
+        const TensorId rows = viewed(graph_, op.inputs[0]);
+        const auto experts = experts_shape(op, operands);
+        if (op.integer(experts_attribute, 0) == 0 || !experts.prepared || schedule_.kernels.empty())
+            return op.inputs[0];
+        Kernel& before = schedule_.kernels.back();  // sorts the rows or activates them
+        const auto tokens = std::ranges::find_if(before.reads, [&](TensorId read) {
+            const std::vector<Expression>& shape = graph_.tensors[read].shape;
+            return shape.size() > 1 && shape.back() == graph_.tensors[rows].shape.back();
+        });
+        if (std::ranges::count(before.writes, rows) == 0) return op.inputs[0];
+        if (experts.gated && tokens != before.reads.end() && before.writes.size() > 1) {
+            const TensorId values = *tokens;
+            before.reads.erase(tokens);
+            std::erase(before.writes, rows);
+            return values;
+        }
+        if (experts.gated || !(experts.fused || traits_.library == Library::tensorrt_llm)) return op.inputs[0];
+        before.written_type = precision_spec(operands).activation;
+        if (!experts.fused || experts.scaled_outside) return no_tensor;
+        schedule_.kernels.pop_back();
+        schedule_.launches.pop_back();
+        return no_tensor;
+    }
+
     /// Launches what brings the operands of a product into the format that it reads.
     void change_format(OpId id, Precision operands, bool converts) {
         const Op& op = graph_.ops[id];
         const PrecisionSpec& format = precision_spec(operands);
-        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations())
-            quantize_input(id);
+        const TensorId values = leave_to_experts(op, operands);
+        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations() &&
+            values != no_tensor)
+            quantize(id, values);
         if (op.is(OpKind::conv, OpKind::conv_transpose) && operands == Precision::int8) reformat_input(id);
         if (!converts) return;
         const bool as_int8 = multiplies_int8(operands);
@@ -452,8 +482,11 @@ class Lowering {
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
-        if (std::holds_alternative<kernels::GroupedGemmShape>(kernel.shape))  // rows that a reshape has sorted
-            kernel.reads = {viewed(graph_, op.inputs[0])};
+        if (const auto* experts = std::get_if<kernels::GroupedGemmShape>(&kernel.shape)) {
+            kernel.reads = {viewed(graph_, op.inputs[0])};  // rows that a reshape has sorted
+            // TensorRT-LLM, get_mxfp4_quant_algo: W4A8_MXFP4_MXFP8; SGLang, flashinfer_mxfp4_moe_precision.
+            if (experts->is_mxfp4 && kernel.path == MathPath::fp4_tensor) kernel.path = MathPath::fp8_tensor;
+        }
         add_kernel(std::move(kernel));
         if (converts && !multiplies_int8(operands)) convert(id, op.outputs[0], operands, DType::f16);
         add_bias(id, convolution);
@@ -546,19 +579,23 @@ class Lowering {
         shape.per_token = std::min(op.integer(experts_per_token_attribute, 1), shape.experts);
         shape.element_bytes = stored_bytes(op.outputs[0]);
         shape.operands = operands;
+        shape.gated = op.integer("gated", 0) != 0;
         const int major = device_.compute_capability_major;
-        shape.sorted =
-            libraries_.sorts_experts || (libraries_.triton_experts && operands == Precision::w4a16 && major == 9);
+        const bool nvidia = traits_.library == Library::tensorrt_llm, groups = op.integer("groups", 1) > 1;
+        const bool blocks = operands == Precision::fp8_block, fp4 = operands == Precision::nvfp4;
+        const bool mxfp4 = op.integer("mxfp4", 0) != 0, engine = traits_.serves_sequences && !traits_.wide_activations;
         // TensorRT-LLM has DeepGEMM's kernels for compute capability 10 alone. Source: fused_moe_deepgemm.py.
-        const bool pads = libraries_.pads_experts && (major == 10 || (major == 9 && traits_.library == Library::vllm));
-        const bool groups = libraries_.pads_groups && major == 10 && op.integer("groups", 1) > 1;
-        // TensorRT-LLM's kernels, also those of SGLang and vLLM. Source: FlashInfer, trtllm_fp8_block_scale_moe: scales
-        // of 128 values are f32, which tcgen05.mma does not apply.
-        shape.scaled_outside = operands == Precision::fp8_block && major == 10 && !pads && !groups;
-        if ((pads || groups) && operands == Precision::fp8_block) {
-            shape.padding_cards = groups ? 1 : op.integer("cards", 1);
-            shape.gated = op.integer("gated", 0) != 0;
-        }
+        const bool pads = blocks && ((libraries_.pads_experts && (major == 10 || (major == 9 && !nvidia))) ||
+                                     (libraries_.pads_groups && major == 10 && groups));
+        if (pads) shape.padding_cards = libraries_.pads_groups ? 1 : op.integer("cards", 1);
+        shape.in_fp4_cutlass = nvidia && fp4 && !mxfp4 && groups && major == 10;
+        shape.fused =
+            engine && major == 10 && !pads && !shape.in_fp4_cutlass && (fp4 || blocks || operands == Precision::w4a16);
+        shape.prepared = engine && !pads && !(nvidia && blocks && !shape.fused);
+        shape.is_mxfp4 = shape.fused && mxfp4;
+        shape.scaled_outside = shape.fused && blocks;
+        const bool maps_at_once = nvidia && major < 10 && !blocks && operands != Precision::w4a16;
+        shape.sorted = libraries_.sorts_experts && !shape.fused && !maps_at_once;
         return shape;
     }
 
@@ -599,8 +636,7 @@ class Lowering {
         launch_copy(id, input, MemoryClass::pointwise, LaunchCondition::always, DType::i8);
     }
 
-    void quantize_input(OpId id) {
-        const TensorId input = graph_.ops[id].inputs[0];
+    void quantize(OpId id, TensorId input) {
         begin_launch(id, HostKind::elementwise);
         add_kernel({.shape = kernels::QuantizeShape{.operands = options_.precision},
                     .path = precision_.path,

@@ -497,6 +497,29 @@ TEST_CASE("a vocabulary that cards cannot share evenly is cut into parts of one 
     }
 }
 
+TEST_CASE(
+    "cards that share experts have the rows of the busiest one, and experts know that their checkpoint is mxfp4") {
+    const std::string experts = R"({"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":1,
+        "num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"intermediate_size":96,"vocab_size":100,
+        "num_experts":64,"num_experts_per_tok":4,"moe_intermediate_size":32,"decoder_sparse_step":1,"mlp_only_layers":[])";
+    for (const auto& [cards, rows] : {std::pair{1, 4096}, std::pair{4, 1383}}) {  // 1,024 · 1.35
+        ImportOptions options;
+        options.tensor_parallel = options.expert_parallel = cards;
+        const Graph graph = import_config(experts + "}", "config.json", "model", options);
+        const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", 1024}, {"past", 0}});
+        const auto gather = std::ranges::find_if(
+            graph.ops, [&](const Op& op) { return op.source == "aten::index" && op.module.ends_with(".experts"); });
+        REQUIRE(gather != graph.ops.end());
+        CHECK(bound[graph.tensors[gather->outputs[0]].shape[0]] == rows);
+    }
+    for (const std::string method : {"mxfp4", "fp8"}) {
+        const Graph graph = import(experts + R"(,"quantization_config":{"quant_method":")" + method + "\"}}");
+        std::int64_t marked = 0;
+        for (const Op& op : graph.ops) marked += op.integer("mxfp4", 0);
+        CHECK(marked == (method == "mxfp4" ? 2 : 0));
+    }
+}
+
 TEST_CASE("layers see all tokens where transformers' layer_types says full_attention") {
     // What layer_types of Qwen2Config, Gemma3TextConfig and Cohere2Config are for these fields in transformers 4.57.
     const auto all_seen = [](const std::string& type, const std::string& fields, std::int64_t layers) {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -111,6 +112,102 @@ weight %w f32[8,256,128]
     // TensorRT-LLM's own experts on Hopper are CUTLASS's.
     CHECK(experts("h200-sxm-141gb", "vllm", 12, Precision::fp8_block).padding_cards == 8);
     CHECK(experts("h200-sxm-141gb", "tensorrt-llm", 101, Precision::fp8_block).padding_cards == 0);
+}
+
+TEST_CASE("the kernels of an engine's experts sort, quantise and activate rows themselves") {
+    struct Kernels {
+        std::size_t count;
+        std::int64_t quantised;           // rows that the first kernel quantises; 0: none
+        double sorted, activated;         // bytes that the kernels before the products write
+        kernels::GroupedGemmShape first;  // product
+        MathPath path;
+    };
+    const auto kernels = [](const char* device, const char* framework, int version, Precision precision,
+                            const char* more = "") {
+        const Graph graph = parse_text_graph(R"(graph experts
+input %x f32[batch,256]
+weight %w f32[8,256,128]
+weight %v f32[8,64,256]
+%order i64[pairs], %rows f32[pairs,256] = sort(%x) {axis=1 function="topk"}
+%a f32[pairs,128] = matmul(%rows,%w) {experts=8 experts_per_token=2 gated=1)" +
+                                             std::string(more) + R"(}
+%h f32[pairs,64] = pointwise(%a) {function="silu"}
+%y f32[pairs,256] = matmul(%h,%v) {experts=8 experts_per_token=2)" +
+                                             more + R"(}
+output %y
+output %order
+)");
+        const Schedule schedule =
+            lower(graph, device_spec(device), {.precision = precision, .libraries = {.engine = version}},
+                  framework_model(framework).traits);
+        const BoundShapes bound = bind(graph, {{"batch", 3}, {"pairs", 6}});
+        Kernels result{.count = schedule.kernels.size()};
+        const auto bits = [&](const Kernel& kernel, TensorId tensor) {
+            if (std::ranges::count(kernel.writes, tensor) == 0) return 0.0;
+            return double(bits_of(kernel.written_type.value_or(schedule.storage[tensor])));
+        };
+        for (const Kernel& kernel : schedule.kernels) {
+            const KernelShape shape = kernel_shape(graph, schedule, kernel, bound);
+            const auto* quantize = std::get_if<kernels::QuantizeShape>(&shape);
+            if (quantize != nullptr && result.quantised == 0) result.quantised = quantize->rows;
+            const Op& op = graph.ops[kernel.op];
+            if (op.kind == OpKind::sort) result.sorted = bits(kernel, op.outputs[1]);
+            if (op.kind == OpKind::pointwise) result.activated = bits(kernel, op.outputs[0]);
+            if (const auto* product = std::get_if<kernels::GroupedGemmShape>(&shape); product && product->gated) {
+                result.first = *product;
+                result.path = kernel.path;
+            }
+        }
+        return result;
+    };
+    using enum Precision;
+    SUBCASE("TensorRT-LLM's own read rows by index and activate, but with DeepSeek's scales not") {
+        const auto fp4 = kernels("b200", "sglang", 5, nvfp4), blocks = kernels("b200", "sglang", 5, fp8_block);
+        CHECK(fp4.count == 4);  // sorts, quantises, multiplies twice
+        CHECK(fp4.quantised == 3);
+        CHECK(fp4.sorted == 0);
+        CHECK(blocks.count == 5);
+        CHECK(blocks.activated == 8);
+        CHECK_FALSE(fp4.first.sorted);
+    }
+    SUBCASE("Triton's read rows by index and leave the activation to others") {
+        const auto triton = kernels("h200-sxm-141gb", "sglang", 5, fp8);
+        CHECK(triton.count == 6);
+        CHECK(triton.quantised == 3);
+        CHECK(triton.sorted == 0);
+        CHECK(triton.activated == 16);
+        CHECK_FALSE(triton.first.sorted);
+    }
+    SUBCASE("before CUTLASS's, the kernels that activate write 8 or 4 bits") {
+        const auto on_hopper = kernels("h200-sxm-141gb", "tensorrt-llm", 102, fp8);
+        CHECK(on_hopper.count == 5);
+        CHECK(on_hopper.quantised == 3);
+        CHECK(on_hopper.sorted == 0);
+        CHECK(on_hopper.activated == 8);
+        CHECK_FALSE(on_hopper.first.sorted);
+        const auto groups = kernels("b200", "tensorrt-llm", 102, nvfp4, " groups=8");
+        CHECK(groups.count == 5);
+        CHECK(groups.activated == 4);
+        CHECK(groups.first.in_fp4_cutlass);
+        CHECK(groups.first.sorted);
+        CHECK(kernels("h200-sxm-141gb", "tensorrt-llm", 102, w4a16).first.sorted);  // in Triton's kernels
+        CHECK_FALSE(kernels("b200", "tensorrt-llm", 102, nvfp4).first.in_fp4_cutlass);
+        CHECK_FALSE(kernels("rtx-pro-6000-blackwell-server", "vllm", 14, nvfp4).first.in_fp4_cutlass);
+    }
+    SUBCASE("experts with block scales under TensorRT-LLM on Hopper, and those without an engine, do none of it") {
+        const auto blocks = kernels("h200-sxm-141gb", "tensorrt-llm", 102, fp8_block);
+        CHECK(blocks.count == 6);
+        CHECK(blocks.quantised == 6);
+        CHECK(blocks.first.sorted);
+        CHECK(kernels("h200-sxm-141gb", "pytorch-eager", 0, fp8).quantised == 6);
+    }
+    SUBCASE("mxfp4 multiplies at the rate of fp8, in groups as well") {
+        const auto alone = kernels("b200", "vllm", 15, nvfp4, " mxfp4=1");
+        CHECK(alone.first.is_mxfp4);
+        CHECK(alone.path == MathPath::fp8_tensor);
+        CHECK(kernels("b200", "tensorrt-llm", 102, nvfp4, " groups=8 mxfp4=1").first.is_mxfp4);
+        CHECK(kernels("b200", "vllm", 15, nvfp4).path == MathPath::fp4_tensor);
+    }
 }
 
 TEST_CASE("a precision that a device lacks is an error that names both and what there is") {
