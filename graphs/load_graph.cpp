@@ -14,9 +14,7 @@
 #include "graphs/base/mapped.hpp"
 #include "graphs/base/near_names.hpp"
 #include "graphs/base/throw_error.hpp"
-#include "graphs/config/read_config.hpp"
 #include "graphs/files/file.hpp"
-#include "graphs/files/json_document.hpp"
 #include "graphs/ir/control_flow.hpp"
 #include "graphs/ir/operands.hpp"
 #include "graphs/loading.hpp"
@@ -48,13 +46,7 @@ Graph load_config(std::string_view text, const std::string& path, const ImportOp
     const std::filesystem::path file(path);
     const std::filesystem::path folder = file.parent_path().filename();
     const bool named_by_folder = file.filename() == "config.json" && !folder.empty() && folder != "." && folder != "..";
-    Graph graph = import_config(text, path, named_by_folder ? folder.string() : file.stem().string(), options);
-    const std::string formats = (file.parent_path() / "hf_quant_config.json").string();  // ModelOpt's
-    if (text.find("\"quantization_config\"") == std::string_view::npos && std::filesystem::exists(formats)) {
-        const nlohmann::json parsed = parse_json(read_file(formats), formats, ErrorCode::model);
-        config::note_quantization(graph, JsonField(parsed, formats, ErrorCode::model)["quantization"]);
-    }
-    return graph;
+    return import_config(text, path, named_by_folder ? folder.string() : file.stem().string(), options);
 }
 
 /// What a folder holds instead of a model's config.json, for a message.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "graphs/base/throw_error.hpp"
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
+#include "graphs/files/file.hpp"
 #include "graphs/files/json_document.hpp"
 
 namespace ftax {
@@ -187,9 +189,15 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
         }
     }
     Graph graph = build(inside ? document["text_config"] : document, *family, name, options);
-    if (const auto quantization = document.find("quantization_config")) note_quantization(graph, *quantization);
-    if (const auto quantization = inside ? inner->find("quantization_config") : std::nullopt)
+    auto quantization = document.find("quantization_config");
+    if (!quantization && inside) quantization = inner->find("quantization_config");
+    const std::filesystem::path file(origin), formats = file.parent_path() / "hf_quant_config.json";  // ModelOpt's
+    if (quantization) {
         note_quantization(graph, *quantization);
+    } else if (file.filename() == "config.json" && std::filesystem::exists(formats)) {
+        const json beside = parse_json(read_file(formats.string()), formats.string(), ErrorCode::model);
+        note_quantization(graph, JsonField(beside, formats.string(), ErrorCode::model)["quantization"]);
+    }
     if (document.find("sparse_attention_config") || (inside && inner->find("sparse_attention_config")))
         graph.warnings.push_back("sparse_attention_config: every layer is predicted to attend to all tokens");
     if (inside || family->is_part) {
