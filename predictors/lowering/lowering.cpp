@@ -400,16 +400,15 @@ class Lowering {
     /// and activate them. Returns the values to quantise before a product, or no_tensor. Source: FlashInfer,
     /// trtllm_fused_moe_runner.cu (DeepSeek's scales alone need a kernel that activates); TensorRT-LLM, moe_kernels.cu.
     TensorId leave_to_experts(const Op& op, Precision operands) {
+        if (op.integer(experts_attribute, 0) == 0 || schedule_.kernels.empty()) return op.inputs[0];
         const TensorId rows = viewed(graph_, op.inputs[0]);
         const auto experts = experts_shape(op, operands);
-        if (op.integer(experts_attribute, 0) == 0 || !experts.prepared || schedule_.kernels.empty())
-            return op.inputs[0];
         Kernel& before = schedule_.kernels.back();  // sorts the rows or activates them
         const auto tokens = std::ranges::find_if(before.reads, [&](TensorId read) {
             const std::vector<Expression>& shape = graph_.tensors[read].shape;
             return shape.size() > 1 && shape.back() == graph_.tensors[rows].shape.back();
         });
-        if (std::ranges::count(before.writes, rows) == 0) return op.inputs[0];
+        if (!experts.prepared || std::ranges::count(before.writes, rows) == 0) return op.inputs[0];
         if (experts.gated && tokens != before.reads.end() && before.writes.size() > 1) {
             const TensorId values = *tokens;
             before.reads.erase(tokens);
