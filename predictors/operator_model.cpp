@@ -16,7 +16,6 @@ namespace ftax {
 namespace {
 
 /// Half-width of the 90 % interval of log(latency) for a known host.
-/// Source: left-out devices of neusight_ops.csv with their hosts known.
 constexpr double anchored_spread = 0.2;
 
 std::int64_t dimension(const OperatorMeasurement& row, const std::string& name, std::int64_t fallback = 1) {

@@ -31,8 +31,7 @@ using OperatorShape = KernelShape;
 [[nodiscard]] MathPath path_of(const OperatorMeasurement& row, const DeviceSpec& device);
 
 /// Returns the latency of a device_hot row: its kernels and its other parts, with the models of graph_kernels().
-/// Source: microsoft/vidur, phi-2, for the layers with two additions in layer_ops.csv; encoder rows of s = 1 in
-/// tensor_ops.csv, 4.3 µs on four cards, for the launch of the graph.
+/// Source: microsoft/vidur, phi-2, for the layers with two additions in layer_ops.csv.
 [[nodiscard]] double alone_s(const OperatorMeasurement& row, const OperatorShape& shape, const KernelModels& models,
                              MathPath path);
 

@@ -52,7 +52,6 @@ struct HostUnknowns {
 /// Keeps the host-bound rows (the predicted device time explains less than 60 %, and doubling the batch costs less than
 /// 15 %; rows of one host and model that count the same work become one, their median) and, from the others, those at
 /// batch 1, which bound the host's costs from above.
-/// Source: the thresholds separate the flat from the rising part of all curves of framework_tax.csv.
 [[nodiscard]] std::vector<HostRow> host_bound_rows(std::span<const HostRow> rows);
 
 struct FrameworkFit {

@@ -39,9 +39,7 @@ enum class Conditions {
 [[nodiscard]] std::string_view name_of(Conditions conditions);
 
 /// Conditions of a row of a campaign that measured `order` rows of the class before it.
-/// Source: residuals along `order`; at the idle clock, kernels bound by the SMs (powf, layer norm of short rows) take
-/// 1.5 to 2.5 times as long as later ones of the same shape, the ratio of base and boost clock; kernels bound by memory
-/// do not.
+/// Source: residuals along `order` (docs/kernel-models/evidence.md).
 [[nodiscard]] Conditions conditions_of(std::string_view op, std::string_view device_slug, std::string_view split,
                                        std::int64_t order);
 

@@ -30,26 +30,21 @@ using FactorMatrix = Eigen::Matrix<double, factor_count, factor_count, Eigen::Ro
 constexpr double clearly_host_bound = 0.6;
 constexpr double probably_host_bound = 0.85;
 constexpr double contradiction = 3;
-/// Noise of a measured row. Source: framework_tax.csv, left-out models, spread around the mean of a model
-/// on one host: 4 % at host-bound batches, 4 to 6 % at device-bound ones.
+/// Noise of a measured row.
 constexpr double row_log_stddev = 0.04;
 constexpr double least_s = 1e-12;  ///< of host and device, whose logarithms are weighed
 
-/// Share of a framework's noise variance that remains for other batches after a row of the model. Source:
-/// framework_tax.csv, left-out GPUs with batch 1 of each model known: other batches have nearly the same error as
-/// without.
+/// Share of a framework's noise variance that remains for other batches after a row of the model.
 constexpr double left_for_other_batches = 0.5;
 
 /// Upper limit of the spread between models for anchors: profiles include outliers, which the robust loss handles.
 constexpr double widest_noise = 0.15;
 
-/// Share of the scale that is specific to one framework on one machine. Source: scales of eager PyTorch and TorchScript
-/// on 22 machines of framework_tax.csv, and of torch.compile on 6 of kernelbench.csv; the rest belongs to the CPU.
+/// Share of the scale that is specific to one framework on one machine; the rest belongs to the CPU.
 constexpr double framework_log_stddev = 0.18;
 /// The same within a group of machines. Source: kernelbench.csv, eager and compiled code on seven machines.
 constexpr double framework_in_group_log_stddev = 0.1;
-/// Source: on four of five hosts of framework_tax.csv a call of cuBLAS takes 2 to 10 µs, on the others 58 to 108.
-/// Engine calls: host_costs.cpp.
+/// What a call of cuBLAS takes; engine calls: host_costs.cpp.
 struct CallMode {
     double weight, median_s, log_stddev;
 };
@@ -91,8 +86,7 @@ std::vector<ScalePrior> priors_of(const AnchorRow& row) {
 
 /// Deviations of the errors of served runs, in logarithms: of an engine on a card; of a model in a precision, and of
 /// runs that are alike (0.6 of it an e-fold apart in sequences, cards or prompt); of what prompts and what other
-/// sequences take; of a row. Source: near the maximum likelihood of 229 runs of serving_engines.csv in twelve groups;
-/// fitted without the engine and card that is scored they give errors 0.15 points larger.
+/// sequences take; of a row.
 constexpr double engine_log_stddev = 0.03, served_model_log_stddev = 0.08, likeness_log_stddev = 0.08;
 constexpr double part_log_stddev = 0.2, served_log_stddev = 0.05;
 

@@ -36,9 +36,6 @@ constexpr LoweringTraits tensorrt_llm_traits = changed(of(Library::tensorrt_llm)
 // ggml's CUDA backend. Products of few tokens, and from June 2024 on all with quantised weights, use its own kernels,
 // the rest cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
 constexpr LoweringTraits llama_cpp_traits = changed(of(Library::llama_cpp), [](auto& traits) {
-    // Source: Llama-2-7B in f16 decodes 74 tokens/s on an A100 80GB, half of its bandwidth, 83 on an H100 PCIe, 55 %,
-    // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023);
-    // chosen on 17 figures of those tables and llm_static.csv.
     traits.gemm = {.cublas_lt_limit = 0, .row_bytes_per_cycle = 8, .dot_products = true};
     traits.host_kind = HostKind::engine;
     traits.half_accumulation = true;  // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
@@ -48,8 +45,7 @@ constexpr LoweringTraits llama_cpp_traits = changed(of(Library::llama_cpp), [](a
 constexpr ServingTraits of_engines{
     // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
     .tokens_per_pass = 8192,
-    // Fitted to the first tokens of serving_engines.csv under vLLM: with one model left out 30.1 % off without it and
-    // 21.5 with it.
+    // Fitted to the first tokens of serving_engines.csv under vLLM.
     .frontend_s = 20e-3};
 // Graphs: vLLM, _set_cudagraph_sizes, before 0.8 256, as many as ran; SGLang, cuda_graph_max_bs of cards of 80 GB and
 // more; TensorRT-LLM's published configurations, up to the largest batch. Evictions: vLLM, preemption by recomputation;

@@ -7,8 +7,7 @@
 namespace ftax {
 
 // How engines of TensorRT run a graph, whoever calls them. They accumulate fp16 in half precision. Source:
-// framework_tax.csv and framework_tax_more.csv, Torch-TensorRT on an RTX 2080 Ti and a 3090, for convolutions;
-// pytorch/TensorRT pull request 3110, where f32 is an option (use_fp32_acc), for products.
+// pytorch/TensorRT pull request 3110, where f32 is an option (use_fp32_acc).
 constexpr LoweringTraits engine_traits{.views_cost_host = false,
                                        .views_move_data = true,
                                        .module_calls = false,
@@ -38,8 +37,6 @@ constexpr std::array<Pass, 11> builder_passes{rewrites::recognise_attention,
                                               rewrites::name_engine_layers};
 
 // An engine enqueues its layers in one call, whose cost is the host's second scalar (host_costs.cpp).
-// Source: flat rows of framework_tax.csv, torch-tensorrt fp16 on Quadro RTX 8000 (0.54 ms for the 21 layers of
-// resnet18, 0.66 ms for the 64 of mobilenet_v2, 5.1 ms for the 1,400 of densenet161).
 constexpr HostPrior calls[] = {{"host.engine", 4e-6}};
 
 // One engine for the whole graph, plus one after each operator that Torch-TensorRT 1.2 leaves to TorchScript: chunk and
@@ -114,8 +111,7 @@ constexpr LoweringTraits parsed = changed(engine, [](auto& traits) {
     traits.fused_attention = of_onnx;
     traits.synchronizes_runs = true;
 });
-// Setting bindings and waiting for a run. Source: between kernl's BERT from Python on an RTX 3090 (1.0 ms at 16 tokens:
-// 300 us) and ResNet-18 in int8 on an RTX 3060 (0.2 ms in all: below 60 us).
+// Setting bindings and waiting for a run.
 constexpr HostPrior parsed_priors[] = {enqueue, {"host.forward", 150e-6}, gap};
 
 const FrameworkModel tensorrt{

@@ -78,8 +78,7 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision, doubl
         if (half) costs.seconds[i] *= host_parameter(profile, "half." + name);
     }
     costs.blas_call_s = host_parameter(profile, "host.blas_call");
-    // The driver and the bus have their part in a launch. Source: kernelbench.csv, LSTM of 512 steps: 5.5 and 6.1 us a
-    // step on hosts of scale 1.1, 6.2 to 10 on those of 2.1 to 2.6.
+    // The driver and the bus have their part in a launch.
     costs.step_launch_s = host_parameter(profile, "host.step_launch") * std::sqrt(scale);
     costs.launch_latency_s = host_parameter(profile, "launch_latency_s");
     costs.kernel_gap_s = host_parameter(profile, "kernel_gap_s");

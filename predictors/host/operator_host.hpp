@@ -50,8 +50,7 @@ inline void visit_parameters(OperatorHostParameters& p, const ParameterVisitor& 
 }
 
 /// Latency of one timed call. The first event is recorded immediately, the kernel starts after the host work that
-/// precedes its launch, and the second event is recorded when both host and kernel are done.
-/// Source: CUDA stream order; neusight_ops.csv shows both regimes, flat at the host's time and linear with an offset.
+/// precedes its launch, and the second event is recorded when both host and kernel are done (CUDA stream order).
 inline double operator_latency_s(double host_s, double launch_share, double kernel_s) {
     const double after_launch_s = launch_share * host_s + kernel_s;
     return host_s < after_launch_s ? after_launch_s : host_s;
@@ -63,7 +62,6 @@ inline double host_of_latency_s(double latency_s, double launch_share, double ke
 }
 
 /// Host time of the `order`-th convolution of a process: grows with the number of cached plans, and increasingly fast.
-/// Source: the shortest rows of neusight_ops.csv conv along `order`.
 inline double conv_host_s(double order, double start_s, double slope_s, double curvature_s) {
     const double thousands = order / 1000;
     return start_s + slope_s * thousands + curvature_s * (thousands * thousands);

@@ -18,8 +18,7 @@ struct AttentionParameters {
     FlashParameters flash;
 };
 
-/// Source of the initial values: fits on timm_infer.csv (RTX 3090 and 4090, sequences of 49 to 4,096); Dao,
-/// "FlashAttention-2", arXiv 2307.08691, figures 4 to 6, for the order of magnitude.
+/// Source of the initial values: Dao, "FlashAttention-2", arXiv 2307.08691, figures 4 to 6.
 inline void visit_parameters(AttentionParameters& p, const ParameterVisitor& visit) {
     using P = AttentionParameters;
     static const DeclaredFields<P> fields(

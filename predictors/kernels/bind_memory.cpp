@@ -108,9 +108,7 @@ Operands bind_traffic(MemoryShape& shape, const BoundKernel& kernel) {
 
 /// Returns the memory latencies in sequence of a reduction over other dimensions than the fastest: threads along the
 /// fastest dimension, four outputs each if it allows vectors, and rows of threads that take four elements at a time.
-/// From 1,024 elements on, blocks share an output. Source: PyTorch 2.5 aten/src/ATen/native/cuda/Reduce.cuh
-/// (setReduceConfig). Sixteen such steps take 12 latencies on an H100 and an H200 for sums and products, 28 for an
-/// extreme and its index (data/measurements, KernelBench 47 to 53).
+/// From 1,024 elements on, blocks share an output. Source: PyTorch 2.5, Reduce.cuh (setReduceConfig).
 int waits_of_strided_reduction(const BoundKernel& kernel, std::int64_t last_axis, std::int64_t length) {
     const Op& op = kernel.op();
     const Tensor& in = kernel.input(0);
@@ -162,8 +160,7 @@ void bind_resize(MemoryShape& shape, const BoundKernel& kernel, std::int64_t res
 
 /// A row shares its statistics, over all images in a batch norm. PyTorch's kernel for groups
 /// (RowwiseMomentsCUDAKernel) reads 512 elements at a time, cuDNN's for channels (bn_fw_tr_1C11_kernel_NCHW) reads
-/// more, but twice. Source: kernelbench.csv, batch norms of 32 and 64 channels in training: an A100 waits every 530
-/// elements, an H100 every 860.
+/// more, but twice.
 void bind_group_norm(MemoryShape& shape, const BoundKernel& kernel, TensorId largest) {
     const Op& op = kernel.op();
     const std::int64_t batch = op.kind == OpKind::batch_norm ? 1 : kernel.dim(kernel.input(0), 0);
@@ -174,8 +171,7 @@ void bind_group_norm(MemoryShape& shape, const BoundKernel& kernel, TensorId lar
     shape.elements_per_wait = grouped ? 512 : 640;
 }
 
-/// A block scans 256 elements of a row at a time. Source: PyTorch 2.11 ScanUtils.cuh
-/// (tensor_kernel_scan_innermost_dim); 128 rows of 4,000 take 19 to 22 µs on an H100 and an H200.
+/// A block scans 256 elements of a row at a time. Source: PyTorch 2.11, ScanUtils.cuh.
 void bind_scan(MemoryShape& shape, const Op& op, int rank) {
     const std::int64_t axis = op.integer("axis", -1);
     if (axis == -1 || axis == rank - 1)

@@ -72,8 +72,7 @@ inline bool is_timed(const ConvShape& s) {
     return s.library == ConvLibrary::cudnn_timed || s.library == ConvLibrary::tensorrt;
 }
 
-/// Returns the largest number of parts of a split reduction. Source: framework_tax.csv, batch 1 to 4: ONNX Runtime's
-/// convolutions (cuDNN) take 1.5 times as long as kernels with larger splits would, TensorRT's do not.
+/// Returns the largest number of parts of a split reduction.
 inline double most_parts(const ConvShape& s) {
     return s.library == ConvLibrary::tensorrt ? 16 : is_timed(s) ? 2 : 1;
 }
@@ -173,8 +172,6 @@ inline double arithmetic_power(const ConvShape& s, const DeviceRates& rates, con
 /// Completes a plan of matrix products, whose energy is that of their arithmetic.
 inline KernelPlan finish_product(const KernelPlan& product, ConvAlgorithm algorithm, double memory_s, double extra_s,
                                  int kernels, const ConvShape& s, const DeviceRates& rates, const ConvParameters& p) {
-    // Source: the shortest products of an H100's ResNets (data/measurements/h100-sxm5-80gb, kernels.csv.xz) take 4.5
-    // µs, 2 more than pointwise kernels.
     const double floors = kernels * rates.floor_s + beyond_measured_floor_s(4.2, rates);
     const double arithmetic_s = product.compute_s * arithmetic_power(s, rates, p);
     return finish(product, algorithm, memory_s, extra_s, floors, arithmetic_s, rates);
@@ -196,8 +193,6 @@ inline double operands_seconds(double activation_bytes, double weight_bytes, con
 }
 
 /// From Ampere on, kernels (sm80_xmma_…_ffma_…) copy operands asynchronously and move them as tensor-core kernels do.
-/// Source: kernelbench.csv, PyTorch 2.5, L40S: 3 to 64 channels take 0.47 to 0.51 ms for 280 MB; with the share of
-/// older kernels 0.62.
 inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                      const ConvParameters& p, std::optional<std::span<const Tile>> tiles = {}) {
     const auto plan = cheapest_tile(tiles.value_or(available(implicit_tiles, s)), real(s.groups), c.rows, c.columns,
@@ -214,7 +209,6 @@ inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, co
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes. An engine holds its
 /// filters transformed. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
 /// Halves are converted in the main loop (maxwell_fp16_scudnn_winograd_fp16_fp32_128x128_…) and take 1.4 times as long.
-/// Source: framework_tax.csv, CNNs in fp16 on two Pascal cards, up to 8 images; a P40 is slower in fp16, too.
 inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                       const ConvParameters& p) {
     KernelPlan plan;
@@ -272,9 +266,7 @@ inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) 
 }
 
 /// Returns the number of groups that tensor-core kernels compute as one block-diagonal product of 32 × 32 channels:
-/// narrow groups whose widths are powers of two. Source: cuDNN's kernels
-/// sm86_xmma_fprop_implicit_gemm_…_tilesize64x64x64_…_g8_…; timm_infer.csv, NHWC: convolutions in groups of 4 to 32
-/// channels are bandwidth-bound, those in groups of 24 and 48 take three times as long.
+/// narrow groups whose widths are powers of two (sm86_xmma_fprop_implicit_gemm_…_tilesize64x64x64_…_g8_…).
 inline double merged_groups(const ConvShape& s) {
     if (s.groups == 1) return 1;
     constexpr std::int64_t channels = 32;
@@ -291,9 +283,7 @@ inline bool is_half(const ConvShape& s, MathPath path) {
 }
 
 /// Returns true if the main loop processes one tap after the other, 128 bytes of channels at a time, in tiles of at
-/// least 64 columns. cuDNN has kernels that combine few channels of several taps only for 2-D convolutions. Source:
-/// kernel names of transposed convolutions on an H100, PyTorch 2.11: sm80_xmma_dgrad_…_tilesize256x64x32 and sm90_xmma;
-/// kernelbench.csv, PyTorch 2.5: from 8 and 16 channels to 16 and 32 they take as long as from 32 to 64.
+/// least 64 columns (sm80_xmma_dgrad_…_tilesize256x64x32). cuDNN combines few channels of several taps only in 2-D.
 inline bool is_by_tap(const ConvShape& s) {
     return s.library != ConvLibrary::tensorrt && (s.transposed || s.kernel_d > 1 || s.in_depth > 1);
 }
@@ -307,8 +297,7 @@ inline bool has_few_channels(const ConvShape& s) {
 }
 
 /// Share of the lanes' time that such kernels multiply where integer arithmetic, which addresses each element, shares
-/// them. Source: kernels of 3 and 6 channels on an H200, PyTorch 2.11 (exported_kernels.csv.xz): 1.33 to 1.6 times as
-/// long in tiles of 32 to 64 columns, 2-D and 3-D.
+/// them.
 inline constexpr double gather_share = 0.69;
 
 /// Returns the taps that a kernel of tensor cores multiplies per output pixel. A strided data gradient computes the
@@ -323,15 +312,12 @@ inline double gathered_taps(const ConvShape& s, const ConvCounts& c, const Archi
 }
 
 /// cuDNN 9 splits the reduction of convolutions of few tiles, and converts filters to KRSC in each call.
-/// Source: kernels of ResNets on an H100 and an H200 (data/measurements, kernels.csv.xz and exported_kernels.csv.xz).
 inline constexpr double cudnn9_parts = 4;
 inline bool converts_filters(const ConvShape& s, const ConvCounts& c) {
     return !s.older_library && !s.transposed && c.taps > 1 && s.library != ConvLibrary::tensorrt;
 }
 
 /// cuDNN 9 converts layouts in tiles of 32 channels by 32 pixels or taps; returns the share by which these are padded.
-/// Source: grids and times of nchwToNhwcKernel on an H200 (exported_kernels.csv.xz): 3.3 to 3.9 TB/s of padded tensors
-/// whatever their size, 1.6 to 2.4 µs at least.
 inline double layout_padding(double pixels, const ConvShape& s) {
     return s.older_library ? 1 : round_up(pixels, 32) / pixels;
 }
@@ -391,19 +377,14 @@ inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
 }
 
 /// Outputs per row that cuDNN's NCHW depthwise kernels compute at a time; narrow maps leave lanes idle.
-/// Source: fits on framework_tax.csv fp16: it reduces the error of efficientnet and gernet, whose maps are 7 and 14
-/// wide, by 3 points on every card.
 inline constexpr double depthwise_row_outputs = 16;
 
-/// Taps of depthwise filters that an SM multiplies per clock in an engine; in int8 four times as many. Source:
-/// framework_tax.csv, Torch-TensorRT: mnasnet, half of whose filters are 5x5, mobilenet_v2 and efficientnet on four
-/// cards (any three prefer 6 to 8); mobilenet_v2 on Jetson modules agrees: 6 to 9, in int8 10 to 30.
+/// Taps of depthwise filters that an SM multiplies per clock in an engine; in int8 four times as many.
 inline constexpr double engine_taps_per_cycle = 7;
 
 /// One filter per channel. PyTorch's own kernel, used for f32 and wherever cuDNN is not used, assigns one output to
 /// each thread, which computes its index by integer divisions before it loads the taps. cuDNN's NHWC kernel is
-/// bandwidth-bound. Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet); timm_infer.csv, NHWC: in a
-/// regression on kernel classes its arithmetic has weight 0 and its traffic 1.2 on both cards.
+/// bandwidth-bound.
 inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                  const ConvParameters& p) {
     KernelPlan plan;
@@ -441,10 +422,7 @@ inline bool fits_workspace(const ConvShape& s, double bytes) {
 }
 
 /// Returns true if cuDNN 7's heuristic always picks the same algorithm for the 3×3 filter. It does for few channels:
-/// implicit GEMM before Turing, non-fused Winograd on Turing. Source: nas_nasbench201.csv, batch 256, two Pascal cards:
-/// the 3x3 convolutions of 16 to 64 channels take 2.7 and 3.4 ms in total; predicted 2.6 and 2.8 with implicit GEMM,
-/// 2.0 and 2.1 with Winograd. nas_nasbench201_2080ti.csv: an edge with them takes 5.8 ms on an RTX 2080 Ti but 3.8 and
-/// 4.6 on those two, despite its higher peak; predicted 3.1 with implicit GEMM, 4.4 with non-fused Winograd.
+/// implicit GEMM before Turing, non-fused Winograd on Turing.
 inline bool is_named_for_few_channels(const ConvShape& s) {
     constexpr std::int64_t few_channels = 64;
     return s.library == ConvLibrary::cudnn7_heuristic && s.in_channels <= few_channels;
@@ -485,8 +463,7 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
 }
 
 /// Returns true if an engine's builder prefers one kernel per group to one kernel for all of them: where the products
-/// of a group take long. Source: ResNeXt-50, -101 and -152 of PaddleClas, whose groups of 0.9 MFLOP per image have
-/// launches of their own on a T4 at batch 1 (0.11 us at the peak rate), on a V100 at batch 4 (0.23) but not 1 (0.06).
+/// of a group take long.
 inline bool launches_each_group(const ConvShape& s, const ConvCounts& c, const DeviceRates& rates) {
     constexpr double least_s = 0.08e-6;
     return s.launches_groups && 2 * c.rows * c.columns * c.reduction > least_s * rates.peak_flops_per_s;
@@ -533,12 +510,10 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return plan_depthwise(c, s, rates, p);
     // Grouped convolutions in fp16 run on tensor cores; those in f32 and TF32, and fp16 with 1x1 filters, on CUDA
-    // cores: squeeze_bert in framework_tax.csv, on Volta and Turing 0.9 to 1.05 of the cores' f32 rate. No measurements
-    // cover TensorRT engines.
+    // cores. No measurements cover TensorRT engines.
     const bool is_half = convolution::is_half(s, rates.path);
     if (s.groups > 1 && !(is_half && (c.taps > 1 || s.library == ConvLibrary::tensorrt))) {
-        // f32 kernels for grouped 1x1 filters have 128 columns: squeeze_bert is within 5 % on five cards; narrower
-        // tiles are 5 to 12 % too fast.
+        // f32 kernels for grouped 1x1 filters have 128 columns.
         const auto cores = core_rates(rates);
         const bool wide = c.taps == 1 && !is_half && !is_timed(s);
         const std::span<const Tile> tiles = wide ? std::span(implicit_tiles).first(1) : available(implicit_tiles, s);
@@ -551,8 +526,7 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
         if (rates.chip->integer_shares_lanes && s.element_bytes >= 4) cores.flops_per_s *= gather_share;
         return plan_implicit_gemm(c, s, cores, p);
     }
-    // If the NHWC copies exceed the workspace, CUDA cores are used, for fp16 without Winograd: rows of
-    // framework_tax.csv, ONNX Runtime, fp16.
+    // If the NHWC copies exceed the workspace, CUDA cores are used, for fp16 without Winograd.
     if (!s.channels_last && !fits_workspace(s, c.in_bytes + c.out_bytes)) {
         const auto cores = core_rates(rates);
         return s.element_bytes < 4 ? plan_implicit_gemm(c, s, cores, p) : plan_on_cores(c, s, cores, p);

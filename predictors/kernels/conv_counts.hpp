@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include "ftax/device.hpp"
@@ -51,7 +50,6 @@ inline ConvCounts conv_counts(const ConvShape& s) {
 }
 
 /// Returns the effective bytes of CUDA-core kernels, which load single elements: fp16 saves nothing.
-/// Source: framework_tax.csv, fp16 and fp32 on Pascal: the traffic term fits at half the bandwidth share.
 inline double load_bytes(double bytes, const ConvShape& s) {
     return bytes * (4.0 / s.element_bytes);
 }
@@ -74,14 +72,12 @@ inline std::span<const Tile> winograd_tiles(const ArchitectureSpec& chip, std::s
 }
 
 /// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels) and of the tensor-core kernels. The last one, which
-/// wins on few blocks, runs only if candidates are timed. Source: kernel names in neusight_ops.csv; names of cuDNN's
-/// xmma and s884 kernels that fits can distinguish; TensorRT's and cuDNN's kernel names (…_64x64_…).
+/// wins on few blocks, runs only if candidates are timed.
 inline constexpr std::array<Tile, 4> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 64}}};
 inline constexpr std::array<Tile, 4> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 128}}};
 
 /// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. On some generations, kernels
 /// combine several images in a mosaic: the first of `mosaics` with fewer partial blocks, if it saves 15 %.
-/// Source: grids in neusight_ops.csv: exact in all rows of Volta and Turing, 96 % of Ampere's, 89 % of Pascal's.
 inline double winograd_fused_blocks(const ConvShape& s, int mosaics_of_chip) {
     const auto height = real(s.out_height);
     const auto width = real(s.out_width);

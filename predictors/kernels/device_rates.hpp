@@ -43,9 +43,7 @@ inline double miss_share(double x, int n) {
     return power / (1.0 + power);
 }
 
-/// Memory latency in cycles. Source: kernelbench.csv, PyTorch 2.5. Layer norm, 16 rows of 4 million elements: 880
-/// cycles per wait on an A100, 950 on an L40S, 990 on an H100; group norm, 128 rows of 524,288: 1,160 on an A100, 960
-/// on an H100.
+/// Memory latency in cycles.
 inline constexpr double wait_cycles = 940;
 
 /// Cycles of the shortest kernel.

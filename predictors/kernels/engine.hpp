@@ -34,8 +34,7 @@ inline constexpr double query_rows = 128;
 inline constexpr double resident_rows = 384;
 /// Exponentials per SM and clock. Source: CUDA C++ Programming Guide, arithmetic instructions.
 inline constexpr double exponentials = 16;
-/// Reference clock of the energies, which grow with the root of the clock, like voltage. Source: fits of the tables:
-/// with constant energies an L40S (2.5 GHz, 350 W) is predicted 23 % too fast.
+/// Reference clock of the energies, which grow with the root of the clock, like voltage.
 inline constexpr double reference_clock_hz = 1.5e9;
 
 /// Returns a product shape without meaningful size, used for rates and energies of a path.
@@ -52,9 +51,8 @@ struct Products {
     TensorGemmParameters gemm;
 };
 
-/// The operand rate of TensorRT's kernels from the L2 scales with the SMs, not with L2 slices: with datasheet read
-/// rates the errors on A30, L4 and L40S are 6 to 10 %. Under its power limit a board lowers its clock until
-/// energy(clock) · rate(clock) meets the limit: rate ~ (limit / power at boost)^⅔.
+/// The operand rate of TensorRT's kernels from the L2 scales with the SMs, not with L2 slices. Under its power limit a
+/// board lowers its clock until energy(clock) · rate(clock) meets the limit: rate ~ (limit / power at boost)^⅔.
 inline Products products(const DeviceRates& device, const EngineParameters& p, const TensorGemmParameters& gemm) {
     Products own{device, gemm};
     own.device.l2_bytes_per_clock.reset();

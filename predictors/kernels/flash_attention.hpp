@@ -15,8 +15,7 @@
 
 /// Fused attention on tensor cores: either each block iterates over the keys for a tile of queries (prefill, encoder),
 /// or the keys of a sequence's single query are split among blocks (decode).
-/// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, L40S, RTX 4090, H100, B200, RTX
-/// PRO 6000; vLLM), docs/kernel-models/attention.md; tiles: data/architectures.
+/// Source: docs/kernel-models/attention.md; tiles: data/architectures.
 namespace ftax::kernels {
 
 /// Fitted parameters of one kind of kernel, shared by all generations that run it. Times are for a card at 2 GHz, i.e.
@@ -61,8 +60,7 @@ inline constexpr double parts_per_split_s = 16;      ///< number of parts that d
 /// to four times. Source: csrc/flash_attn/flash_api.cpp, num_splits_heuristic; parts of 128 keys.
 inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys = 128, most_parts = 128;
 
-/// SM cycles of a score's softmax in cuDNN's kernels for Hopper, beside its products. Source: an H100 computes 410
-/// TFLOP/s with heads of 64, 645 with 128 (data/measurements/h100-sxm5-80gb/sustained_load.csv).
+/// SM cycles of a score's softmax in cuDNN's kernels for Hopper, beside its products.
 inline constexpr double cudnn_score_cycles = 0.14;
 
 /// Products in fp8 relative to bf16: 1.2 and 0.74 PFLOP/s on Hopper (arXiv 2407.08608); 0.76 and 0.66 over latent

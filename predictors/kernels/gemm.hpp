@@ -61,8 +61,7 @@ inline double squared_latency(const GemmTile& tile, const BlockRates& r) {
     return memory * memory + issue * issue;
 }
 
-/// Share of the blocks that start in whole waves, see wave_time. Source: fits to neusight_ops.csv, 0.75 to 0.95 over
-/// five GPUs; a common value is no worse on a left-out GPU.
+/// Share of the blocks that start in whole waves, see wave_time.
 inline constexpr double wave_sharpness = 0.85;
 
 inline double compute_time(const GemmTile& tile, double blocks_per_sm, double block_s, const BlockRates& r) {
@@ -114,7 +113,6 @@ inline double tile_energy(const GemmTile& tile, const GemmParameters& p) {
 }
 
 /// Shortest time of a product on CUDA cores, which waits for its first tiles and to add up and write results.
-/// Source: 2.3 to 3.1 µs on an H100 (data/measurements/h100-sxm5-80gb, bmm and linear in fp32), pointwise kernels 0.7.
 inline double floor_s(const DeviceRates& rates) {
     return rates.floor_s + beyond_measured_floor_s(3, rates);
 }
@@ -146,15 +144,13 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
                                          : shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = real(s.batch) * real(s.m) * real(s.n);
     const double narrow = weight_bytes(s) / s.element_bytes;
-    // An engine holds its weights in the order in which its kernels read them. Source: alexnet.txt under Torch-TensorRT
-    // in f32, batch 2 to 16 (framework_tax.csv): Turing cards read the weights at full bandwidth.
+    // An engine holds its weights in the order in which its kernels read them.
     const bool strided_weights = s.linear && !s.engine;
     const double read_s = operands.rows * strided + narrow * operands.columns * (strided_weights ? strided : 1.0);
     const double bias_bytes = s.separate_bias ? results * s.element_bytes : 0;
     plan.memory_s = (read_s + results * s.element_bytes / p.write_bandwidth + bias_bytes) * per_byte_s;
 
-    // A second kernel adds the parts. Source: splitKreduce_kernel takes 1.4 to 2.7 µs on an H100 and an H200
-    // (data/measurements); before, fitted floors contain it.
+    // A second kernel adds the parts; before Hopper, fitted floors contain it.
     plan.floor_s = gemm::floor_s(rates);
     if (c.split_k > 1 && rates.chip->has_measured_gaps())
         plan.floor_s += rates.floor_s + beyond_measured_floor_s(3, rates);
@@ -167,9 +163,7 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     return plan;
 }
 
-/// Returns true if cuBLAS runs a layer of few rows as matrix-vector products. Source: neusight_ops.csv lists kernels by
-/// their tiles; on P4 and P100, exactly the rows with m <= 16 have none. There, layers of vgg16 (k = 25,088) in
-/// framework_tax.csv take as long as reading their weights.
+/// Returns true if cuBLAS runs a layer of few rows as matrix-vector products.
 inline bool is_gemv(const GemmShape& s, const ArchitectureSpec& chip) {
     const bool one_row = s.m == 1 && chip.layers.by_time;
     const bool to_vector = (s.n == 1 || one_row) && s.batch == 1;  // torch.mv and products with one column

@@ -34,7 +34,6 @@ inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
 }
 
 /// Split-K targets this many waves, with at most 32 parts of at least 64 values.
-/// Source: grids of neusight_ops.csv linear: 1.1 to 1.65 waves fit equally well on five GPUs.
 inline constexpr double split_waves = 1.35;
 inline double most_parts(std::int64_t k) {
     return std::min(32.0, real(k / 64));
@@ -54,9 +53,8 @@ inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec
     return own && !chip.layers_without_lt.candidates.empty() ? chip.layers_without_lt : chip.layers;
 }
 
-/// cuBLAS's estimate on CUDA cores: padded work including idle slots of the last wave. Source: fits of the weights that
-/// minimise the time error of the chosen kernels (neusight_ops.csv). Padded work predicts cuBLAS's choice better than
-/// our times, which include traffic and skew unknown to cuBLAS.
+/// cuBLAS's estimate on CUDA cores: padded work including idle slots of the last wave. It predicts cuBLAS's choice
+/// better than our times, which include traffic and skew unknown to cuBLAS.
 struct PaddedWork {
     const GemmShape* shape;
     double inverse_sms = 0;

@@ -23,8 +23,7 @@ struct GemmParameters {
     double energy_scale{}, operand_energy{};
 };
 
-/// Source: initial values are those of a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs unless a
-/// specification names another source.
+/// Initial values: a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs unless stated otherwise.
 inline void visit_parameters(GemmParameters& p, const ParameterVisitor& visit) {
     using P = GemmParameters;
     static const DeclaredFields<P> fields(
@@ -49,8 +48,6 @@ struct Band {
 
 /// Returns the band of a grid: its blocks are launched along n; the 128x128x8 kernels launch rows of 2 × 2 blocks
 /// (columns if the number of block rows is odd).
-/// Source: grid column of neusight_ops.csv, where x, y, z of these are 4, columns / 2 and rows / 2 for even numbers in
-/// all 941 rows.
 inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows, double resident) {
     if (grid_columns * grid_rows <= resident) return {grid_columns, grid_rows};
     double widest = resident;

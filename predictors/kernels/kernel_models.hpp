@@ -66,9 +66,7 @@ struct KernelModels {
 
     /// Returns the math path of a product. Older cuBLAS uses tensor cores only if rows are aligned: to 16 bytes before
     /// Ampere; cuBLAS 11 from Ampere on for two tensors, in TF32 to 16 bytes, in fp16 to 4. Source: NVIDIA, "Matrix
-    /// Multiplication Background User's Guide", for versions before 11; under PyTorch 1.12, vit32 of framework_tax.csv
-    /// (50 × 50 × 64) takes Volta and Turing as long as on CUDA cores; Swin's windows of 49 tokens in TF32 and ViT's
-    /// 577 in fp16 take an A100 as long (FasterTransformer, docs/swin_guide.md and vit_guide.md).
+    /// Multiplication Background User's Guide", for versions before 11.
     [[nodiscard]] MathPath path_of(const kernels::GemmShape& shape, MathPath path) const {
         const bool ampere = at(path).chip->asynchronous_copies;
         const bool vectors = std::min({shape.m, shape.n, shape.k}) == 1;  // kernels of their own, without tiles

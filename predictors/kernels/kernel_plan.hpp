@@ -10,8 +10,7 @@
 /// Result of a kernel model for one launch, used by prediction, fits and explanations. See docs/kernel-models.
 namespace ftax {
 
-/// Gap between the nodes of a CUDA graph, included in rows of mode device_hot.
-/// Source: initial values of kernel_gap_s (framework_model.hpp); empty nodes take 1.8 to 2.7 µs in tensor_ops.csv.
+/// Gap between the nodes of a CUDA graph, included in rows of mode device_hot (framework_model.hpp, kernel_gap_s).
 inline constexpr double graph_gap_s = 1e-6;
 
 }  // namespace ftax

@@ -32,8 +32,7 @@ struct MemoryParameters {
     double concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
 };
 
-/// Source: initial values are those of a robust fit to softmax, layer norm and pointwise rows of neusight_ops.csv over
-/// five GPUs unless a specification names another source.
+/// Initial values: a robust fit to softmax, layer norm and pointwise rows of neusight_ops.csv unless stated otherwise.
 inline void visit_parameters(MemoryParameters& p, const ParameterVisitor& visit) {
     using R = ResidencyParameters;
     static const DeclaredFields<R> of_residency("memory", FTAX_NAMED(&R::resident_footprint, &R::l2_bytes_per_cycle));
@@ -65,8 +64,7 @@ inline double issue_slowdown(const ArchitectureSpec& chip) {
     return std::sqrt(4.0 / chip.schedulers_per_sm);
 }
 
-/// Cycles of a root-mean-square norm relative to a layer norm, whose statistics are Welford's. Source: an H100 takes 77
-/// and 119 µs for 110,592 rows of 128, 2.8 and 4.6 for one row of 4,096 (data/measurements/h100-sxm5-80gb).
+/// Cycles of a root-mean-square norm relative to a layer norm, whose statistics are Welford's.
 inline constexpr double rms_norm_share = 0.62;
 
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
@@ -221,8 +219,6 @@ inline std::pair<double, double> class_work(const MemoryShape& shape, const Devi
     } else if (shape.cls == MemoryClass::power) {
         work_s = p.power_flops * p.sfu_cost_ratio * real(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::pool && !shape.indexed) {
-        // Source: kernelbench.csv, PyTorch 2.5: windows of 9 and 27 take 7.5 and 9.4 SM cycles on an A100, 7.2 and 8.5
-        // on an H100; an L40S is bandwidth-bound.
         work_s = (6.4 + 0.1 * real(shape.row_length)) * device.chip->integer_product_ratio * (rows / sm_hertz);
     } else if (shape.cls == MemoryClass::pool) {
         // Each thread computes one output: six integer divisions locate its window, which it then iterates over
@@ -273,8 +269,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     const double sm_hertz = device.sms * device.boost_clock_hz;
     const auto footprint_bytes = real(shape.read_bytes) + real(shape.write_bytes);
     KernelPlan plan = memory_bound::blocks(shape, device);
-    // Fitted floors are averages; an engine's reformats and shuffles are the shortest kernels. Source: DenseNet-161 of
-    // framework_tax.csv in fp16: 1,309 kernels, four of five copies, take an RTX 8000 5.1 ms, with the average 7.0.
+    // Fitted floors are averages; an engine's reformats and shuffles are the shortest kernels.
     if (shape.engine && shape.cls == MemoryClass::transpose)
         plan.floor_s = std::min(plan.floor_s, shortest_cycles / device.boost_clock_hz);
     plan.seconds = plan.floor_s;
@@ -285,9 +280,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
 
     plan.memory_s =
         traffic_bytes * seconds_per_byte(footprint_bytes, device, p.residency) / memory_bound::efficiency(shape, p);
-    // Each lane of a warp fetches a sector of its own from the L2. Source: concatenations of KernelBench's networks,
-    // Inductor 2.5: 415 µs more than the traffic of 64 million elements on an A100 and an H100, 260 on an L40S; fp16
-    // copies of transposed tensors on an H100: 10.4 µs for 1.2 million elements, 4.3 if rows stay rows.
+    // Each lane of a warp fetches a sector of its own from the L2.
     constexpr double sector_bytes = 32;
     plan.memory_s += sector_bytes * real(shape.strided_elements) / (p.residency.l2_bytes_per_cycle * sm_hertz);
     if (memory_bound::is_scalar_access(shape)) {

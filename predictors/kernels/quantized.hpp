@@ -8,8 +8,7 @@
 
 /// Matrix products with quantised operands, and the kernel that quantises activations before them. The product is
 /// modelled as in tensor_gemm.hpp with narrower operands, a faster unit and a few ratios per kernel family.
-/// Source: structure and ablations from fits to tensor_ops.csv (L40S, H100, B200, RTX PRO 6000),
-/// docs/kernel-models/quantised-products.md.
+/// Source: docs/kernel-models/quantised-products.md.
 namespace ftax::kernels {
 
 /// Ratios of one kernel family relative to f16 (TensorGemmParameters).

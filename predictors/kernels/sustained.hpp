@@ -44,8 +44,6 @@ struct SustainedParameters {
 
 /// Returns the expected share of the datasheet tensor-core rate. GeForce cards accumulate in f32 at half rate, so their
 /// kernels get closer to the peak, at clocks above the stated boost.
-/// Source: fits of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090: 1.27 to 1.37; RTX A6000, Quadro RTX
-/// 8000, V100, A100 0.8 to 1).
 [[nodiscard]] inline double expected_tensor_share(const DeviceSpec& device) {
     const auto rate = device.peak(MathPath::fp16_tensor);
     const auto narrow_rate = device.peak(MathPath::fp16_tensor_fp16_accumulate);

@@ -17,8 +17,7 @@
 
 /// Time of a matrix product on tensor cores with the fastest tile and split-K. The main loop is bound by the tensor
 /// cores or by operand reads from the L2; it overlaps the DRAM or L2 time of weights and activations.
-/// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, A40, L40S, RTX 4090, H100,
-/// B200, RTX PRO 6000; bf16 and fp16), docs/kernel-models/gemm-on-tensor-cores.md.
+/// Source: docs/kernel-models/gemm-on-tensor-cores.md.
 namespace ftax::kernels {
 
 /// Fitted parameters. Times are for a card at 2 GHz, i.e. they scale as cycles.
@@ -44,8 +43,7 @@ namespace tensor_gemm {
 inline constexpr double step = 64;
 /// Smallest depth of a split-K part, and blocks per SM up to which a reduction is split.
 inline constexpr double least_part = 128, split_blocks_per_sm = 2;
-/// Default L2 read rate of cards with an unknown rate, bytes per clock and SM. Source: the same fits; error 10.1
-/// instead of 9.6 %.
+/// Default L2 read rate of cards with an unknown rate, bytes per clock and SM.
 inline constexpr double l2_bytes_per_clock_and_sm = 40;
 /// Share of the bandwidth taken by ECC in GDDR. Source: one bit of parity for sixteen bytes.
 inline constexpr double inline_ecc = 1.0 / 16;
@@ -225,7 +223,6 @@ inline double memory_time(const GemmShape& s, const DeviceRates& device, const R
 
 /// Returns the wait for the first tile where weights come from memory that came from the L2 when the other parameters
 /// were fitted: tensor_ops.csv rotates among six copies of the weights.
-/// Source: kernels of BERT and ViT on an H100 (data/measurements/h100-sxm5-80gb, kernels.csv.xz).
 inline double first_tile_s(const GemmShape& s, const DeviceRates& device, const Rates& r,
                            const TensorGemmParameters& p) {
     constexpr double wait_s = 0.8e-6, copies = 6;
@@ -263,8 +260,7 @@ struct TileTime {
     }
 };
 
-/// Smooth maximum (a³ + b³)^⅓, within 26 % of the larger. Source: exponents of 2.5 to 4 fit equally well; cubes are
-/// cheap.
+/// Smooth maximum (a³ + b³)^⅓, within 26 % of the larger. Exponents of 2.5 to 4 fit equally well; cubes are cheap.
 inline double overlap(double a, double b) {
     return std::cbrt(a * a * a + b * b * b);
 }

@@ -14,8 +14,7 @@
 
 /// Row-wise kernels of language models: one block per token row. Kernels of 2023 load single elements and are bound by
 /// the loads that an SM keeps in flight; current ones load vectors.
-/// Source: structure and ablations from fits to layer_ops.csv (A100, A40: vLLM of sarathi-serve; RTX 4090: vLLM 0.19),
-/// docs/kernel-models/row-wise.md.
+/// Source: docs/kernel-models/row-wise.md.
 namespace ftax::kernels {
 
 struct TokenParameters {

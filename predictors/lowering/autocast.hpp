@@ -16,8 +16,7 @@ enum class Policy : std::uint8_t {
 
 /// Source: PyTorch, "Autocast Op Reference"; aten/src/ATen/autocast_mode.h (lists lower_precision_fp, fp32 and
 /// fp32_set_opt_dtype).
-/// timm's own norm layers keep f16, as in its benchmarks (`--fast-norm`): group norms of timm_infer.csv take a third of
-/// the time with casts to f32 and back. Source: timm, layers/fast_norm.py.
+/// timm's own norm layers keep f16, as in its benchmarks (`--fast-norm`; timm, layers/fast_norm.py).
 [[nodiscard]] std::vector<Policy> policies(const Graph& graph);
 
 /// Sets the type of each floating-point tensor in `storage` (one entry per tensor, initially f32) under autocast, given

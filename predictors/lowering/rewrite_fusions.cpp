@@ -176,15 +176,13 @@ void fuse_conv_relu(Graph& graph) {
 }
 
 /// As fuse_conv_relu, for any clipping activation, and for linear layers. Sigmoid and swish stay separate kernels.
-/// Source: TensorRT 8, layer fusions "convolution and ReLU" and "convolution and clip"; framework_tax.csv
-/// torch-tensorrt: with fused swish, efficientnet is predicted 25 % too fast on every card.
+/// Source: TensorRT 8, layer fusions "convolution and ReLU" and "convolution and clip".
 void fuse_epilogue(Graph& graph) {
     const auto open = [](const Op& op) { return is_contraction(op) && op.text(epilogue) != quantized_result; };
     absorb_epilogues(graph, open, true, "add");
 }
 
-/// Fuses a following GELU or ReLU into a linear layer. Source: TensorRT, demo/BERT: with a separate kernel the error on
-/// the tables of 8.6 and later is 8 %.
+/// Fuses a following GELU or ReLU into a linear layer (TensorRT, demo/BERT).
 void fuse_activation(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];

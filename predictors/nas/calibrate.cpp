@@ -19,12 +19,10 @@ constexpr Eigen::Index scalar_count = 1 + static_cast<Eigen::Index>(factor_count
 
 /// Spread of hosts and of device predictions around the profiles: other CPUs, other library versions, cards not used in
 /// any fit. Wide, since ten consistent samples are worth more than any prior.
-/// Source: nas_nasbench201.csv, batch 256, on left-out cards: 3 × 3 convolutions take 2.2 times as long as predicted.
 constexpr double host_log_stddev = 0.5;
 constexpr double card_log_stddev = 0.3;
 constexpr double class_log_stddev = 0.5;
 /// Noise of one sample: a typical value at first, then estimated from the samples within bounds.
-/// Source: repeated columns of nas_*.csv differ by 0.4 to 4 %.
 constexpr double usual_noise = 0.03;
 constexpr double least_noise = 0.003;
 constexpr double most_noise = 0.06;

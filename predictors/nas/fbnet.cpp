@@ -37,8 +37,7 @@ class FbNet final : public Space {
     std::vector<int> options() const override { return std::vector<int>(layer_count, skip + 1); }
 
     /// The measured latencies (nas_fbnet.csv) add up layer by layer: layers of late stages cost their host time at
-    /// batch 64 too, where an asynchronous device would still be busy with early ones. With waits the Spearman
-    /// correlation at batches 32 and 64 is 0.96 to 0.99, without them 0.67 to 0.81.
+    /// batch 64 too, where an asynchronous device would still be busy with early ones.
     bool waits_after_blocks() const override { return true; }
 
     /// "7-8-1-…", 22 candidate numbers from 0 to 8.

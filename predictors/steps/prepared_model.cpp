@@ -15,13 +15,9 @@ namespace ftax {
 namespace {
 
 /// Uncertainty of the host scale if the reference host stands in for a module's own CPU (stddev of the logarithm).
-/// Source: one TransformerEngine Linear takes 13.5 µs on an H100 with a Xeon, 33.2 on a GH200, 37.1 on a GB200
-/// (TransformerEngine#2053).
 constexpr double foreign_host_log_stddev = 0.6;
 
-/// What experts add to the spread of a model's device time. Source: 98 runs of DeepSeek and gpt-oss in
-/// serving_engines.csv, 90 % of which lie within 1.41 and 1.28 times the prediction, where 165 of dense models lie
-/// within 1.14.
+/// What experts add to the spread of a model's device time.
 constexpr double experts_log_stddev = 0.11;
 
 /// Returns true if the graph reads a KV cache, judged by the symbol and input names of transformers' exports.

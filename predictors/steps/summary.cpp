@@ -37,10 +37,7 @@ double set_extrapolation(Prediction& result) {
     return stddev;
 }
 
-/// A copy between pageable memory, the default of frameworks, and the device: a call, then bytes at a rate. Source of
-/// the rate: edge_models.csv, rows with copies compared with rows without (an image of 602 kB takes 0.20 ms on a PC,
-/// 0.15 on an AGX Orin and 0.23 to 0.34 on a Xavier); of the call and of the ratio: rows of pytorch_gpu_benchmark,
-/// whose machines spread from 1.5 to 6.2 GB/s.
+/// A copy between pageable memory, the default of frameworks, and the device: a call, then bytes at a rate.
 /// Buffers of a captured engine are pinned (cudaMemcpyAsync of pageable memory waits): 24 of PCIe 4.0's 31.5 GB/s.
 constexpr double copy_call_s = 7e-6, pageable_bytes_per_s = 3e9, pageable_ratio = 2.2, pinned_share = 0.76;
 

@@ -37,8 +37,7 @@ Cpu cpu_named(const std::string& name) {
 
 /// Wall over CPU time from which on other work shares a host; 1.00 where a probe takes precedence over ten processes.
 constexpr double crowded = 1.1;
-/// A probe's time (bench::probe_host) times its CPU's score. Source: one machine, a virtual one on a Granite Rapids at
-/// its turbo of 3.9 GHz, whose score is that of data/cpus.csv: 0.376 us, undisturbed.
+/// A probe's time (bench::probe_host) times its CPU's score.
 constexpr double probe_us_times_score = 0.376 * 1913;
 
 /// CPU and load of a host, by its name, a probe, or both, whose errors are alike until more machines have both.

@@ -102,9 +102,7 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
     return options;
 }
 
-/// What the sampler's kernels take for each token of a version that sorts the logits for top-k and top-p. Source:
-/// traffic fitted to serving.csv (vLLM 0.11, H100 and B200), 20 us for 128,000 logits on an H100; vLLM's pull request
-/// 40376 has 12 to 18.
+/// What the sampler's kernels take for each token of a version that sorts the logits for top-k and top-p.
 double sampling_s(const Graph& graph, const DeviceSpec& device, const LibraryBehaviour& libraries) {
     constexpr double traffic_bytes = 500;  // of a logit
     const Tensor& logits = graph.tensors[graph.outputs[0]];
