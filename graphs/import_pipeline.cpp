@@ -21,7 +21,6 @@ using Counts = std::vector<std::int64_t>;
 using Tensors = std::vector<TensorId>;
 using nlohmann::json;
 
-/// A JSON file in a pipeline's folder.
 struct PartFile {
     explicit PartFile(const std::string& path)
         : document(parse_json(read_file(path), path, ErrorCode::model)), root(document, path, ErrorCode::model) {
@@ -204,7 +203,6 @@ class Pipeline : public GraphBuilder {
         return append(kind + "_head", "transformer", {state[0], state[2]}, sizes);
     }
 
-    /// T5EncoderModel.
     TensorId encode(const PartFile& file, const std::string& part, TensorId ids) {
         file.require(R"({"model_type": "t5", "d_model": 4096, "d_ff": 10240, "num_heads": 64, "d_kv": 64,
             "feed_forward_proj": "gated-gelu", "vocab_size": 32128})");

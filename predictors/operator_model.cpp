@@ -40,7 +40,6 @@ kernels::MemoryClass memory_class(std::string_view op) {
     return pointwise;
 }
 
-/// Kernel that reads `tensors` tensors of the size of its output.
 kernels::MemoryShape traffic(const OperatorMeasurement& row, kernels::MemoryClass cls, std::int64_t rows,
                              std::int64_t row_length, int tensors) {
     kernels::MemoryShape shape;

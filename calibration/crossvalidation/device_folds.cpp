@@ -68,7 +68,6 @@ std::string precision_class(const ModelRow& row) {
     return row.device->peak(MathPath::fp16_tensor) ? "fp16 tensor cores" : "fp16 Pascal";
 }
 
-/// Adds the error of a row to those of all rows of a precision, of its device and of its model.
 void add_error(const std::string& fold, const ModelRow& row, const DeviceProfile& profile, LogErrors& errors) {
     const KernelModels models(*row.device, kernel_parameters(profile));
     const double error = std::log(fit::device_seconds(row, models) / row.latency_s);
@@ -83,7 +82,6 @@ DeviceProfileFile refit(std::span<const ModelRow> rows, const DeviceProfileFile&
     return fitted;
 }
 
-/// The longest resnet50 row of each precision.
 std::map<std::string, const ModelRow*> anchors_of(std::span<const ModelRow> rows) {
     std::map<std::string, const ModelRow*> longest;
     for (const ModelRow& row : rows) {

@@ -102,7 +102,6 @@ std::string score_operators(Arguments a) {
     return validate(operator_rows(a).rows);
 }
 
-/// As score_operators, and the folds of fits of all operators.
 std::string operators(Arguments a) {
     const fit::OperatorRows measured = operator_rows(a);
     return validate(measured.rows) + figures_csv(fit::fit_operators(measured.rows, {.folds = true}).reports);

@@ -21,7 +21,6 @@ constexpr double host_counts = 0.5;        // kernels up to this share of the la
 constexpr double longest_kernel_s = 1e-4;  // an error in a longer one would count as host time
 constexpr std::size_t fewest_rows = 20;
 
-/// Latency of a row and the kernel time in it, as predicted.
 struct RowTime {
     double latency_s = 0;
     double kernel_s = 0;

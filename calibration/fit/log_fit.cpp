@@ -22,7 +22,6 @@ void hold(ceres::Problem& problem, std::vector<double>& block, const std::vector
     }
 }
 
-/// Places of the unknowns that are fixed or have come to a bound.
 std::vector<int> fixed_or_at_bound(const LogFit::Block& unknowns, const std::vector<double>& logs) {
     constexpr double at_bound = 1e-6;
     std::vector<int> places;

@@ -55,7 +55,6 @@ Outputs same(const Call& c) {
     return c.with_shape(c.first().shape);
 }
 
-/// The same shape, of the type that `dtype` names.
 Outputs same_cast(const Call& c) {
     const bool sums = c.name().starts_with("cum") && category(c.first().dtype) < 2;
     return {{c.dtype(sums ? DType::i64 : c.first().dtype), c.first().shape}};

@@ -169,7 +169,6 @@ namespace {
 /// More parts than any model has; guards against sizes in hostile files.
 constexpr std::int64_t most_parts = 100'000;
 
-/// Parts of these lengths along an axis.
 Outputs parts_of(const Call& c, std::size_t axis, const Shape& lengths) {
     Outputs result(lengths.size(), {c.first().dtype, c.first().shape});
     for (std::size_t i = 0; i < lengths.size(); ++i) result[i].shape[axis] = lengths[i];

@@ -8,7 +8,6 @@
 namespace ftax {
 namespace {
 
-/// In the order of Factor.
 const std::vector<std::string_view>& factor_names() {
     static const std::vector<std::string_view> names = data_column("data/factors.tsv", 0);
     return names;

@@ -55,7 +55,6 @@ class Layer : public ShapeRules<Layer, true> {
 
     Tensor output(Dims shape, DType dtype) const { return {.name = name_, .dtype = dtype, .shape = std::move(shape)}; }
 
-    /// An output of the type of `x`.
     Tensor like(TensorId x, Dims shape) const { return output(std::move(shape), tensor(x).dtype); }
 
     /// Appends a weight.
@@ -73,7 +72,6 @@ class Layer : public ShapeRules<Layer, true> {
     std::string name_;
 };
 
-/// Attributes of a window over `dimensions` spatial dimensions.
 std::vector<Attribute> window_attributes(const Window& w, std::size_t dimensions, bool with_kernel) {
     const auto all = [&](std::int64_t value) { return std::vector<std::int64_t>(dimensions, value); };
     std::vector<Attribute> result;

@@ -107,7 +107,6 @@ class Parser {
     void skip_spaces() {
         while (at(' ') || at('\t') || at('\r')) ++position_;
     }
-    /// Takes `c` and the spaces around it.
     bool accept(char c) {
         skip_spaces();
         if (!at(c)) return false;

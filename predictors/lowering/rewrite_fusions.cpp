@@ -54,7 +54,6 @@ void absorb(Graph& graph, const Match& match) {
     erase(graph, removed);
 }
 
-/// Marks a contraction with an epilogue, including the bias.
 void mark_epilogue(Op& contraction, std::string_view function) {
     contraction.attributes.push_back({std::string(epilogue), std::string(function)});
 }

@@ -167,7 +167,6 @@ OpId expansion_of(const Graph& graph, TensorId tensor) {
     return expands && appended_through(graph, graph.ops[id].inputs[0]) != no_op ? id : no_op;
 }
 
-/// Collects the results of the linear layers that a tensor is computed from.
 void collect_layers(const Graph& graph, TensorId tensor, std::vector<TensorId>& layers) {
     const OpId id = tensor == no_tensor ? no_op : graph.tensors[tensor].producer;
     if (id == no_op || std::ranges::find(layers, tensor) != layers.end()) return;

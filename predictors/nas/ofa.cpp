@@ -82,7 +82,6 @@ class OfaMobileNetV3 final : public ListSpace {
         return net.pointwise("div", {net.pointwise("mul", {x, net.pointwise("relu6", {net.pointwise("add", {x})})})});
     }
 
-    /// x.mean(3).mean(2), dimensions kept
     static TensorId mean_over_image(GraphBuilder& net, TensorId x) {
         for (const std::int64_t axis : {3, 2}) {
             Tensor reduced = net.graph().tensors[x];

@@ -109,7 +109,6 @@ ordered_json profile_of_kind(std::string_view kind) {
     return json;
 }
 
-/// The class of kernels that a field names.
 Factor factor_named(const JsonField& field) {
     if (const auto factor = factor_from_name(field.text())) return *factor;
     field.fail("is not a class of kernels");

@@ -49,7 +49,6 @@ class LaunchTimer {
         return follows_s;
     }
 
-    /// Costs one launch: its kernels on the device, its dispatch on the host.
     void time_launch(const Launch& launch, TimedLaunch& timed, LaunchCosts& costed) const {
         double longest_s = 0, further = 0;
         costed = {{.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host}};

@@ -35,7 +35,6 @@ const report::Columns<const FrameworkModel*>& framework_columns() {
 
 using HostAndFrameworks = std::pair<std::string, std::string>;
 
-/// Hosts with the frameworks that are calibrated on them, in the order of their first framework.
 std::vector<HostAndFrameworks> calibrated_hosts() {
     std::vector<HostAndFrameworks> hosts;
     for (const FrameworkModel* model : framework_models()) {

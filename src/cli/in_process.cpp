@@ -32,7 +32,6 @@ std::string argument_name(const OptionOfCommand& option) {
     return option.names.empty() ? lower_case(option.value) : option.names.back().substr(2);
 }
 
-/// Name and description of each argument of a command, positionals first.
 std::vector<std::pair<std::string, OptionOfCommand>> arguments_of(const Command& command) {
     std::vector<std::pair<std::string, OptionOfCommand>> arguments;
     for (const auto* list : {&command.positionals, &command.options}) {

@@ -8,7 +8,6 @@
 namespace ftax::python {
 namespace {
 
-/// An object as a dict of Python.
 nb::dict to_python(const report::Json& object) {
     return nb::cast<nb::dict>(nb::module_::import_("json").attr("loads")(object.dump()));
 }

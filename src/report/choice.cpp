@@ -183,7 +183,6 @@ std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterio
     return differences.layout ? text : text + scaling(choices, *lead.best);
 }
 
-/// One part for each run of batches with one best.
 std::string verdict_by_batch(const std::vector<const Choice*>& choices) {
     const Differences differences(choices);
     struct Part {

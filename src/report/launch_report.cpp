@@ -50,14 +50,12 @@ std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>
 
 namespace {
 
-/// A launch with its kernels.
 struct Launch {
     const OpPrediction* prediction;
     const std::vector<KernelDetail>* kernels;
     int count = 1;  ///< number of equal launches in a row
 
     [[nodiscard]] double longest_side_s() const { return count * std::max(prediction->host_s, prediction->device_s); }
-    /// The kernel that takes longest; nullptr when none is launched.
     [[nodiscard]] const KernelDetail* longest() const {
         const auto at = std::ranges::max_element(*kernels, {}, &KernelDetail::seconds);
         return at == kernels->end() ? nullptr : &*at;

@@ -183,7 +183,6 @@ std::string diagnosis_figures(const PredictionReport& report) {
     return fmt::format("<div class=\"panels spans\">\n{}</div>\n", html);
 }
 
-/// Advice and diagnosis; empty without.
 std::string what_next_sections(const PredictionReport& report) {
     std::string html;
     if (!report.advice.empty())

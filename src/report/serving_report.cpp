@@ -62,7 +62,6 @@ std::string level_text(const ServiceLevel& level) {
 constexpr std::string_view order_note =
     "; servers that do not keep up with the requests come last. Costs use the arrival rate if it is sustained";
 
-/// Batch, queue and cache over time.
 std::string timeline_figure(const Serving& serving) {
     Chart chart{.title = "batch, queue and cache over time",
                 .x_label = "seconds",

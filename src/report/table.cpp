@@ -29,7 +29,6 @@ std::string shortened(std::string_view text, std::size_t width) {
     return std::string(text.substr(0, end)) + "…";
 }
 
-/// Prefixes of powers of 1000, from `first_power` on.
 std::string scaled(double value, std::span<const std::string_view> prefixes, int first_power) {
     const double magnitude = std::abs(value);
     const bool whole = magnitude < 1000 && value == std::floor(value);

@@ -35,7 +35,6 @@ struct PricedDevice {
     std::optional<double> dollars_per_hour;
 };
 
-/// Reads a file with the columns device and dollars_per_hour, in file order.
 std::vector<PricedDevice> read_prices(const std::string& path) {
     const CsvTable table = read_csv(path);
     table.require({"device", "dollars_per_hour"});

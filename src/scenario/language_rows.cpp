@@ -18,7 +18,6 @@ RunArguments run_of(const RunArguments& run, const LanguageMeasurement& row) {
     return own;
 }
 
-/// Loads the decoder of a row, split for its number of cards.
 Graph graph_of(const RunArguments& run, const LanguageMeasurement& row) {
     return load_shard(with_cache_of({.model = locate_model(run.models, row.model)}, run_of(run, row)), row.cards);
 }

@@ -154,7 +154,6 @@ struct NamedStack {
     std::optional<Stack> parsed{};
 };
 
-/// The stacks of a framework: all files that name it.
 std::vector<NamedStack>& stacks_of(std::string_view framework) {
     static std::map<std::string, std::vector<NamedStack>, std::less<>> read;
     if (const auto known = read.find(framework); known != read.end()) return known->second;

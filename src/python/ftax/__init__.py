@@ -24,23 +24,8 @@ import numpy as np
 
 from . import _ftax, nas
 from ._ftax import (
-    Error,
-    Graph,
-    GraphBuilder,
-    LimitError,
-    ModelError,
-    ProfileError,
-    RefusedError,
-    UsageError,
-    __version__,
-    device,
-    devices,
-    framework,
-    frameworks,
-    hosts,
-    load_graph,
-    models,
-    zoo,
+    Error, Graph, GraphBuilder, LimitError, ModelError, ProfileError, RefusedError, UsageError, __version__,
+    device, devices, framework, frameworks, hosts, load_graph, models, zoo,
 )
 from ._whole import whole as _whole, wholes as _wholes
 
