@@ -17,7 +17,6 @@
 namespace ftax::fit {
 namespace {
 
-/// The engine for ratios that all generations share.
 ScopedFit shared_fit(std::string kernel_class) {
     return {.kernel_class = std::move(kernel_class),
             .options = {.starts = 1, .iterations = 40, .row_log_stddev = 0.1},
@@ -27,7 +26,6 @@ ScopedFit shared_fit(std::string kernel_class) {
             .left_out_folds = {{"the GPU left out"}}};
 }
 
-/// The engine for those and the ratios of each generation.
 ScopedFit generation_fit(std::string kernel_class) {
     ScopedFit fit = shared_fit(std::move(kernel_class));
     fit.options.iterations = 30;
@@ -114,7 +112,6 @@ ScopedResult fit_alone(ClassFit& own, Models& models, Place parameters) {
     return solve(own.fit);
 }
 
-/// Whether any card of a generation has the units of a family of kernels.
 bool has_units(std::string_view generation, QuantizedKernels family) {
     return std::any_of(device_specs().begin(), device_specs().end(), [&](const DeviceSpec& device) {
         return name_of(device.architecture) == generation &&

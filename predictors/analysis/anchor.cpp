@@ -146,7 +146,6 @@ class AnchorRows {
     [[nodiscard]] Index offsets() const { return offsets_; }
     [[nodiscard]] bool of_model() const { return of_model_; }
 
-    /// Returns the prior of the unknowns from that of each host.
     [[nodiscard]] NormalBelief prior(const std::map<std::string_view, ScalePrior>& priors) const {
         NormalBelief belief{VectorXd::Zero(unknowns()), MatrixXd::Zero(unknowns(), unknowns())};
         for (const auto& [host, at] : hosts_) {
@@ -611,7 +610,6 @@ std::vector<std::size_t> some_of(std::size_t size, bool evenly) {
     return some;
 }
 
-/// Returns the belief in the scales of the rows' profiles.
 NormalBelief belief_of(std::span<const AnchorRow> rows, const AnchorRows& anchors) {
     std::map<std::string_view, ScalePrior> priors;
     for (const AnchorRow& row : rows) priors[row.host] = belief_in(row, modes_of(row).front());

@@ -34,7 +34,6 @@ int run_crossover(const CrossoverArguments& arguments) {
 
     report::PredictionReport report = report_on(predictor, arguments.model);
     report.crossover = crossover_report(predictor, dims);
-    // The batches around each crossover.
     std::set<std::int64_t> sides;
     for (const Crossover& crossover : report.crossover->crossovers)
         sides.insert({static_cast<std::int64_t>(crossover.batch), static_cast<std::int64_t>(crossover.batch) + 1});

@@ -19,7 +19,6 @@ struct Part {
     std::string_view option, purpose;
 };
 
-/// Whether the build defines a macro.
 #define FTAX_DEFINED(macro) (std::string_view(FTAX_TEXT(macro)) != #macro)
 
 constexpr std::array parts{

@@ -161,7 +161,6 @@ void append_rows(std::string& text, const Architectures& archs, std::size_t i, s
     }
 }
 
-/// Whether an architecture fits into the limit on every card at the largest batch: predicted as a whole network.
 bool keeps_memory(const NasArguments& arguments, const Architectures& archs, std::size_t i,
                   std::span<const Target> targets) {
     const nas::CostFunction& cost = targets[0].cost;

@@ -26,7 +26,6 @@ struct ProfilesArguments {
     OutputArguments output;
 };
 
-/// Returns the fitted parameters of the device, framework or single calls of that name.
 struct ProfileView {
     std::string title, version;
     std::vector<Parameter> parameters;

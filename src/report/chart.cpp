@@ -105,7 +105,6 @@ std::string path(const Axes& axes, const std::vector<ChartPoint>& points) {
     return text;
 }
 
-/// The outline of the intervals.
 std::string band(const Axes& axes, std::vector<ChartPoint> points) {
     std::vector<ChartPoint> high = points;
     for (ChartPoint& point : high) point.y = point.high;

@@ -55,7 +55,6 @@ std::string note_of(const RooflineKernel& kernel, double device_s) {
     return note;
 }
 
-/// The slope of the memory and the flat roof of one kind of units, between two intensities.
 Series roof(std::string_view path, double peak, double bandwidth, double from, double to) {
     return {.label = fmt::format("{} {}", path, quantity(peak, "FLOP/s")),
             .look = SeriesLook::reference,

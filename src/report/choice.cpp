@@ -41,7 +41,6 @@ std::optional<double> value_of(const Choice& choice, Criterion by) {
     return figure_of(by).value(choice);
 }
 
-/// The interval of a figure as factors of it.
 struct Factors {
     double low = 1, high = 1;
 };
@@ -79,7 +78,6 @@ bool is_eligible(const Choice& choice) {
 
 constexpr double nearly_equal = 1.005;  ///< ratio of two figures that count as equal
 
-/// The best of choices in order, against the next.
 struct Lead {
     const Choice* best = nullptr;
     const Choice* next = nullptr;

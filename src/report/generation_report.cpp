@@ -11,7 +11,6 @@
 namespace ftax::report {
 namespace {
 
-/// The pass of a phase, then what this phase alone has.
 Json phase_json(const Prediction& p, const Json& own) {
     Json json = prediction_columns().json(p, "latency_s low_s high_s host_s device_s bound kernels");
     json.update(own);
@@ -22,7 +21,6 @@ const char* side_of(bool gpu_waits_above) {
     return gpu_waits_above ? "above" : "below";
 }
 
-/// The first crossover of each kind, with the others in `further_batches` and `further_contexts`.
 Json crossover_json(const DecodeCrossover& crossover) {
     const Columns<ContextCrossover> contexts{
         {"context", "", Unit::plain, &ContextCrossover::tokens},

@@ -32,7 +32,6 @@ bool is_contraction(OpKind kind) {
            kind == OpKind::attention || kind == OpKind::recurrent;
 }
 
-/// The first `depth` parts of a module path.
 std::string_view module_prefix(std::string_view path, int depth) {
     std::size_t end = 0;
     for (int i = 0; i < depth && end != std::string_view::npos; ++i) end = path.find('.', end == 0 ? 0 : end + 1);
@@ -59,7 +58,6 @@ void add(WorkGroup& group, const Work& work, std::int64_t macs) {
     group.bytes = checked_add(group.bytes, checked_add(work.read_bytes, work.write_bytes));
 }
 
-/// The group of that name, new at the end where there is none yet.
 WorkGroup& group_named(std::vector<WorkGroup>& groups, std::map<std::string, std::size_t, std::less<>>& index,
                        std::string_view name) {
     const auto [position, added] = index.emplace(name, groups.size());

@@ -15,7 +15,6 @@
 #include "src/report/pages.hpp"
 #include "src/report/quantities.hpp"
 
-/// The pages of predictions: predict, crossover, compare and generate.
 namespace ftax::report {
 namespace {
 
@@ -70,7 +69,6 @@ std::string facts_line(const PredictionReport& report) {
     return fmt::format("<p class=\"facts\">{}.</p>\n", escape_markup(text));
 }
 
-/// The sentences that the terminal shows of the crossovers.
 std::string crossover_paragraph(const CrossoverReport& crossover) {
     std::istringstream lines(print_crossover(crossover, {}));
     std::string html;

@@ -87,7 +87,6 @@ std::vector<Row> shown_rows(const ServingReport& report) {
     return rows;
 }
 
-/// The commands of the best, and what the table of a search leaves out.
 std::string search_text(const ServingReport& report) {
     std::string text, first;
     for (const std::string& command : report.rows.front().commands) text += escape_terminal(command) + "\n";

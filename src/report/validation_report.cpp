@@ -16,7 +16,6 @@ Value tenths(double fraction, Tone tone = Tone::plain) {
     return {fraction, fmt::format("{:.1f} %", 100 * fraction), tone};
 }
 
-/// The first few lines of a list that may be long.
 std::string some_lines(const std::vector<std::size_t>& lines) {
     constexpr std::size_t shown = 5;
     return fmt::format("{}{}", fmt::join(std::span(lines).first(std::min(shown, lines.size())), ", "),

@@ -48,7 +48,6 @@ double launches_of(const std::vector<CountedKernel>& kernels) {
 
 const std::string default_framework = "pytorch-eager";
 
-/// The executed operator or model: its graph and the sizes of its inputs.
 struct Case {
     std::string mode, framework, name;
     Precision precision = Precision::fp32;

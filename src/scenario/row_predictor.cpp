@@ -116,7 +116,6 @@ std::pair<std::string, std::string> card_in_run(const std::string& gpu, const st
     return {device.slug, device.least_power_w ? run : std::string()};
 }
 
-/// Returns the display name of the rows of one host.
 std::string host_name(const std::string& framework, const std::string& run) {
     return run.empty() ? framework : fmt::format("{}, run {}", framework, run);
 }

@@ -53,7 +53,6 @@ void check(const ServingArguments& a) {
             "--find-rate looks for the largest rate that keeps a level: give --slo, and --rate or --requests");
 }
 
-/// The requests of the arguments for a framework, and how a title names them.
 std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, const RunArguments& run,
                                                                 const std::string& framework, bool generates) {
     LibraryVersions libraries;
