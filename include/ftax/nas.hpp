@@ -23,28 +23,8 @@ struct Block {
     friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// A search space: the text form of an architecture, its chain of blocks, and how to build each block.
-///
-///     class Plain final : public Space {  // three layers of 16, 32 or 64 channels, written "16-64-32"
-///       public:
-///         std::string_view name() const override { return "plain"; }
-///         std::vector<int> options() const override { return {3, 3, 3}; }
-///         void parse(std::string_view text, std::vector<int>& choices) const override;  // "16-64-32" → {0, 2, 1}
-///         void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {
-///             std::int16_t in = 3;
-///             for (const int choice : choices) {
-///                 const auto out = static_cast<std::int16_t>(16 << choice);
-///                 chain.push_back({{in, out}});
-///                 in = out;
-///             }
-///         }
-///         std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int>) const override {
-///             return {net.input("x", {"batch", "3", "32", "32"})};
-///         }
-///         void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
-///             live[0] = net.relu(net.conv(live[0], block.fields[1], {.kernel = 3, .pad = 1}));
-///         }
-///     };
+/// A search space: the text form of an architecture, its chain of blocks, and how to build each block. docs/nas.md has
+/// an example.
 class Space {
   public:
     virtual ~Space() = default;
