@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "graphs/config/transformer.hpp"
@@ -7,21 +9,25 @@
 
 namespace ftax::config {
 
-/// Cosines and sines of the new tokens' positions, once for all layers. Source: LlamaRotaryEmbedding.
+/// Cosines and sines of the new tokens' positions, once for all layers that rotate as many channels of a head. Source:
+/// LlamaRotaryEmbedding.
 void Transformer::prepare_rotation() {
     const Positions positions = config_.structure.positions;
     if (positions != Positions::rotary && positions != Positions::rotary_halves) return;
     const Network::Module module(net_, "rotary_emb", config_.title + "RotaryEmbedding");
     const TensorId places = net_.map_scalar("add", net_.fill("aten::arange", {length_}, DType::i64), 1);
-    const Expression half = net_.number(config_.rotary_width / 2);
     const TensorId column = net_.cast(net_.view(places, {net_.number(1), length_, net_.number(1)}), DType::f32);
-    TensorId angle = net_.map("mul", {column}, Shape{net_.number(1), length_, half});
-    if (config_.structure.positions == Positions::rotary) angle = net_.concat({angle, angle}, 2);
-    const auto wave = [&](std::string_view function) {
-        return net_.cast(net_.map_scalar("mul", net_.map(function, {angle}), 1), net_.dtype());
-    };
-    cosines_ = wave("cos");
-    sines_ = wave("sin");
+    std::set<std::int64_t> widths{config_.rotary_width};
+    for (const Layer& layer : config_.layers) widths.insert(layer.sizes.rotary_width);
+    for (const std::int64_t width : widths) {
+        TensorId angle = net_.map("mul", {column}, Shape{net_.number(1), length_, net_.number(width / 2)});
+        if (config_.structure.positions == Positions::rotary) angle = net_.concat({angle, angle}, 2);
+        const auto wave = [&](std::string_view function) {
+            return net_.cast(net_.map_scalar("mul", net_.map(function, {angle}), 1), net_.dtype());
+        };
+        const TensorId cosines = wave("cos");
+        rotations_[width] = {cosines, wave("sin")};
+    }
 }
 
 /// The causal mask of models that add one to their scores, and of a cache that holds more than the tokens so far:
@@ -39,30 +45,31 @@ void Transformer::prepare_mask() {
 
 /// Rotates all of the last axis. Source: apply_rotary_pos_emb of Llama; that of GptOss and DeepSeek writes products of
 /// both halves.
-TensorId Transformer::rotate_all(TensorId x) {
+TensorId Transformer::rotate_all(TensorId x, std::int64_t width) {
     const std::size_t last = net_.shape(x).size() - 1;
-    const Expression half = net_.number(config_.rotary_width / 2);
+    const auto [cosines, sines] = rotations_.at(width);
+    const Expression half = net_.number(width / 2);
     if (config_.structure.positions == Positions::rotary_halves) {
         const TensorId first = net_.part(x, last, half);
         const TensorId second = net_.part(x, last, half);
         const auto products = [&](std::string_view function, TensorId a, TensorId b) {
-            return net_.map(function, {net_.map("mul", {a, cosines_}), net_.map("mul", {b, sines_})});
+            return net_.map(function, {net_.map("mul", {a, cosines}), net_.map("mul", {b, sines})});
         };
         return net_.concat({products("sub", first, second), products("add", second, first)}, last);
     }
-    const TensorId plain = net_.map("mul", {x, cosines_});
+    const TensorId plain = net_.map("mul", {x, cosines});
     const TensorId first = net_.part(x, last, half);
     const TensorId turned = net_.concat({net_.map("neg", {net_.part(x, last, half)}), first}, last);
-    return net_.map("add", {plain, net_.map("mul", {turned, sines_})});
+    return net_.map("add", {plain, net_.map("mul", {turned, sines})});
 }
 
-TensorId Transformer::rotate(TensorId x) {
-    if (cosines_ == no_tensor) return x;
+TensorId Transformer::rotate(TensorId x, const HeadSizes& sizes) {
+    if (rotations_.empty()) return x;
     const std::size_t last = net_.shape(x).size() - 1;
-    if (config_.rotary_width == config_.head_width) return rotate_all(x);
-    const TensorId rotated = net_.part(x, last, net_.number(config_.rotary_width));
-    const TensorId rest = net_.part(x, last, net_.number(config_.head_width - config_.rotary_width));
-    return net_.concat({rotate_all(rotated), rest}, last);
+    if (sizes.rotary_width == sizes.head_width) return rotate_all(x, sizes.rotary_width);
+    const TensorId rotated = net_.part(x, last, net_.number(sizes.rotary_width));
+    const TensorId rest = net_.part(x, last, net_.number(sizes.head_width - sizes.rotary_width));
+    return net_.concat({rotate_all(rotated, sizes.rotary_width), rest}, last);
 }
 
 /// [batch, tokens, heads · width] as [batch, heads, tokens, width].
@@ -87,10 +94,13 @@ TensorId Transformer::norm_heads(std::string_view name, TensorId x) {
 }
 
 Transformer::Heads Transformer::project(std::size_t index, TensorId x, TensorId memory) {
-    const std::int64_t width = config_.head_width;
-    const std::int64_t query_width = config_.heads * width;
-    const std::int64_t key_width = config_.key_value_heads * width;
-    const std::int64_t value_width = config_.key_value_heads * config_.value_width;
+    const HeadSizes& sizes = config_.layers[index].sizes;
+    const std::int64_t width = sizes.head_width;
+    const std::int64_t query_width = sizes.heads * width;
+    const std::int64_t key_width = sizes.key_value_heads * width;
+    const std::int64_t value_width = sizes.key_value_heads * sizes.value_width;
+    std::pair<TensorId, TensorId>& latest = key_values_[config_.layers[index].window > 0];
+    const bool shares = sizes.shares_key_values && latest.first != no_tensor;
     const OutputGate gate = config_.structure.output_gate;
     const bool packed = config_.structure.projection == Projection::packed;
     const bool with_gate = gate == OutputGate::packed && !packed;
@@ -106,19 +116,27 @@ Transformer::Heads Transformer::project(std::size_t index, TensorId x, TensorId 
         heads.gate = net_.part(query, 2, net_.number(query_width));
         query = net_.part(query, 2, net_.number(query_width));
     }
-    heads.query = heads_of(query, config_.heads, width);
-    heads.key = heads_of(projected("k_proj", source, key_width), config_.key_value_heads, width);
-    heads.value = heads_of(projected("v_proj", source, value_width), config_.key_value_heads, config_.value_width);
-    if (gate == OutputGate::apart) {
-        heads.gate = linear("gate_proj", x, config_.heads * config_.value_width, false);
-    } else if (gate == OutputGate::per_head) {
-        heads.gate = linear("gate_proj", x, config_.heads, false);
+    heads.query = heads_of(query, sizes.heads, width);
+    if (!shares) {
+        heads.key = heads_of(projected("k_proj", source, key_width), sizes.key_value_heads, width);
+        heads.value = sizes.values_are_keys ? heads.key
+                                            : heads_of(projected("v_proj", source, value_width), sizes.key_value_heads,
+                                                       sizes.value_width);
     }
+    if (gate == OutputGate::apart) {
+        heads.gate = linear("gate_proj", x, sizes.heads * sizes.value_width, false);
+    } else if (gate == OutputGate::per_head) {
+        heads.gate = linear("gate_proj", x, sizes.heads, false);
+    }
+    const bool rotated = config_.layers[index].rotated;
     heads.query = norm_heads("q_norm", heads.query);
-    heads.key = norm_heads("k_norm", heads.key);
-    if (!config_.layers[index].rotated) return heads;
-    heads.query = rotate(heads.query);
-    heads.key = rotate(heads.key);
+    if (!shares) heads.key = norm_heads("k_norm", heads.key);
+    if (rotated) heads.query = rotate(heads.query, sizes);
+    if (rotated && !shares) heads.key = rotate(heads.key, sizes);
+    if (shares) std::tie(heads.key, heads.value) = latest;
+    if (shares || memory != no_tensor) return heads;
+    if (config_.structure.gemma4) heads.value = net_.norm("v_norm", heads.value, NormKind::rms_plain);
+    latest = {heads.key = cached(index, "key", heads.key), heads.value = cached(index, "value", heads.value)};
     return heads;
 }
 
@@ -156,7 +174,7 @@ Transformer::Heads Transformer::project_latent(std::size_t index, TensorId x) {
     }
     query = heads_of(query, config_.heads, head);
     const TensorId plain = net_.part(query, 3, net_.number(ranks.plain_width));
-    const TensorId query_turn = rotate_all(net_.part(query, 3, net_.number(ranks.rotary_width)));
+    const TensorId query_turn = rotate_all(net_.part(query, 3, net_.number(ranks.rotary_width)), ranks.rotary_width);
 
     const TensorId packed =
         net_.linear("kv_a_proj_with_mqa", x, ranks.key_value_rank + ranks.rotary_width, config_.query_bias);
@@ -164,7 +182,7 @@ Transformer::Heads Transformer::project_latent(std::size_t index, TensorId x) {
     latent = net_.view(latent, {batch_, net_.number(1), length_, net_.number(ranks.key_value_rank)});
     TensorId key_turn = net_.view(net_.part(packed, 2, net_.number(ranks.rotary_width)),
                                   {batch_, net_.number(1), length_, net_.number(ranks.rotary_width)});
-    key_turn = rotate_all(key_turn);
+    key_turn = rotate_all(key_turn, ranks.rotary_width);
     latent = cached(index, "latent", latent);
     key_turn = cached(index, "rotary_key", key_turn);
 
@@ -202,9 +220,8 @@ TensorId Transformer::cached(std::size_t index, std::string_view what, TensorId 
     return net_.apply(OpKind::scatter, "aten::index_copy_", {past, fresh}, std::move(held));
 }
 
-/// Copies each head of keys or values for every head of queries that reads it. Source: repeat_kv.
-TensorId Transformer::repeat_heads(TensorId x) {
-    const std::int64_t copies = config_.heads / config_.key_value_heads;
+/// Copies each head of keys or values for the `copies` heads of queries that read it. Source: repeat_kv.
+TensorId Transformer::repeat_heads(TensorId x, std::int64_t copies) {
     if (copies == 1) return x;
     Shape shape = net_.shape(x);
     shape.insert(shape.begin() + 2, net_.number(1));
@@ -212,12 +229,12 @@ TensorId Transformer::repeat_heads(TensorId x) {
     shape[2] = net_.number(copies);
     const TensorId repeated = net_.expand(separate, std::move(shape));
     Shape joined = net_.shape(x);
-    joined[1] = net_.number(config_.heads);
+    joined[1] = net_.pool().multiply(joined[1], net_.number(copies));
     return net_.copy("aten::reshape", repeated, std::move(joined));
 }
 
 /// [batch, heads, tokens, width] of queries, keys and values become [batch, tokens, heads · width].
-TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window) {
+TensorId Transformer::score(const Heads& heads, const HeadSizes& sizes, bool causal, std::int64_t window) {
     const Shape query = net_.shape(heads.query);
     const Expression keys = net_.shape(heads.key)[2];
     const Expression width = net_.shape(heads.value)[3];
@@ -238,25 +255,26 @@ TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window
                         {window_attribute, chosen_ != no_tensor ? config_.latent.index_count : window}});
         return net_.view(net_.swap(mixed, 1, 2), flat);
     }
-    const TensorId key = repeat_heads(heads.key);
-    const TensorId value = repeat_heads(heads.value);
+    const TensorId key = repeat_heads(heads.key, sizes.heads / sizes.key_value_heads);
+    const TensorId value = repeat_heads(heads.value, sizes.heads / sizes.key_value_heads);
     TensorId scores = net_.map_scalar("mul", net_.matmul(heads.query, net_.swap(key, 2, 3)), 1);
     scores = capped(scores, config_.score_cap);
     if (config_.structure.positions == Positions::linear_bias) {
         const TensorId slopes =
-            net_.fill("aten::arange", {net_.number(config_.heads), net_.number(1), keys}, net_.dtype());
+            net_.fill("aten::arange", {net_.number(sizes.heads), net_.number(1), keys}, net_.dtype());
         scores = net_.map("add", {scores, slopes});
     }
     scores = net_.map("add", {scores, mask_});
-    if (config_.structure.attention_sinks) {
-        const TensorId sinks = net_.parameter("sinks", {net_.number(config_.heads)});
+    const bool with_sinks = config_.structure.attention_sinks || (window > 0 && config_.structure.window_sinks);
+    if (with_sinks) {
+        const TensorId sinks = net_.parameter("sinks", {net_.number(sizes.heads)});
         Shape column = query;
         column[3] = net_.number(1);
         scores = net_.concat({scores, net_.expand(sinks, column)}, 3);
         scores = net_.map("sub", {scores, net_.reduce("max", scores, 3, true)});
     }
     TensorId weights = net_.softmax(scores);
-    if (config_.structure.attention_sinks) weights = net_.part(weights, 3, keys);
+    if (with_sinks) weights = net_.part(weights, 3, keys);
     const TensorId mixed =
         net_.apply(OpKind::matmul, "aten::matmul", {weights, value}, std::move(result), {{window_attribute, window}});
     const TensorId turned = net_.swap(mixed, 1, 2);
@@ -265,15 +283,12 @@ TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window
 
 TensorId Transformer::attend(std::size_t index, TensorId x, TensorId memory) {
     const bool own = memory == no_tensor, latent = config_.structure.projection == Projection::latent;
-    Heads heads = latent ? project_latent(index, x) : project(index, x, memory);
-    if (own && !latent) {
-        heads.key = cached(index, "key", heads.key);
-        heads.value = cached(index, "value", heads.value);
-    }
-    TensorId mixed = score(heads, config_.structure.causal && own, own ? config_.layers[index].window : 0);
+    const HeadSizes& sizes = config_.layers[index].sizes;
+    const Heads heads = latent ? project_latent(index, x) : project(index, x, memory);
+    TensorId mixed = score(heads, sizes, config_.structure.causal && own, own ? config_.layers[index].window : 0);
     if (config_.structure.output_gate == OutputGate::per_head) {
         const Shape flat = net_.shape(mixed);
-        const Shape split{flat[0], flat[1], net_.number(config_.heads), net_.number(config_.value_width)};
+        const Shape split{flat[0], flat[1], net_.number(sizes.heads), net_.number(sizes.value_width)};
         const TensorId gate = net_.map("sigmoid", {heads.gate});
         mixed = net_.view(net_.map("mul", {net_.view(mixed, split), gate}), flat);
     } else if (heads.gate != no_tensor) {

@@ -36,10 +36,6 @@ struct Value {
 
 void set_feature(Family& f, std::string_view name, const Value& value) {
     Structure& s = f.structure;
-    if (name == "biases") {
-        f.query_bias = f.output_bias = f.mlp_bias = value.text;
-        return;
-    }
     using Member = std::variant<bool Family::*, std::string_view Family::*, std::int64_t Family::*, Form Family::*,
                                 Mixer Family::*, bool Structure::*, NormKind Structure::*, NormPlace Structure::*,
                                 Projection Structure::*, Positions Structure::*, QueryNorm Structure::*,
@@ -49,14 +45,14 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         &Structure::positions, &Structure::query_norm, &Structure::output_gate, &Structure::scoring,
         &Structure::routing, &Family::is_part, &Family::wide_mlp, &Structure::gated, &Structure::packed_gate,
         &Structure::inner_norms, &Structure::scaled_residual, &Structure::scaled_logits, &Structure::embedding_norm,
-        &Structure::attention_sinks, &Structure::expert_bias, &Structure::clamped_experts, &Structure::samples_all,
-        &Structure::addmm_layers, &Structure::first_norm, &Structure::causal, &Family::shared_gate, &Family::state_norm,
-        &Family::lone_sublayers, &Family::layers, &Family::heads, &Family::mlp_width, &Family::one_key_head,
-        &Family::query_norm_switch, &Family::query_bias, &Family::output_bias, &Family::mlp_bias, &Family::head_bias,
-        &Family::scaled_embedding, &Family::rotary_share, &Family::window, &Family::window_switch,
-        &Family::window_first, &Family::full_every, &Family::full_at, &Family::expert_at, &Family::expert_width,
-        &Family::shared_width, &Family::shared_count, &Family::expert_step, &Family::first_dense, &Family::dense_width,
-        &Family::normalized, &Family::position_offset));
+        &Structure::attention_sinks, &Structure::window_sinks, &Structure::gemma4, &Structure::expert_bias,
+        &Structure::clamped_experts, &Structure::samples_all, &Structure::addmm_layers, &Structure::first_norm,
+        &Structure::causal, &Family::shared_gate, &Family::state_norm, &Family::lone_sublayers, &Family::layers,
+        &Family::heads, &Family::mlp_width, &Family::one_key_head, &Family::query_norm_switch, &Family::query_bias,
+        &Family::output_bias, &Family::mlp_bias, &Family::head_bias, &Family::scaled_embedding, &Family::rotary_share,
+        &Family::window, &Family::window_switch, &Family::window_first, &Family::full_every, &Family::full_at,
+        &Family::expert_at, &Family::expert_width, &Family::shared_width, &Family::shared_count, &Family::expert_step,
+        &Family::first_dense, &Family::dense_width, &Family::normalized, &Family::position_offset));
     const auto found = members.find(name);
     if (found == members.end()) fail(f.model_type, name);
     const auto set = [&](auto member) {

@@ -51,19 +51,27 @@ TensorId Transformer::dense(TensorId x, std::int64_t width) {
 }
 
 /// Scores of the experts of each token: [tokens, per_token]. Source: MixtralTopKRouter, GptOssTopKRouter,
-/// DeepseekV3TopkRouter.
+/// DeepseekV3TopkRouter, Gemma4TextRouter.
 TensorId Transformer::route(TensorId tokens) {
     const Network::Module module(net_, "gate", config_.title + "TopKRouter");
     const Experts& experts = config_.experts;
     const TensorId weight = net_.parameter("weight", {net_.number(experts.count), net_.number(config_.hidden)});
     const TensorId bias =
         config_.structure.expert_bias ? net_.parameter("bias", {net_.number(experts.count)}) : no_tensor;
+    const Routing routing = config_.structure.routing;
+    if (config_.structure.gemma4)
+        tokens = net_.map("mul", {net_.norm("norm", tokens, NormKind::rms_plain),
+                                  net_.parameter("scale", {net_.number(config_.hidden)})});
     TensorId scores = net_.linear_with(tokens, weight, bias);
     const auto normalize = [&](TensorId x) {
         return experts.normalized ? net_.map("div", {x, net_.reduce("sum", x, 1, true)}) : x;
     };
-    const Routing routing = config_.structure.routing;
-    if (routing == Routing::softmax_first) return normalize(net_.best(net_.softmax(scores), experts.per_token));
+    if (routing == Routing::softmax_first) {
+        const TensorId weights = normalize(net_.best(net_.softmax(scores), experts.per_token));
+        if (!config_.structure.gemma4) return weights;
+        const TensorId scales = net_.parameter("per_expert_scale", {net_.number(experts.count)});
+        return net_.map("mul", {weights, net_.lookup(scales, weights)});
+    }
     if (routing == Routing::best_first) return net_.softmax(net_.best(scores, experts.per_token));
     if (routing == Routing::sigmoid) return net_.map("sigmoid", {net_.best(scores, experts.per_token)});
     scores = net_.map("sigmoid", {scores});
@@ -175,21 +183,23 @@ TensorId Transformer::mix_experts(TensorId x) {
         mixed = net_.view(mixed, {batch_, length_, hidden});
     }
     if (experts.latent_width > 0) mixed = net_.linear("fc2_latent_proj", mixed, config_.hidden, false);
-    if (experts.shared_width == 0) return mixed;
-    TensorId shared = net_.within("shared_experts", config_.title + "MLP", [&] {
-        const TensorId own = dense(x, experts.shared_width);
-        return experts.token_groups > 1 ? sum_over_cards(own) : own;
-    });
-    if (experts.shared_gate)
-        shared = net_.map("mul", {shared, net_.map("sigmoid", {net_.linear("shared_expert_gate", x, 1, false)})});
-    return net_.map("add", {mixed, shared});
+    if (experts.shared_width > 0) {
+        TensorId shared = net_.within("shared_experts", config_.title + "MLP", [&] {
+            const TensorId own = dense(x, experts.shared_width);
+            return experts.token_groups > 1 ? sum_over_cards(own) : own;
+        });
+        if (experts.shared_gate)
+            shared = net_.map("mul", {shared, net_.map("sigmoid", {net_.linear("shared_expert_gate", x, 1, false)})});
+        mixed = net_.map("add", {mixed, shared});
+    }
+    return experts.token_groups > 1 ? mixed : sum_over_cards(mixed);
 }
 
 TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
     const Network::Module module(net_, "mlp", config_.title + "MLP");
-    const bool experts = config_.layers[index].feed_forward == FeedForward::experts;
-    const TensorId mixed = experts ? mix_experts(x) : dense(x, config_.mlp_width);
-    return experts && config_.experts.token_groups > 1 ? mixed : sum_over_cards(mixed);
+    const Layer& layer = config_.layers[index];
+    if (layer.feed_forward == FeedForward::experts) return mix_experts(x);
+    return sum_over_cards(dense(x, (layer.double_mlp ? 2 : 1) * config_.mlp_width));
 }
 
 /// Each card has multiplied by its columns of the layer's inner width: the whole is the sum. Source: Shoeybi et al.,

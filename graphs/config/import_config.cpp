@@ -64,12 +64,16 @@ json parse_document(std::string_view text, const std::string& origin) {
 
 /// Writes down what the file's family means where a field is missing.
 void complete_fields(json& config, const Family& family) {
-    // DBRX keeps some of its sizes in groups.
-    for (const char* group : {"attn_config", "ffn_config"}) {
-        const json fields = config.value(group, json::object());
-        for (const char* field : {"kv_n_heads", "ffn_hidden_size", "moe_num_experts", "moe_top_k"})
-            if (fields.is_object() && fields.contains(field)) config.emplace(field, fields[field]);
-    }
+    // DBRX and Step-3.5 keep some of their sizes in groups: group, field, and its usual name.
+    constexpr std::array<std::array<const char*, 3>, 5> grouped{
+        {{"attn_config", "kv_n_heads", "kv_n_heads"},
+         {"ffn_config", "ffn_hidden_size", "ffn_hidden_size"},
+         {"ffn_config", "moe_num_experts", "moe_num_experts"},
+         {"ffn_config", "moe_top_k", "moe_top_k"},
+         {"attention_other_setting", "num_attention_heads", "num_sliding_attention_heads"}}};
+    for (const auto& [group, field, name] : grouped)
+        if (config.contains(group) && config[group].is_object() && config[group].contains(field))
+            config.emplace(name, config[group][field]);
     // Lists of numbers, which transformers turns into names.
     constexpr std::array<std::array<const char*, 4>, 2> lists{
         {{"moe_layer_freq", "mlp_layer_types", "dense", "sparse"},
@@ -117,13 +121,17 @@ void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
     const auto cut = [&](std::int64_t& size, std::string_view field, std::string_view what) {
         cut_into(cards, size, field, what);
     };
-    cut(config.heads, heads_field, "heads");
-    // Fewer heads of keys than cards: each has a copy of one.
-    if (config.key_value_heads < cards && cards % config.key_value_heads == 0) {
-        config.key_value_heads = 1;
-    } else {
-        cut(config.key_value_heads, "num_key_value_heads", "heads of keys");
-    }
+    const auto cut_heads = [&](HeadSizes& sizes) {
+        cut(sizes.heads, heads_field, "heads");
+        // Fewer heads of keys than cards: each has a copy of one.
+        if (sizes.key_value_heads < cards && cards % sizes.key_value_heads == 0) {
+            sizes.key_value_heads = 1;
+        } else {
+            cut(sizes.key_value_heads, "num_key_value_heads", "heads of keys");
+        }
+    };
+    cut_heads(config);
+    for (Layer& layer : config.layers) cut_heads(layer.sizes);
     cut(config.mlp_width, mlp_field, "columns of the MLP");
     if (all % options.expert_parallel != 0)
         throw_error(ErrorCode::usage, "--ep {} does not divide {} cards (--tp times --dp)", options.expert_parallel,

@@ -154,12 +154,12 @@ Graph build_text_and_vision(std::string name, const JsonField& document) {
 
 Graph build_speech(std::string name, const JsonField& document, const TransformerConfig& decoder) {
     TransformerConfig encoder = decoder;
-    encoder.layers.assign(static_cast<std::size_t>(read_layers(document, "encoder_layers")), {});
     encoder.heads = encoder.key_value_heads = read_count(document, "encoder_attention_heads");
     if (encoder.hidden % encoder.heads != 0)
         document["encoder_attention_heads"].fail(
             fmt::format("{} heads do not divide d_model {}", encoder.heads, encoder.hidden));
     encoder.head_width = encoder.value_width = encoder.hidden / encoder.heads;
+    encoder.layers.assign(static_cast<std::size_t>(read_layers(document, "encoder_layers")), {.sizes = encoder});
     encoder.mlp_width = read_count(document, "encoder_ffn_dim");
     encoder.structure.causal = false;
     const std::int64_t frames = read_count(document, "max_source_positions");

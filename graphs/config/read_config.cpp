@@ -87,7 +87,10 @@ std::optional<std::vector<std::string>> find_layer_types(const JsonField& docume
 
 /// Throws Error{model} where a list has not one entry for each layer.
 void check_length(const JsonField& document, std::string_view field, std::size_t entries, std::size_t layers) {
-    if (entries != layers) document[field].fail(fmt::format("has {} entries for {} layers", entries, layers));
+    // Lists may go on with the layers that draft tokens.
+    const std::int64_t drafting = read_count(document, "num_nextn_predict_layers", 0);
+    if (entries != layers && entries != layers + static_cast<std::size_t>(drafting))
+        document[field].fail(fmt::format("has {} entries for {} layers", entries, layers));
 }
 
 /// What a layer of a type that the file lists mixes its tokens with. Returns false for an unknown type.
@@ -147,7 +150,7 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
 }
 
 void read_experts(const JsonField& document, const Family& family, TransformerConfig& config) {
-    if (family.expert_width.empty()) return;
+    if (family.expert_width.empty() || (config.structure.gemma4 && !read_flag(document, "enable_moe_block"))) return;
     Experts& experts = config.experts;
     const std::string_view count_name = name_in(document, "num_experts");
     // A dense model of the family omits the experts.
@@ -180,7 +183,8 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         const auto place = static_cast<std::int64_t>(i);
         const bool sparse = listed_types ? types[i] == "sparse" : place >= dense && place % step == at;
-        if (sparse && !family.lone_sublayers) config.layers[i].feed_forward = FeedForward::experts;
+        if (sparse && !family.lone_sublayers)
+            config.layers[i].feed_forward = family.structure.gemma4 ? FeedForward::both : FeedForward::experts;
     }
     if (const auto listed = document.find("mlp_only_layers")) {
         for (const JsonField& entry : listed->elements()) {
@@ -238,6 +242,36 @@ void read_latent(const JsonField& document, TransformerConfig& config) {
     config.head_width = latent.plain_width + latent.rotary_width;
     config.key_value_heads = config.heads;
     config.rotary_width = latent.rotary_width;
+}
+
+/// Heads of each layer: the file's usual ones, those of layers with or without a window, and what `per_layer_config`
+/// says of single layers (transformers from 5.20 on).
+void read_head_sizes(const JsonField& document, const Family& family, TransformerConfig& config) {
+    const auto overrides = document.find("per_layer_config");
+    const auto own = std::ssize(config.layers) - read_count(document, "num_kv_shared_layers", 0);
+    for (std::int64_t i = 0; i < std::ssize(config.layers); ++i) {
+        Layer& layer = config.layers[static_cast<std::size_t>(i)];
+        HeadSizes& sizes = layer.sizes = config;
+        const auto resize = [&](const JsonField& from, const std::array<std::string_view, 3>& names) {
+            sizes.heads = read_size(from, names[0], sizes.heads);
+            sizes.key_value_heads = read_size(from, names[1], sizes.key_value_heads);
+            sizes.head_width = read_size(from, names[2], sizes.head_width);
+        };
+        if (layer.window > 0) {
+            resize(document, {"num_sliding_attention_heads", "swa_num_key_value_heads", ""});
+        } else {
+            resize(document, {"", "num_global_key_value_heads", "global_head_dim"});
+            sizes.values_are_keys = read_flag(document, "attention_k_eq_v");
+        }
+        const auto single = overrides ? overrides->find(std::to_string(i)) : std::nullopt;
+        if (single) resize(*single, {"num_attention_heads", "num_key_value_heads", "head_dim"});
+        quotient(document, "num_attention_heads", sizes.heads, sizes.key_value_heads, "heads of keys");
+        layer.double_mlp = i >= own && read_flag(document, "use_double_wide_mlp");
+        sizes.shares_key_values = i >= own;
+        if (sizes.head_width == config.head_width) continue;
+        sizes.value_width = sizes.head_width;
+        if (config.rotary_width > 0) sizes.rotary_width = read_rotary_width(document, family, sizes.head_width);
+    }
 }
 
 /// What single fields of a family change in the structure of its table row.
@@ -340,6 +374,7 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     read_variants(document, family, config);
     const bool latent = config.structure.projection == Projection::latent;
     if (latent) read_latent(document, config);
+    if (!latent) config.value_width = read_count(document, "v_head_dim", 0);
     if (config.head_width == 0)
         config.head_width = quotient(document, hidden, config.hidden, config.heads, fmt::format("heads ({})", heads));
     if (config.value_width == 0) config.value_width = config.head_width;
@@ -369,10 +404,14 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     if (const auto cap = document.find("attn_logit_softcapping")) config.score_cap = cap->positive();
     if (const auto cap = document.find("final_logit_softcapping")) config.logit_cap = cap->positive();
     read_mixers(document, family, config.layers);
+    read_head_sizes(document, family, config);
+    config.layer_input_width = read_count(document, "hidden_size_per_layer_input", 0);
+    if (config.layer_input_width > 0) config.layer_vocabulary = read_count(document, "vocab_size_per_layer_input");
     read_state_space(document, family, config);
     read_experts(document, family, config);
-    const bool dense =
-        std::ranges::any_of(config.layers, [](const Layer& layer) { return layer.feed_forward == FeedForward::dense; });
+    const bool dense = std::ranges::any_of(config.layers, [](const Layer& l) {
+        return l.feed_forward == FeedForward::dense || l.feed_forward == FeedForward::both;
+    });
     // Says what is wrong with the field.
     if (dense && config.mlp_width == 0) static_cast<void>(read_count(document, mlp));
     return config;

@@ -50,6 +50,7 @@ TensorId Transformer::embed(TensorId ids) {
     if (config_.embedding_width != config_.hidden) hidden = net_.linear("project_in", hidden, config_.hidden, false);
     if (learned) hidden = net_.map("add", {hidden, positions});
     if (s.embedding_norm) hidden = norm("embedding_norm", hidden);
+    if (config_.layer_input_width > 0) embed_for_layers(ids, hidden);
     return hidden;
 }
 
@@ -75,6 +76,29 @@ TensorId Transformer::predict(TensorId hidden) {
 TensorId Transformer::capped(TensorId x, double cap) {
     if (cap <= 0) return x;
     return net_.map_scalar("mul", net_.map("tanh", {net_.map_scalar("div", x, cap)}), cap);
+}
+
+/// An embedding of the tokens for each layer, plus a projection of the usual one. Source: Gemma4TextModel,
+/// get_per_layer_inputs and project_per_layer_inputs.
+void Transformer::embed_for_layers(TensorId ids, TensorId hidden) {
+    const Expression width = net_.number(config_.layer_input_width);
+    const auto count = static_cast<std::int64_t>(config_.layers.size());
+    const std::int64_t all = count * config_.layer_input_width;
+    const TensorId table =
+        net_.parameter("embed_tokens_per_layer", {net_.number(config_.layer_vocabulary), net_.number(all)});
+    const Shape apart{batch_, length_, net_.number(count), width};
+    const TensorId own = net_.view(net_.map_scalar("mul", net_.lookup(table, ids), 1), apart);
+    TensorId projected = net_.linear("per_layer_model_projection", hidden, all, false);
+    projected = norm("per_layer_projection_norm", net_.view(net_.map_scalar("mul", projected, 1), apart));
+    layer_inputs_ = net_.map_scalar("mul", net_.map("add", {projected, own}), 1);
+}
+
+/// Source: Gemma4TextDecoderLayer.
+TensorId Transformer::add_layer_input(TensorId hidden) {
+    TensorId x = activate(net_.linear("per_layer_input_gate", hidden, config_.layer_input_width, false));
+    const TensorId own = net_.view(net_.part(layer_inputs_, 2, net_.number(1)), net_.shape(x));
+    x = net_.linear("per_layer_projection", net_.map("mul", {x, own}), config_.hidden, false);
+    return net_.map("add", {hidden, norm("post_per_layer_input_norm", x)});
 }
 
 /// What a sublayer adds to the residual stream.
@@ -110,8 +134,14 @@ TensorId Transformer::layer(std::size_t index, TensorId hidden, TensorId memory)
     if (kind.feed_forward == FeedForward::none) return hidden;
     TensorId x = first ? norm("pre_feedforward_layernorm", hidden) : hidden;
     x = feed_forward(index, x);
+    if (kind.feed_forward == FeedForward::both) {
+        const TensorId mixed = mix_experts(norm("pre_feedforward_layernorm_2", hidden));
+        x = net_.map("add", {norm("post_feedforward_layernorm_1", x), norm("post_feedforward_layernorm_2", mixed)});
+    }
     if (place == NormPlace::around || place == NormPlace::outputs) x = norm("post_feedforward_layernorm", x);
     hidden = add(hidden, x);
+    if (layer_inputs_ != no_tensor) hidden = add_layer_input(hidden);
+    if (config_.structure.gemma4) hidden = net_.map("mul", {hidden, net_.parameter("layer_scalar", {})});
     return place == NormPlace::after ? norm("final_layer_norm", hidden) : hidden;
 }
 

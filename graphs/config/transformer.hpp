@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -123,7 +125,12 @@ class Transformer {
     using Sublayer = TensorId(std::size_t index, TensorId x);
     Sublayer mix, mamba, mamba2, delta, gated_convolution, lightning, feed_forward;
     using Step = TensorId(TensorId x);
-    Step rotate, rotate_all, repeat_heads, activate, mix_experts;
+    Step activate, mix_experts;
+    TensorId rotate(TensorId x, const HeadSizes& sizes);
+    TensorId rotate_all(TensorId x, std::int64_t width);
+    TensorId repeat_heads(TensorId x, std::int64_t copies);
+    TensorId add_layer_input(TensorId hidden);
+    void embed_for_layers(TensorId ids, TensorId hidden);
     TensorId state(std::size_t index, std::string_view what, Shape shape);
     void update_state(TensorId old, TensorId fresh);
     Expression in_prefill(Expression count);
@@ -141,7 +148,7 @@ class Transformer {
     void choose_tokens(std::size_t index, TensorId x, TensorId query_rank);
     TensorId capped(TensorId x, double cap);
     TensorId cached(std::size_t index, std::string_view what, TensorId fresh);
-    TensorId score(const Heads& heads, bool causal, std::int64_t window);
+    TensorId score(const Heads& heads, const HeadSizes& sizes, bool causal, std::int64_t window);
     TensorId attend(std::size_t index, TensorId x, TensorId memory);
     TensorId activate_experts(TensorId gate_up, std::int64_t width);
     TensorId dense(TensorId x, std::int64_t width);
@@ -155,7 +162,10 @@ class Transformer {
     Expression batch_, length_, past_;
     std::vector<TensorId> states_;
     TensorId table_ = no_tensor;
-    TensorId cosines_ = no_tensor, sines_ = no_tensor, mask_ = no_tensor;
+    TensorId mask_ = no_tensor, layer_inputs_ = no_tensor;
+    std::map<std::int64_t, std::pair<TensorId, TensorId>> rotations_;  ///< cosines and sines by rotated width
+    /// Keys and values of the last layer without and with a window that has its own.
+    std::array<std::pair<TensorId, TensorId>, 2> key_values_{{{no_tensor, no_tensor}, {no_tensor, no_tensor}}};
     TensorId chosen_ = no_tensor;  ///< mask of the tokens selected by an indexer
 };
 

@@ -69,13 +69,26 @@ FTAX_CHOICE(Routing, softmax_first, best_first, sigmoid, grouped)
 
 /// Token mixer of a layer. All except attention keep a state of fixed size.
 FTAX_CHOICE(Mixer, none, attention, mamba, mamba2, delta, conv, lightning, both)
-enum class FeedForward : std::uint8_t { none, dense, experts };
+/// `both`: an MLP and experts that read the same hidden state, their results summed (Gemma 4).
+enum class FeedForward : std::uint8_t { none, dense, experts, both };
+
+struct HeadSizes {
+    std::int64_t heads = 0;
+    std::int64_t key_value_heads = 0;
+    std::int64_t head_width = 0;
+    std::int64_t value_width = 0;    ///< width of a head's values
+    std::int64_t rotary_width = 0;   ///< leading part of a head that is rotated
+    bool values_are_keys = false;    ///< values are what keys are before norm and rotation
+    bool shares_key_values = false;  ///< reads those of the last layer of its type that has its own
+};
 
 struct Layer {
+    HeadSizes sizes{};
     Mixer mixer = Mixer::attention;
     FeedForward feed_forward = FeedForward::dense;
     std::int64_t window = 0;  ///< tokens its attention sees; 0: all
     bool rotated = true;      ///< whether its queries and keys have rotary positions
+    bool double_mlp = false;  ///< its MLP has twice the width
 };
 
 /// Structure of a family's network, independent of its size. Set by the rows of families.txt.
@@ -95,7 +108,8 @@ struct Structure {
     bool scaled_residual = false;  ///< each sublayer's result is multiplied by a number before its sum
     bool scaled_logits = false;
     bool embedding_norm = false;
-    bool attention_sinks = false;  ///< a learned score per head that takes part in the softmax
+    bool attention_sinks = false, window_sinks = false;  ///< a learned score per head in the softmax, with a window
+    bool gemma4 = false;  ///< norms of values and before the router, experts beside an MLP, a factor for each layer
     bool expert_bias = false;
     bool clamped_experts = false;  ///< GPT-OSS: (up + 1) · gate · sigmoid(1.702 gate), both clamped
     bool samples_all = false;      ///< its generation_config.json samples from all tokens, without top-k and top-p
@@ -144,18 +158,15 @@ struct StateSpace {
 };
 
 /// A stack of transformer layers: structure and sizes.
-struct TransformerConfig {
+struct TransformerConfig : HeadSizes {
     std::string model_type;
     std::string title;  ///< class prefix: "Llama"
     Structure structure;
     DType dtype = DType::f32;
     std::int64_t hidden = 0;
-    std::int64_t heads = 0;
-    std::int64_t key_value_heads = 0;
-    std::int64_t head_width = 0;
-    std::int64_t value_width = 0;   ///< width of a head's values
-    std::int64_t rotary_width = 0;  ///< leading part of a head that is rotated
     std::int64_t mlp_width = 0;
+    std::int64_t layer_input_width = 0;  ///< width of an embedding that each layer has of its own; 0: none
+    std::int64_t layer_vocabulary = 0;   ///< its rows
     std::int64_t vocabulary = 0;
     std::int64_t embedding_width = 0;  ///< hidden, unless projected
     std::int64_t positions = 0;        ///< longest context; 0: unlimited

@@ -48,6 +48,9 @@ OWN = {
     "dots1": {"n_shared_experts": 1},
     "falcon_h1": {**MAMBA2, "mamba_d_ssm": 256, "mamba_chunk_size": 64},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
+    "gemma4_text": {"layer_types": ["sliding_attention", "full_attention"] * 2, "global_head_dim": 64, "num_global_key_value_heads": 1,
+                    "attention_k_eq_v": True, "enable_moe_block": True, "top_k_experts": 2, "hidden_size_per_layer_input": 16,
+                    "vocab_size_per_layer_input": 1000, "num_kv_shared_layers": 2, "use_double_wide_mlp": True},
     "granitemoehybrid": {**MAMBA2, "layer_types": ["mamba", "attention"] * 2},
     "helium": {"head_dim": 16},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_dt_rank": 8},
@@ -55,11 +58,16 @@ OWN = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
     "mamba2": {"num_heads": HEADS, "state_size": 16, "n_groups": 2},
     "minimax": {"layer_types": ["full_attention", "linear_attention"] * 2},
+    "mimo_v2_flash": {"layer_types": ["full_attention", "sliding_attention"] * 2, "swa_num_key_value_heads": 4,
+                      "rope_parameters": {t: {"rope_type": "default", "rope_theta": 10000, "partial_rotary_factor": 0.25}
+                                          for t in ("full_attention", "sliding_attention")}},
     "nemotron_h": {"layers_block_type": ["mamba", "attention", "mlp", "moe"], "num_hidden_layers": None, "mamba_num_heads": HEADS,
                    "mamba_head_dim": 32, "ssm_state_size": 16, "n_groups": 2, "chunk_size": 64, "moe_latent_size": 48,
                    "moe_shared_expert_intermediate_size": 160},
     "olmo_hybrid": {**DELTA, "linear_num_key_heads": HEADS},
 }
+# Engines run the layers that share keys and values over all tokens of a prompt, transformers only over the last.
+transformers.models.gemma4.modeling_gemma4.Gemma4TextModel._maybe_slice_kv_shared_inputs = lambda self, *inputs, **_: inputs[:4]
 UNUSED = re.compile("drop|_token_id|initializer|_eps|epsilon|^eps$|^dtype$|^id2label|^label2id|output_|aux_|z_loss|use_cache|return_dict"
                     "|architectures|chunk_size_feed|problem_type|transformers_version|_name_or_path|pretraining_tp|rope_theta|alpha|beta"
                     "|scale_|summary|time_step_(min|max|floor|scale|init|limit)|init_|rescale|jitter|is_encoder_decoder|forced|use_mamba")

@@ -399,6 +399,73 @@ TEST_CASE("lists of numbers say which layers have experts and which a window") {
     CHECK(import(with("model_type", sparse)).warnings.at(0).starts_with("sparse_attention_config: every layer"));
 }
 
+TEST_CASE("heads of a layer are those of its kind, as the hub's files and transformers' write them") {
+    const std::string sizes =
+        R"(,"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,)"
+        R"("intermediate_size":96,"moe_intermediate_size":32,"num_experts":8,"num_experts_per_tok":2,"vocab_size":100,)"
+        R"("sliding_window":8,"layer_types":["full_attention","sliding_attention"],"mlp_layer_types":["dense","sparse"])";
+    // Heads and widths of the queries and keys of each layer.
+    const auto heads_of = [&](const std::string& type, int cards = 1) {
+        ImportOptions options;
+        options.tensor_parallel = cards;
+        const Graph graph = import_config(R"({"model_type":)" + type + sizes + "}", "config.json", "model", options);
+        const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", 4}, {"past", 0}});
+        std::vector<std::vector<std::int64_t>> heads;
+        for (const Op& op : graph.ops) {
+            const bool scores = op.kind == OpKind::attention || op.source == "aten::matmul";
+            if (!scores || op.module.find("self_attn") == std::string::npos) continue;
+            const std::vector<Expression> query = graph.tensors[op.inputs[0]].shape,
+                                          key = graph.tensors[op.inputs[1]].shape;
+            heads.push_back({bound[query[1]], bound[query[3]], bound[key[1]]});
+        }
+        return heads;
+    };
+    using Heads = std::vector<std::vector<std::int64_t>>;
+    const std::string step = R"("step3p5","share_expert_dim":32)", gemma = R"("gemma4_text")";
+    CHECK(heads_of(step) == Heads{{4, 16, 2}, {4, 16, 2}});
+    CHECK(heads_of(step + R"(,"num_sliding_attention_heads":6)") == Heads{{4, 16, 2}, {6, 16, 2}});
+    CHECK(heads_of(step + R"(,"attention_other_setting":{"num_attention_heads":6})") == Heads{{4, 16, 2}, {6, 16, 2}});
+    CHECK(heads_of(step + R"(,"per_layer_config":{"1":{"num_attention_heads":8}})") == Heads{{4, 16, 2}, {8, 16, 2}});
+    CHECK(heads_of(step + R"(,"per_layer_config":{"1":{"num_attention_heads":8}})", 2) ==
+          Heads{{2, 16, 1}, {4, 16, 1}});
+    CHECK(heads_of(gemma + R"(,"global_head_dim":32,"num_global_key_value_heads":1)") == Heads{{4, 32, 1}, {4, 16, 2}});
+    CHECK(heads_of(gemma + R"(,"per_layer_config":{"0":{"head_dim":32}})") == Heads{{4, 32, 2}, {4, 16, 2}});
+    CHECK_THROWS_WITH_AS(heads_of(step + R"(,"per_layer_config":{"1":{"num_attention_heads":5}})"),
+                         "config.json: num_attention_heads: 5 is not a multiple of the 2 heads of keys", Error);
+    CHECK_THROWS_AS(heads_of(step + R"(,"per_layer_config":{"1":{"head_dim":3}})"), Error);  // no even part to rotate
+    CHECK_THROWS_AS(heads_of(step + R"(,"per_layer_config":[])"), Error);
+}
+
+TEST_CASE("layers that draft tokens may follow in a file's lists of layers") {
+    const auto types = [](const std::string& listed) {
+        return import(with("model_type", R"("mistral","sliding_window":8,"layer_types":[)" + listed + "]")).ops.size();
+    };
+    const std::string two = R"("full_attention","sliding_attention")", three = two + R"(,"full_attention")";
+    CHECK(types(three + R"(],"num_nextn_predict_layers":1,"x":[)") == types(two));
+    CHECK_THROWS_AS(types(three), Error);
+}
+
+TEST_CASE("layers that share keys and values keep none of their own, nor their projections") {
+    const auto cached = [](int shared) {
+        const Graph graph = import(fmt::format(
+            R"({{"model_type":"gemma4_text","hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,"head_dim":16,
+                "num_key_value_heads":2,"intermediate_size":96,"vocab_size":100,"global_head_dim":32,"sliding_window":8,
+                "layer_types":["sliding_attention","full_attention","sliding_attention","full_attention"],
+                "num_kv_shared_layers":{}}})",
+            shared));
+        std::vector<std::string> names;
+        for (const Tensor& tensor : graph.tensors)
+            if (tensor.role == TensorRole::input && tensor.name.ends_with(".key")) names.push_back(tensor.name);
+        const auto keys = std::ranges::count_if(
+            graph.tensors, [](const Tensor& tensor) { return tensor.name.ends_with("k_proj.weight"); });
+        CHECK(keys == std::ssize(names));
+        return names;
+    };
+    CHECK(cached(0).size() == 4);
+    CHECK(cached(1).size() == 3);
+    CHECK(cached(2) == std::vector<std::string>{"past_key_values.0.key", "past_key_values.1.key"});
+}
+
 TEST_CASE("experts stand in the layers where transformers puts them, as many as each token takes") {
     // Source: transformers, Qwen2MoeDecoderLayer: (layer + 1) % decoder_sparse_step == 0.
     for (const int step : {1, 2, 3}) {
