@@ -29,7 +29,6 @@ ROW_LOG_STDDEV = 0.05
 HOST_ANCHORS = ("L3_9_ResNet18", "L3_20_MobileNetV2", "L3_23_EfficientNetB1", "L3_11_VGG16", "L3_6_GoogleNetInceptionModule",
                 "L3_43_MinGPTCausalAttention")
 MODES = {"arttrt orin_agx PM0": "@maxn", "arttrt orin_agx PM1": "@15w", "arttrt orin_agx PM2": "@30w"}  # nvpmodel's numbers
-KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
 # Sequences and batches of kernl whose times are those of another sequence: 384 to the last of six digits, 512.
 COPIED = {"pytorch-eager": [("256", "1")], "cuda-graph": [("256", "1")], "onnxruntime-cuda": [("256", "1")],
           "tensorrt": [("384", "1"), ("384", "8")]}
@@ -126,15 +125,6 @@ class Engines:
         return self.with_values({name: float(f"{value:.4g}") for name, value in values.items()}, rows)
 
 
-def as_run(row):
-    """The row in the precision that was run: kernl's PyTorch ran f32 models under one autocast context around all runs
-    (its test/test_torchdynamo_bert.py and experimental/benchmarks/inductor.py); FasterTransformer's fp32 has no TF32 unless
-    asked for (docs/vit_guide.md), as engines with its plugins."""
-    if row["run"] == "fastertransformer" and row["precision"] == "fp32" and row["framework"] == "tensorrt":
-        return dict(row, version="8.5")
-    return dict(row, precision="amp_cached") if row["run"] == "kernl" and row["framework"] in KERNL_PYTORCH else row
-
-
 def comparable(rows):
     """timm's rows without those whose MACs are not those of the first rows of the architecture: torch 2.9's benchmark fused
     branches first (reparameterize_model: RepVGG, MobileOne, FastViT and others), and the exported graphs have them."""
@@ -147,7 +137,7 @@ def comparable(rows):
 
 def tensorrt(study, rows, data, models, *rows_of_timm):
     study.models = models
-    measured = [as_run(r) for r in read(rows)
+    measured = [r for r in read(rows)
                 if r["run"] != "kernl" or (r["input"], r["batch"]) not in COPIED.get(r["framework"], [])]
     tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT")]
     fitted = [r for r in tables if r["precision"] == "fp16"]

@@ -503,7 +503,9 @@ class Lowering {
 
     GemmShape product_shape(const Op& op, Precision operands) const {
         GemmShape shape = traits_.gemm;
-        shape.element_bytes = stored_bytes(traits_.wide_activations ? op.inputs[1] : op.outputs[0]);
+        shape.element_bytes = !types_.autocast_policies().empty()
+                                  ? 2  // also if a sum in f32 follows
+                                  : stored_bytes(traits_.wide_activations ? op.inputs[1] : op.outputs[0]);
         shape.engine = traits_.engine;
         shape.older_library = older_blas();
         shape.oldest_library = libraries_.oldest_blas && !traits_.engine;
@@ -782,9 +784,10 @@ class Lowering {
     }
 
     /// Under autocast, operands of other types are cast first, weights in every forward pass unless the context stays
-    /// open. Source: aten/src/ATen/autocast_mode.cpp, cached_cast; leaving the context clears its cache.
+    /// open. Source: aten/src/ATen/autocast_mode.cpp, cached_cast; leaving the context clears its cache. Kernels of
+    /// engines cast what they read and write, and weights are cast when the engine is built.
     void cast_for_autocast(OpId id) {
-        if (types_.autocast_policies().empty()) return;
+        if (types_.autocast_policies().empty() || traits_.engine) return;
         const Op& op = graph_.ops[id];
         const autocast::Policy policy = types_.autocast_policies()[id];
         if (policy != autocast::Policy::lower && policy != autocast::Policy::full) return;

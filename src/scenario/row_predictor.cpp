@@ -77,9 +77,13 @@ Measurement with_own_framework(Measurement row) {
     constexpr int oldest_tensorrt = 700;
     const bool engine = row.framework == "tensorrt" || row.framework == "tensorrt-onnx";
     if (engine && !row.version.empty() && version_number(row.version).value_or(0) < oldest_tensorrt) {
-        row.framework = "tensorrt-onnx";
+        // FasterTransformer's plugins multiply in f32, not in TF32 (docs/vit_guide.md).
+        if (row.run != "fastertransformer" || row.precision != Precision::fp32) row.framework = "tensorrt-onnx";
         row.version = "8.5";
     }
+    // kernl ran f32 models under one autocast context around all runs (test/test_torchdynamo_bert.py,
+    // experimental/benchmarks/inductor.py); its engines keep norms in f32 (experimental/benchmarks/tensorrt_.py).
+    if (row.run == "kernl" && row.framework != "onnxruntime-cuda") row.precision = Precision::amp_cached;
     // demo/BERT's perf and MLPerf's harness launch CUDA graphs; super-gradients prints trtexec's GPU compute time.
     if (row.framework == "tensorrt" && (row.run.starts_with("TensorRT demo/BERT") || row.run.starts_with("MLPerf ")))
         row.framework = "tensorrt-cuda-graph";
