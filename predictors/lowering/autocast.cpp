@@ -27,13 +27,6 @@ Policy policy_of(const Op& op) {
     return Policy::widest;
 }
 
-/// Returns true if a product has a sum with an f32 tensor in its epilogue.
-bool adds_in_f32(const Graph& graph, const Op& op, const std::vector<DType>& storage) {
-    return !op.text(rewrites::epilogue).empty() && std::any_of(op.inputs.begin() + 2, op.inputs.end(), [&](TensorId t) {
-        return t != no_tensor && graph.tensors[t].role == TensorRole::activation && storage[t] == DType::f32;
-    });
-}
-
 }  // namespace
 
 std::vector<Policy> policies(const Graph& graph) {
@@ -75,7 +68,11 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         const Op& op = graph.ops[id];
         const bool generated = op.integer(rewrites::generated, 0) != 0;
         DType type = DType::f32;
-        if (policies[id] == Policy::lower && !adds_in_f32(graph, op, storage)) type = DType::f16;
+        // An engine's product writes f32 if its epilogue adds a tensor in f32.
+        const bool adds = !op.text(rewrites::epilogue).empty() && op.inputs.size() > 2 && op.inputs.back() != no_tensor;
+        const bool full = adds && graph.tensors[op.inputs.back()].role == TensorRole::activation &&
+                          storage[op.inputs.back()] == DType::f32;
+        if (policies[id] == Policy::lower && !full) type = DType::f16;
         if (policies[id] == Policy::widest) type = widest(op);
         // An explicit .float() widens; .half() and .to(x.dtype) keep the type of their operand under autocast.
         for (const TensorId output : op.outputs)

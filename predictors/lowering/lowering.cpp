@@ -503,9 +503,8 @@ class Lowering {
 
     GemmShape product_shape(const Op& op, Precision operands) const {
         GemmShape shape = traits_.gemm;
-        shape.element_bytes = !types_.autocast_policies().empty()
-                                  ? 2  // also if a sum in f32 follows
-                                  : stored_bytes(traits_.wide_activations ? op.inputs[1] : op.outputs[0]);
+        const TensorId typed = traits_.wide_activations ? op.inputs[1] : op.outputs[0];
+        shape.element_bytes = types_.autocast_policies().empty() ? stored_bytes(typed) : 2;
         shape.engine = traits_.engine;
         shape.older_library = older_blas();
         shape.oldest_library = libraries_.oldest_blas && !traits_.engine;

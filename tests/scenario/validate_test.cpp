@@ -86,6 +86,26 @@ TEST_CASE("rows of TensorRT under optimum hold copies of inputs and outputs, whi
     CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
 }
 
+TEST_CASE("rows of kernl ran under autocast, those of FasterTransformer in f32 without TF32") {
+    const TemporaryFolder folder;
+    const auto predicted = [](const char* framework, const char* precision) {
+        return predicted_ms({"predict", "bert", "--device", "rtx-3090", "--framework", framework, "--precision",
+                             precision, "--batch", "8", "--dim", "seq=128"});
+    };
+    std::string text = "run,gpu,framework,version,precision,model,input,batch,latency_ms\n";
+    const auto add = [&](const char* row, const std::string& ms) {
+        text += fmt::format("{},bert,128,8,{}\n", row, ms);
+    };
+    add("kernl,RTX 3090,tensorrt,1.14,fp16", predicted("tensorrt-onnx@8.5", "amp_cached"));
+    add("kernl,RTX 3090,cuda-graph,1.14,fp16", predicted("cuda-graph@1.14", "amp_cached"));
+    add("fastertransformer,RTX 3090,tensorrt,1.13,fp32", predicted("tensorrt@8.5", "fp32"));
+    add("fastertransformer,RTX 3090,tensorrt,1.13,fp16", predicted("tensorrt-onnx@8.5", "fp16"));
+    const std::string rows = folder.write("models.csv", text);
+    const ProgramRun outcome = run_ftax({"validate", rows, "--json", "-", "--max-mape", "0.001"});
+    CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
+    CHECK(nlohmann::json::parse(outcome.output)["overall"]["rows"] == 4);
+}
+
 TEST_CASE("rows with copies hold the inputs' way to the device, also where they are anchors") {
     const TemporaryFolder folder;
     const std::vector<std::string> run{"predict",           "resnet50",    "--device", "rtx-3060", "--framework",
