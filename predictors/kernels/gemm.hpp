@@ -135,6 +135,8 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     plan.waves = blocks_per_sm * tile.inverse_resident;
     const double block_s = block_time(tile, part, block);
     plan.compute_s = compute_time(tile, blocks_per_sm, block_s, block);
+    // ggml's tiles for dp4a are multiples of eight tokens. Source: mmq.cuh, mmq_get_granularity_host.
+    if (s.dot_products) plan.compute_s *= std::min(1.0, 8 * std::ceil(real(s.m) / 8) / (grid_rows * tile.rows));
 
     const double per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
     const double strided = s.dot_products ? 1.0 : strided_cost(s, tile.loop, p);
@@ -155,7 +157,10 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     if (c.split_k > 1 && rates.chip->has_measured_gaps())
         plan.floor_s += rates.floor_s + beyond_measured_floor_s(3, rates);
     const double bias_copy_s = bias_bytes * per_byte_s;
-    plan.seconds = plan.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + bias_copy_s;
+    // ggml's kernel loads a tile before it multiplies it. Source: mmq.cuh, mul_mat_q_process_tile.
+    const double main_s =
+        s.dot_products ? plan.compute_s + plan.memory_s : equations::smooth_maximum(plan.compute_s, plan.memory_s);
+    plan.seconds = plan.floor_s + main_s + bias_copy_s;
     const double busy_s = block_s * blocks_per_sm;
     const double energy = s.dot_products ? 0.25 : 1;  // four products per instruction
     plan.power_limited_s = power_limited_seconds(

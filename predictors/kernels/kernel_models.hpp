@@ -100,7 +100,7 @@ struct KernelModels {
     /// llama.cpp's kernels: pp512 of Llama-2-7B in Q4_0 on a P40, 912 tokens per second (llama.cpp pull request 4766).
     [[nodiscard]] kernels::DeviceRates on_cuda_cores(const kernels::GemmShape& shape, kernels::DeviceRates device,
                                                      MathPath path) const {
-        constexpr double dot_product_rate = 1.75;
+        constexpr double dot_product_rate = 1.87;
         if (kernels::is_tensor(path) && !kernels::tensor_gemm::rows_are_aligned(shape, 4))
             device.flops_per_s *= parameters.gemm.odd_rows;
         if (!shape.dot_products) return device;

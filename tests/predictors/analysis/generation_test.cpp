@@ -429,10 +429,11 @@ TEST_CASE("llama.cpp runs 4-bit weights on a P40 as its tables say") {
 
 TEST_CASE("llama.cpp multiplies quantised weights as int8 and keeps scores on chip, as measured") {
     // Source: ggml-org/llama.cpp, pull requests 7676, 15131, 15802, 21159 (Llama-3-8B in Q4_0), 17505 and 17891 (at a
-    // depth of 32768).
-    const auto pass_s = [](const char* model, const char* device, std::int64_t tokens, std::int64_t past, int version) {
-        const Graph graph = load_graph(model);
-        PredictOptions options{.precision = Precision::q4_0};
+    // depth of 32768), 24127 (a P40, in Q4_K_S).
+    const auto pass_s = [](std::string_view model, std::string_view device, std::int64_t tokens, std::int64_t past,
+                           int version) {
+        const Graph graph = load_graph(std::string(model));
+        PredictOptions options{.precision = device == "p40" ? Precision::q4_k_m : Precision::q4_0};
         options.libraries.engine = version;
         Predictor predictor(graph, device_profile(device), framework_profile("llama.cpp"), options);
         return predictor.predict({{"batch", 1}, {"seq", tokens}, {"past", past}}).latency_s;
@@ -452,7 +453,12 @@ TEST_CASE("llama.cpp multiplies quantised weights as int8 and keeps scores on ch
                            {"llama-3-8b", "rtx-3090", 64, 32768, 42.9e-3},
                            {"llama-3-8b", "rtx-3090", 512, 32768, 351e-3},
                            {"llama-2-7b", "rtx-3090", 4, 32768, 27.6e-3},
-                           {"llama-2-7b", "rtx-3090", 64, 32768, 43.4e-3}}) {
+                           {"llama-2-7b", "rtx-3090", 64, 32768, 43.4e-3},
+                           {"llama-3-8b", "p40", 16, 0, 36.8e-3},
+                           {"llama-3-8b", "p40", 32, 0, 58.8e-3},
+                           {"llama-3-8b", "p40", 64, 0, 89.1e-3},
+                           {"llama-3-8b", "p40", 128, 0, 154e-3},
+                           {"llama-3-8b", "p40", 512, 0, 546e-3}}) {
         CAPTURE(row.tokens);
         CAPTURE(row.past);
         CHECK(pass_s(row.model, row.device, row.tokens, row.past, 202500) == approx(row.measured_s).epsilon(0.2));
