@@ -64,7 +64,7 @@ double latency_s(const OperatorRow& row, const kernels::gemm::Choice& choice, Sc
 /// Frees bandwidth and the sustained clock under load: the energy of an operation where a power limit sets it.
 void free_sustained_clock(const DeviceSpec& device, ScopedUnknowns& unknowns) {
     // Whether the power limit rather than the boost clock sets the rate of a stream of products.
-    const double drawn_w = kernels::core_energy_per_flop_j(device) * device.peak(MathPath::fp32).value_or(0);
+    const double drawn_w = device.chip().f32_energy_per_flop_j * device.peak(MathPath::fp32).value_or(0);
     const bool power_limited = drawn_w > 1.2 * kernels::arithmetic_power_w(device);
     for (Unknown& u : unknowns.shared) u.fixed = !power_limited || u.name != "gemm.energy_scale";
     for (Unknown& u : unknowns.devices.at(device.slug))

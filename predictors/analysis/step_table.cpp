@@ -184,8 +184,12 @@ StepCost StepTable::operator()(const StepLoad& load) {
     const std::int64_t tokens = load.prompt_tokens + decoded;
     const double keys = load.prompt_keys * static_cast<double>(load.prompt_tokens) / static_cast<double>(tokens);
     StepCost cost = load.prompt_tokens == 0 ? decoding_.at(load.sequences, load.context) : prompts_.at(tokens, keys);
+    const auto wait = [&](double seconds) {
+        cost.latency_s += seconds;
+        cost.energy_j += seconds * mean_power_w(generator_.device(), 1, 1, 0);
+    };
     if (load.prompt_tokens > 0 && tokens <= options_.captured_tokens) {
-        cost.latency_s += std::max(0.0, pieces_s_ - cost.device_s) - std::max(0.0, cost.host_s - cost.device_s);
+        wait(std::max(0.0, pieces_s_ - cost.device_s) - std::max(0.0, cost.host_s - cost.device_s));
         cost.host_s = pieces_s_;
     }
     if (load.prompt_tokens > 0 && load.sequences > 0) {
@@ -194,7 +198,7 @@ StepCost StepTable::operator()(const StepLoad& load) {
         // Where the host of a pass takes longer than the device, the sequences' keys and values fill the pause.
         add_device(cost, std::max(0.0, step.device_s - empty.device_s), std::max(0.0, step.energy_j - empty.energy_j));
         cost.host_s += host_s;
-        cost.latency_s += host_s;
+        wait(host_s);
     }
     // A sampler that sorts keeps the SMs at full power.
     const double seconds = options_.sampling_s * static_cast<double>(decoded + (load.prompt_tokens > 0 ? 1 : 0));

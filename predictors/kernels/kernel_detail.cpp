@@ -84,13 +84,18 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, M
     return reason;
 }
 
+/// Returns the expected number of experts that have some of `tokens` of a text.
+double touched_experts(const auto& shape, double tokens) {
+    return kernels::mixture::touched_experts(tokens, real(shape.per_token), real(shape.experts),
+                                             kernels::mixture::spread_of_texts);
+}
+
 std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels& models, MathPath path,
                       const KernelPlan&) {
     const auto& rates = models.at(path);
-    const double touched = kernels::mixture::touched_experts(real(s.rows) / real(s.per_token), real(s.per_token),
-                                                             real(s.experts), kernels::mixture::spread_of_texts);
     return kernels::tensor_gemm::runs_on_tensor_cores(rates)
-               ? fmt::format("{:.0f} of {} experts have rows", touched, s.experts)
+               ? fmt::format("{:.0f} of {} experts have rows", touched_experts(s, real(s.rows) / real(s.per_token)),
+                             s.experts)
                : "a batch of equal products, one per expert";
 }
 /// The other kernels leave no choice.
@@ -109,11 +114,11 @@ double bytes_of(const kernels::QuantizeShape& s) {
 }
 double bytes_of(const kernels::GroupedGemmShape& s) {
     return real(s.rows) * (real(s.k) * activation_bytes(s) + real(s.n) * s.element_bytes) +
-           real(s.experts) * real(s.n) * real(s.k) * weight_bytes(s);
+           touched_experts(s, real(s.rows) / real(s.per_token)) * real(s.n) * real(s.k) * weight_bytes(s);
 }
 double bytes_of(const kernels::MixtureShape& s) {
     return 2.0 * real(s.tokens) * real(s.hidden) * s.element_bytes +
-           (s.gated ? 3 : 2) * real(s.experts) * real(s.width) * real(s.hidden) * weight_bytes(s);
+           (s.gated ? 3 : 2) * touched_experts(s, real(s.tokens)) * real(s.width) * real(s.hidden) * weight_bytes(s);
 }
 double bytes_of(const kernels::RecurrentShape& s) {
     return s.element_bytes * (real(s.gates) * real(s.hidden) * real(s.hidden) +
@@ -156,6 +161,11 @@ std::string units_of(const KernelShape& shape, MathPath path) {
 }
 
 }  // namespace
+
+double energy_j(const KernelModels& models, const KernelShape& shape, MathPath path) {
+    const double flop_j = models.at(path).energy_per_flop_j;
+    return std::visit([&](const auto& s) { return flop_j * kernels::flops(s) + 31e-12 * bytes_of(s); }, shape);
+}
 
 KernelDetail kernel_detail(const KernelModels& models, const KernelShape& shape, MathPath path) {
     return std::visit(

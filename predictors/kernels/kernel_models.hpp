@@ -168,6 +168,10 @@ template <class Parameters>
 /// Returns the class of a kernel, whose factor an anchor fits.
 [[nodiscard]] Factor factor_of(const KernelShape& shape, MathPath path);
 
+/// Returns the energy of an operator's work beyond that of busy SMs, in joules. Source of a byte's: 3.9 pJ a bit of
+/// HBM2 (O'Connor et al., Fine-Grained DRAM, MICRO 2017).
+[[nodiscard]] double energy_j(const KernelModels& models, const KernelShape& shape, MathPath path);
+
 /// Returns details of a kernel's time: the choice, its alternatives and its position in the roofline. Slower than
 /// KernelModels::plan, on which it is based.
 [[nodiscard]] KernelDetail kernel_detail(const KernelModels& models, const KernelShape& shape, MathPath path);

@@ -9,12 +9,6 @@
 /// docs/kernel-models/power.md derives the balance.
 namespace ftax::kernels {
 
-/// Returns the energy of one f32 operation at boost clock in excess of idle power, in joules (data/architectures).
-/// Source: fits to neusight_ops.csv and sustained sgemm under a power limit, docs/kernel-models/power.md.
-[[nodiscard]] inline double core_energy_per_flop_j(const DeviceSpec& device) {
-    return device.chip().f32_energy_per_flop_j;
-}
-
 /// Returns the power limit less the idle power, available to arithmetic, in watts.
 [[nodiscard]] inline double arithmetic_power_w(const DeviceSpec& device) {
     return device.power_limit_w - device.idle_power_w();
@@ -38,7 +32,7 @@ namespace ftax::kernels {
 /// tensor_energy_ratio times that of a CUDA core, other types energy_ratio() times that. Source: sustained f16 products
 /// under power limits, docs/kernel-models/power.md. Volta is taken as Turing, Blackwell as Ada.
 [[nodiscard]] inline double energy_per_flop_j(const DeviceSpec& device, MathPath path) {
-    const double core_j = core_energy_per_flop_j(device);
+    const double core_j = device.chip().f32_energy_per_flop_j;
     if (!is_tensor(path) || !device.peak(path)) return core_j;
     return core_j * device.chip().tensor_energy_ratio * energy_ratio(device.chip(), path);
 }
@@ -73,14 +67,6 @@ inline double power_ratio(const DeviceRates& rates, double energy_scale) {
 /// `arithmetic_s`, or that of memory-bound execution, whichever is larger.
 inline double power_limited_seconds(double seconds, double arithmetic_s, const DeviceCounts& rates) {
     return std::max(arithmetic_s, rates.traffic_power_share * seconds);
-}
-
-/// Returns the mean energy of a kernel, expressed as time at arithmetic_power_w; used for mean power, not for
-/// throttling. Source: fitted to the mean board power of vLLM on H100 and B200 (serving.csv, dense models; error 7 and
-/// 16 %, and 6 % for mixtures of experts, which were not fitted); agrees with traffic_power_share on a decoding V100.
-inline double energy_seconds(const KernelPlan& kernel) {
-    constexpr double traffic = 0.2, work = 1.8;
-    return traffic * kernel.memory_s + work * kernel.compute_s;
 }
 
 /// Returns the time of consecutive kernels: the board lowers its clock until their total energy stays within the power

@@ -265,7 +265,7 @@ struct RecurrentShape {
     return 2.0 * real(s.rows) * real(s.columns);
 }
 [[nodiscard]] inline double flops(const GroupedGemmShape& s) {
-    return 2.0 * std::max(real(s.rows), s.padded) * real(s.n) * real(s.k);
+    return 2.0 * real(s.rows) * real(s.n) * real(s.k);
 }
 [[nodiscard]] inline double flops(const MixtureShape& s) {
     return (s.gated ? 6.0 : 4.0) * real(s.tokens) * real(s.per_token) * real(s.hidden) * real(s.width);

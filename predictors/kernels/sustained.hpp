@@ -104,7 +104,7 @@ inline DeviceRates device_rates(const DeviceSpec& device, MathPath path, const S
     rates.power_limit_w = device.power_limit_w;
     rates.arithmetic_power_w = arithmetic_power_w(device);
     rates.energy_per_flop_j = energy_per_flop_j(device, path);
-    rates.fp32_energy_per_flop_j = core_energy_per_flop_j(device);
+    rates.fp32_energy_per_flop_j = device.chip().f32_energy_per_flop_j;
     rates.tensor_rate_left = tensor_rate_left(device);
     rates.flops_per_s =
         (cuda_cores ? p.clock_fp32 : p.clock_tensor) * narrow_share(device, path) * device.peak(path).value_or(fp32);

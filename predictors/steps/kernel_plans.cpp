@@ -35,7 +35,9 @@ void plan_one(const PreparedModel& prepared, const BoundShapes& bound, const Ker
     const double scale = prepared.device.factors.scale(factor) * times;
     const kernels::KernelTime time{scale * planned.seconds, scale * planned.power_limited_s, planned.host_launches};
     const kernels::Occupancy occupied = occupancy(planned, device.sms, device.max_threads_per_sm);
-    one = {time, factor, planned.bound(), occupied, times, scale * kernels::energy_seconds(planned), shape};
+    const auto* gpu = std::get_if<KernelModels>(&prepared.kernel_models);
+    const double joules = gpu != nullptr ? times * energy_j(*gpu, shape, kernel.path) : 0;
+    one = {time, factor, planned.bound(), occupied, times, joules, shape};
 }
 
 }  // namespace

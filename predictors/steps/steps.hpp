@@ -57,7 +57,7 @@ struct PlannedKernel : kernels::KernelTime {
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;
     std::int32_t launches = 1;  ///< sequential launches; the times are totals
-    double energy_s = 0;        ///< see kernels::energy_seconds
+    double energy_j = 0;        ///< see energy_j()
     KernelShape shape{};
 };
 

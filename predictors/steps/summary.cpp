@@ -169,7 +169,7 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
     const HostCosts& costs = prepared.costs;
     const DeviceSpec& device = prepared.device.device;
     Prediction result;
-    double energy_s = 0;
+    double energy_j = 0;
     double calls_s = 0;               // the host's second scalar
     double gaps_s = 0;                // between kernels of a device that the host keeps busy
     std::array<double, 4> bound_s{};  // device time by its limiter
@@ -188,13 +188,13 @@ Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, co
         result.kernels += op.kernels;
         bound_s[static_cast<std::size_t>(op.bound)] += op.device_s;
     }
-    for (const std::uint32_t i : prepared.first_equal) energy_s += plans[i] ? plans[i]->energy_s : 0;
+    for (const std::uint32_t i : prepared.first_equal) energy_j += plans[i] ? plans[i]->energy_j : 0;
     result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
     result.latency_s = times.follows_s + (prepared.synchronized() ? simulate(times.on_clocks, timeline, spans)
                                                                   : period(times.on_clocks, timeline));
-    if (!is_cpu(device))
-        result.power_w =
-            device.idle_power_w() + kernels::arithmetic_power_w(device) * std::min(1.0, energy_s / result.latency_s);
+    // A server draws no less while the device waits for the host (serving.csv).
+    const double waits_s = prepared.model.traits.serves_sequences ? result.latency_s - result.device_s : 0;
+    if (!is_cpu(device)) result.power_w = mean_power_w(device, result.latency_s, result.sm_active + waits_s, energy_j);
     result.sm_active /= result.latency_s;
     result.warp_occupancy /= result.latency_s;
     const DeviceFactors& factors = prepared.device.factors;

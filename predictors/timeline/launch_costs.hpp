@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "ftax/device.hpp"
 #include "ftax/factors.hpp"
 #include "ftax/predict.hpp"
 
@@ -24,5 +26,13 @@ struct LaunchCosts : OpPrediction {
     /// recurrence's steps have it in their floor.
     [[nodiscard]] double gaps_s(double kernel_gap_s) const { return (kernels - step_launches) * kernel_gap_s; }
 };
+
+/// Returns a board's mean power over `seconds`, during which SMs are busy for `active_s` and the work takes `energy_j`
+/// (power.hpp). Source of `busy`, a share of the limit: fitted to serving.csv, docs/kernel-models/power.md.
+[[nodiscard]] inline double mean_power_w(const DeviceSpec& device, double seconds, double active_s, double energy_j) {
+    constexpr double busy = 0.56;
+    const double active_w = (busy * device.power_limit_w * active_s + energy_j) / seconds;
+    return std::min(device.power_limit_w, device.idle_power_w() + active_w);
+}
 
 }  // namespace ftax

@@ -86,13 +86,17 @@ TEST_CASE("the bytes of a kernel are those of its operands and its result") {
     // Weights of the state, a step's product of the input, which another kernel makes, and its new state.
     CHECK(bytes(turing, kernels::RecurrentShape{.steps = 5, .batch = 2, .hidden = 16, .gates = 4}, cores) ==
           4.0 * (4 * 16 * 16 + 5 * 2 * (4 * 16 + 16)));
+    // Seven tokens of two experts each leave some of the eight without weights to read.
+    const double touched = kernels::mixture::touched_experts(7, 2, 8, kernels::mixture::spread_of_texts);
+    CHECK(touched > 5);
+    CHECK(touched < 8);
     for (const bool gated : {false, true}) {
         const kernels::MixtureShape mixture{
             .tokens = 7, .hidden = 32, .width = 48, .per_token = 2, .experts = 8, .gated = gated};
-        CHECK(bytes(hopper, mixture, tensor) == 2.0 * (2 * 7 * 32 + (gated ? 3 : 2) * 8 * 32 * 48));
+        CHECK(bytes(hopper, mixture, tensor) == approx(2.0 * (2 * 7 * 32 + (gated ? 3 : 2) * touched * 32 * 48)));
     }
     const kernels::GroupedGemmShape grouped{.experts = 8, .per_token = 2, .rows = 14, .n = 48, .k = 32};
-    CHECK(bytes(hopper, grouped, tensor) == 2.0 * (14 * 32 + 14 * 48 + 8 * 48 * 32));
+    CHECK(bytes(hopper, grouped, tensor) == approx(2.0 * (14 * 32 + 14 * 48 + touched * 48 * 32)));
     CHECK(bytes(hopper, kernels::QuantizeShape{.rows = 6, .columns = 20}, tensor) == 6 * 20 * (2 + 1));
     CHECK(bytes(turing, kernels::MemoryShape{.elements = 10, .read_bytes = 30, .write_bytes = 12}, cores) == 42);
     const kernels::AttentionShape attention{.batch = 2, .heads = 4, .q_length = 5, .kv_length = 9, .kv_heads = 2};

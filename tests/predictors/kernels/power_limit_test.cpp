@@ -105,13 +105,13 @@ TEST_CASE("a pass takes as long as its energy at the power limit, or as its kern
         CHECK(prediction.device_s == nearly(std::max(boost_s, power_limited_s)));
         CHECK(prediction.sm_active > 0.95);
         CHECK(prediction.sm_active <= 1);
-        // Arithmetic draws the limit; where the host decides, the board is close to idle.
+        // Arithmetic draws the limit; where the host decides, SMs are busy for a share of the time.
         const DeviceSpec board = device_spec(device);
         CHECK(prediction.power_w > 0.9 * board.power_limit_w);
         CHECK(prediction.power_w <= board.power_limit_w);
         const double waiting_w = predictor.predict({{"batch", 1}}).power_w;
         CHECK(waiting_w > board.idle_power_w());
-        CHECK(waiting_w < 0.6 * board.power_limit_w);
+        CHECK(waiting_w < 0.7 * board.power_limit_w);
         for (std::size_t i = 0; i < operators.size(); ++i) {
             const LaunchCosts& op = operators[i];
             CHECK(op.device_s >= op.boost_s);
