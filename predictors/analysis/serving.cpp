@@ -515,8 +515,7 @@ class Scheduler {
                 break;
             }
             if (sequence.generated == 0 && times.scheduled_s == 0) times.scheduled_s = now_s;
-            // Another server has read its prompt, but clients hear from the one that goes on with it. Source: Dynamo's
-            // handlers of decode workers; SGLang, process_batch_result_prebuilt.
+            // Clients hear from the server that goes on. Source: Dynamo's handlers of decode workers.
             if (sequence.generated == 1 && sequence.last_token_s == 0) send_first(sequence, now_s);
             running_.push_back(sequence);
             waiting_.pop_front();

@@ -62,8 +62,7 @@ constexpr HostPrior vllm_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-
                                      {"host.blas_call", 2e-6}, {"host.elementwise", 10e-6}, {"host.forward", 2.1e-3},
                                      {"host.sequence", 67e-6}};
 // PyTorch's own costs of an operator (data/profiles, torch 2.7); between products two operators of the engine, each a
-// call through torch.ops. Compared with Qwen3-14B-AWQ under vLLM 0.9 on an A100, 20.6 ms per token (vLLM's issue
-// 20469). Kernels of an engine of 2024, and all but the first of a layer's experts, are launched from C++.
+// call through torch.ops. Kernels of an engine of 2024, and all but the first of a layer's experts, start from C++.
 constexpr std::array<HostPrior, 9> dispatched(double forward_s, double sequence_s) {
     return {{{"host.engine", 4e-6},
              {"host.gemm", 56e-6},

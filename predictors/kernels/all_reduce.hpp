@@ -56,8 +56,7 @@ inline constexpr double pcie4_bytes_per_s = 31.5e9;  ///< 16 lanes of PCIe 4.0, 
 /// are slower, and trees with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18,
 /// src/graph/tuning.cc (baseLat, hwLat of NVLink, PCIe and network, LL at half the bandwidth and 39 GB/s,
 /// treeCorrectionFactor 0.5 and 0.6) and topo.h: an NVLink carries 20 of its 25 GB/s. Two calls, a gather and a
-/// scatter over NVLink: fitted to NCCL 2.27 on A100 and H100 SXM (AIConfigurator 0.4, nccl_perf); mean error on H200,
-/// B200 and GB200, which were not fitted, 17 instead of 29 %.
+/// scatter over NVLink: fitted to NCCL 2.27 on A100 and H100 SXM; docs/language-models.md.
 [[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link, double calls = 1) {
     if (cards < 2) return 0;
     const bool pcie = link.kind != LinkKind::nvlink;
@@ -88,9 +87,7 @@ inline constexpr double pcie4_bytes_per_s = 31.5e9;  ///< 16 lanes of PCIe 4.0, 
 /// everything) or two-shot (reduce-scatter, then all-gather). They handle messages up to 8 MiB between two cards or
 /// over fully connected links (vLLM, csrc/custom_all_reduce.cuh; TensorRT-LLM, customAllReduceKernels). Longer
 /// messages, those of more cards over PCIe, those through the host's memory and those between machines use NCCL.
-/// Source: times of both libraries on A100 and H100 SXM, 4 KiB to 8 MiB over 2, 4 and 8 cards (AIConfigurator 0.12,
-/// custom_allreduce_perf): mean error 20 %; on H200 and B200, which were not fitted, 23 and 27 %; NCCL's ring would be
-/// off by 73 and 43 %.
+/// Source: times of both libraries on A100 and H100 SXM; docs/language-models.md.
 [[nodiscard]] inline double served_all_reduce_s(double bytes, std::int64_t cards, const Link& link, double calls = 1) {
     constexpr double longest_bytes = 8 << 20, least_switched_bytes_per_s = 100e9;
     const bool joined = real(cards) <= link.cards && (cards == 2 || link.bytes_per_s >= least_switched_bytes_per_s);

@@ -43,8 +43,7 @@ inline constexpr double tf32_products = 3, tf32_share = 0.3, xformers_tf32_share
 
 /// FLOP that an SM of Volta or Turing computes per cycle in the products of half-precision attention, beside the
 /// exponentials; later chips copy asynchronously. Source: xformers pull request 434, a V100 with 4,096 tokens: 18.3
-/// TFLOP/s with heads of 40, 35.6 with 128; a T4 reaches 0.30 of its rate with heads of 128 (Dao-AILab/flash-attention
-/// issue 1533).
+/// TFLOP/s with heads of 40, 35.6 with 128; a T4: Dao-AILab/flash-attention issue 1533.
 inline constexpr double volta_flops_per_cycle = 370;
 
 /// Returns the elements of queries, keys, values and result; a key head shared by several query heads counts once.

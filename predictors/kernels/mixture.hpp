@@ -53,7 +53,7 @@ struct GroupedTime {
 };
 
 inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
-                                const MixtureParameters& q, const ExpertKernels& own = {}) {
+                                const MixtureParameters& q, const ExpertKernels& own = {}, bool uneven = false) {
     const auto rows = real(s.rows), per_token = real(s.per_token), experts = real(s.experts);
     auto n = real(s.n), k = real(s.k);
     const double touched = touched_experts(rows / per_token, per_token, experts, q.spread);
@@ -78,7 +78,8 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
         const GemmTile& tile = candidate.tile;
         if (s.padded > 0 && tile.rows != padded_tile_rows) continue;
         const double used_rows = s.padded > 0 || of_expert > tile.rows ? tile.rows : of_expert;
-        const double own_blocks = touched * round_up(of_expert * tile.inverse_rows);
+        const double of_tile = of_expert * tile.inverse_rows;
+        const double own_blocks = touched * (uneven ? 1 / -std::expm1(-1 / of_tile) : round_up(of_tile));
         const double row_blocks = s.padded > 0 ? s.padded * tile.inverse_rows : own_blocks;
         const double blocks = row_blocks * tiles_over(n, tile.columns, tile.inverse_columns);
         const double arithmetic_s = 2 * tile.area * tensor_gemm::step / rates.sm_flops_per_s;
@@ -109,7 +110,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     if (s.padded > 0) of_texts.efficiency = 1;  // DeepGEMM's kernel for one product and for groups is the same
     if (s.scaled_outside) of_texts.efficiency *= mixture::scaled_outside;
     if (s.in_fp4_cutlass) of_texts.fill *= mixture::fp4_cutlass_fill;
-    const auto time = mixture::grouped_time(s, device, p, of_texts);
+    const auto time = mixture::grouped_time(s, device, p, of_texts, {}, s.padded == 0);
     KernelPlan plan;
     plan.algorithm = "grouped gemm";
     plan.tile = {time.tile->name, time.tile->columns, time.tile->rows};

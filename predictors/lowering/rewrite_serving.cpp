@@ -195,8 +195,7 @@ void absorb_latent_expansion(Graph& graph) {
         if (parts.size() != 2 || expansion_of(graph, parts[0]) != layer) continue;
         const OpId rotated = appended_through(graph, parts[1]);
         if (rotated == no_op) continue;
-        // Of an indexer that selects tokens, its layers stay; one kernel scores them. Source: vLLM,
-        // sparse_attn_indexer.py.
+        // The layers of an indexer that selects tokens stay; one kernel scores them (vLLM, sparse_attn_indexer.py).
         std::vector<TensorId> indexer;
         if (attention.inputs.size() > 3) {
             collect_layers(graph, attention.inputs[3], indexer);

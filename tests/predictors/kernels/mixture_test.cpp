@@ -218,3 +218,17 @@ TEST_CASE("experts in mxfp4 read blocks of 32 values and are padded to 256 colum
     s.in_fp4_cutlass = true;
     CHECK(models.plan(s, MathPath::fp4_tensor).compute_s > 1.5 * filled.compute_s);
 }
+
+TEST_CASE("tokens are spread unevenly over experts, whose last tiles are half empty") {
+    const auto models = fitted("b200");
+    const auto blocks = [&](std::int64_t rows) {
+        const auto plan = models.plan(GroupedGemmShape{.experts = 64, .per_token = 1, .rows = rows, .n = 4096, .k = 64},
+                                      MathPath::bf16_tensor);
+        return plan.blocks * double(plan.tile.columns) / 4096;
+    };
+    const auto plan = models.plan(GroupedGemmShape{.experts = 64, .per_token = 1, .rows = 1 << 20, .n = 4096, .k = 64},
+                                  MathPath::bf16_tensor);
+    const double full = (1 << 20) / double(plan.tile.rows);
+    CHECK(blocks(1 << 20) == approx(full + 32).epsilon(0.01));
+    CHECK(blocks(64) <= 64);
+}
