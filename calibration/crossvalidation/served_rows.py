@@ -49,6 +49,8 @@ def precision_of(row, model, *keys):
         return ("--precision", "fp8_block", *keys)
     if model.startswith("gpt-oss"):
         return keys if row.get("system", "").startswith("b") else ()
+    if (model, row["precision"], row.get("backend")) == ("deepseek-v3", "fp4", "trtllm"):
+        return "--precision", "nvfp4", "--moe-backend", "trtllm"  # dsr1_fp4_b200_trt*.sh; srt-slurm, recipes/trtllm
     return "--precision", PRECISIONS.get(row["precision"], row["precision"])
 
 
@@ -83,9 +85,8 @@ def ml_energy_requests(folder, row):
 
 
 def serving(rows, folder):
-    """Apart are series whose client or API server is at its limit: with the fewest sequences, where fewer than 3 % of the steps have
-    a prompt, one gap in 20 is 1.3 times as long as half of them are. Runs with --enable-expert-parallel have ep for tp: vLLM
-    ran with --tensor-parallel-size all cards (mlenergy/llm/benchmark.py), attention split between them as well."""
+    """Apart are series whose client or API server is at its limit (data/ledger/served.md). Runs with --enable-expert-parallel have ep
+    for tp: vLLM ran with --tensor-parallel-size all cards (mlenergy/llm/benchmark.py), attention split between them as well."""
     series = operator.itemgetter("gpu", "gpus", "model", "task")
     fewest = {series(row): row for row in reversed(rows)}
     for row in rows:
@@ -173,8 +174,7 @@ def tensorrt_llm(row, model, tp, dp, clients, drafts):
 
 
 def recipe(row, model, tp, dp, clients, drafts):
-    """Options that a run's script gives its engine. Of TensorRT-LLM's Llama-3.1-8B no script is known: first tokens take 1/clients of
-    a request's whole time longer than its prompt, so that one client always waits for a place."""
+    """Options that a run's script gives its engine; data/ledger/served.md has those of TensorRT-LLM's Llama-3.1-8B."""
     if row["backend"] == "trtllm" and model == "llama-3.1-8b":
         yield from ("--max-num-seqs", clients - 1)
     if row["backend"] == "trtllm" and model in OWN:  # a prompt a step: of four limits the best on a fifth of these runs
@@ -269,8 +269,7 @@ def engines(rows, folder):
         key = (*(row[c] for c in alike), model_of(row["model_path"]), layout(row))
         slowest[key] = max(slowest.get(key, 0), float(row["silicon_tpot_ms"]))
     for row in some[::EVERY]:
-        # So many never ran together: vLLM's 512 clients (a token as fast as with 4, the first after minutes), SGLang 0.5.8's 16 (7 to 89 s).
-        # Clients of TensorRT-LLM 1.3 are batch_size times the cards of tp_size: replicas or groups, which no column says.
+        # data/ledger/served.md has the reasons; first tokens of SGLang 0.5.8's 16 clients take 7 to 89 s.
         if row["backend"] == "vllm" and row["concurrency"] == "512" or row["backend_version"][:6] in ("0.5.8.", "1.3.0r"):
             continue
         model, clients, (tp, dp, ep) = model_of(row["model_path"]), int(row["concurrency"]), layout(row)

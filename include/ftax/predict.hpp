@@ -38,6 +38,9 @@ struct LibraryVersions {
     int torch = 0;
 };
 
+/// Kernels of experts in nvfp4 or mxfp4 under TensorRT-LLM on compute capability 10 (moe_config: backend).
+enum class MoeBackend : std::uint8_t { by_default, cutlass, trtllm };
+
 struct PredictOptions {
     Precision precision = Precision::fp32;
     bool channels_last = false;  ///< convolutions receive NHWC activations
@@ -47,6 +50,7 @@ struct PredictOptions {
     /// to back and the latency is their mean, as in torch.utils.benchmark and trtexec.
     bool synchronized = false;
     bool copies = false;  ///< include copies of inputs and outputs; host memory is pageable, of captured engines pinned
+    MoeBackend moe_backend = MoeBackend::by_default;
 };
 
 /// Prediction for one launch: an operator of the model, or a group of them that the framework fuses.

@@ -35,6 +35,8 @@ inline constexpr double scaled_outside = 0.44;
 // Fill of a wave of CUTLASS's products in nvfp4 on Blackwell, relative to others. Source: AIConfigurator 0.12,
 // moe_torch_flow_cutlass under TensorRT-LLM 1.3 on a B200.
 inline constexpr double fp4_cutlass_fill = 4;
+// SM's time for a row in CUTLASS's kernels around two such products: they copy, activate and quantise. Source: ditto.
+inline constexpr double fp4_cutlass_row_s = 0.9e-6;
 
 /// Returns the expected number of experts with tokens, at least those of one token and at most those of all tokens.
 /// Source: each token skips a given expert with probability 1 - per_token / experts.
@@ -121,6 +123,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     plan.memory_s = time.memory_s;
     plan.seconds =
         plan.floor_s + tensor_gemm::overlap(time.own * time.compute_s, time.memory_s) + (1 - time.own) * time.compute_s;
+    if (s.in_fp4_cutlass) plan.seconds += real(s.rows) / 2 * mixture::fp4_cutlass_row_s / device.sms;
     // Activated and quantised: 2 + 1 and 1 + 0.5 bytes of each result.
     if (s.gated && s.padded > 0) plan.seconds += 4.5 * (s.padded - real(s.rows)) * real(s.n) / device.dram_bytes_per_s;
     plan.power_limited_s = plan.seconds;

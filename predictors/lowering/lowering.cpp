@@ -126,8 +126,7 @@ class Lowering {
                            schedule_.storage[kernel.reads[0]] == DType::f32 &&
                            bits_of(kernel.written_type.value_or(schedule_.storage[kernel.writes[0]])) == 16;
         if (casts || is_generated(op)) shape.vectorized = true;
-        // A reduction loads, then combines what its warps have. Source: kernels of KernelBench's compiled networks on
-        // an H200 (data/measurements), 1.6 µs at least where elementwise ones take 0.75.
+        // A reduction loads, then combines what its warps have: 1.6 µs instead of 0.75 on an H200 (data/measurements).
         shape.waits += 2 * static_cast<int>(op.integer(rewrites::reductions, 0));
         if (libraries_.strided_reads)
             kernel.strided_read = static_cast<TensorId>(op.integer(rewrites::strided_tensor, no_tensor));
@@ -171,8 +170,7 @@ class Lowering {
         copy_concat_tables(id);
         begin_launch(id, host_kind(op, rule));
         // Where weights are narrow, too, ATen's kernel replaces cuDNN's and reads the inverse deviations that another
-        // computes. Source: aten/src/ATen/native/Normalization.cpp (_select_batch_norm_backend), Normalization.cu
-        // (batch_norm_calc_invstd).
+        // computes. Source: Normalization.cpp (_select_batch_norm_backend), Normalization.cu (batch_norm_calc_invstd).
         if (device_.chip().has_measured_gaps() && scales_channels(op) && !traits_.views_move_data &&
             op.inputs.size() > 4 && op.inputs[1] != no_tensor && bits_of(schedule_.storage[op.inputs[1]]) == 16)
             add_move(id, memory(), {op.inputs[4]}, {op.inputs[4]});
@@ -216,8 +214,7 @@ class Lowering {
     }
 
     /// Copies the network's inputs, except caches, into the buffers that a CUDA graph reads. Source:
-    /// torch/_inductor/cudagraph_trees.py (copy_misaligned_inputs, static_input_idxs); kernelbench.csv, RMSNorm of 268
-    /// MB: 1.23 ms compiled, 2.13 in a graph on an L40S, 0.31 and 0.54 on an H100.
+    /// torch/_inductor/cudagraph_trees.py (copy_misaligned_inputs, static_input_idxs); kernelbench.csv, RMSNorm.
     void copy_into_buffers(OpId id) {
         if (!traits_.copies_inputs) return;
         for (const TensorId input : graph_.ops[id].inputs) {
@@ -230,8 +227,7 @@ class Lowering {
 
     /// If a compiler turns a module's weights into inputs, a CUDA graph copies them into its own buffers before each
     /// run, with one kernel for many tensors. Source: torch/_dynamo/backends/cudagraphs.py with
-    /// inline_inbuilt_nn_modules (range(fixed) is empty); kernelbench.csv: VGG-16's 553 MB take 0.35 ms on an H100, 1.8
-    /// on an L40S.
+    /// inline_inbuilt_nn_modules (range(fixed) is empty); kernelbench.csv, VGG-16.
     void copy_weights() {
         std::vector<TensorId> weights;
         for (TensorId id = 0; id < graph_.tensors.size(); ++id)
@@ -269,9 +265,8 @@ class Lowering {
         const std::string_view function = op.text("function");
         MemoryShape shape = memory(memory_class(op));
         shape.root_mean_square = op.kind == OpKind::rms_norm;
-        // One warp sums the losses of all rows, which are in the L2, or eight. Source: PyTorch 2.5
-        // aten/src/ATen/native/cuda/Loss.cu (nll_loss_forward_reduce_cuda_kernel_2d); kernelbench.csv, cross-entropy of
-        // 4,096 rows: 550 to 700 cycles for 32 of them.
+        // One warp sums the losses of all rows, which are in the L2, or eight. Source: PyTorch 2.5, Loss.cu
+        // (nll_loss_forward_reduce_cuda_kernel_2d); kernelbench.csv, cross-entropy: 550 to 700 cycles for 32 rows.
         if (function == "nll_loss") shape.elements_per_wait = libraries_.sums_losses_by_blocks ? 288 : 48;
         // Source: ONNX Runtime until 1.24, resize_impl.cu: _ResizeNearestKernel except for two dimensions.
         constexpr int volume = 5;
@@ -340,8 +335,7 @@ class Lowering {
             if (fused->longest == 0) return;
             kernel.when = LaunchCondition::beyond_longest;
         }
-        // Separate kernels are never narrower than 16 bits. Source: TensorRT, plugin/bertQKVToContextPlugin: cuBLAS in
-        // fp16.
+        // Separate kernels are never narrower than 16 bits. Source: TensorRT, plugin/bertQKVToContextPlugin.
         const int element_bytes = std::max(2, bits_of(stored) / 8);
         for (const OperatorPart part : {OperatorPart::scores, OperatorPart::softmax, OperatorPart::values}) {
             kernel.part = part;
@@ -466,8 +460,7 @@ class Lowering {
         const bool converts = traits_.wide_activations && is_layer(op);
         change_format(id, operands, converts);
         // Where Python runs an engine's modules, latent vectors become keys and values operator by operator. Source:
-        // SGLang, forward_mha.py; TensorRT-LLM, MLA.forward_context. How many such as fused ones: fitted to first
-        // tokens of either engine (DeepSeek, serving_engines.csv and inferencex.csv), scored on the other.
+        // SGLang, forward_mha.py; TensorRT-LLM, MLA.forward_context. How many: docs/serving.md.
         constexpr int latent_operators = 28;
         if (traits_.calls_experts && !traits_.host_kind && op.integer(latent_attribute, 0) != 0)
             for (int i = 0; i < latent_operators; ++i) begin_launch(id, HostKind::fused);
@@ -588,11 +581,15 @@ class Lowering {
         const bool pads = blocks && ((libraries_.pads_experts && (major == 10 || (major == 9 && !nvidia))) ||
                                      (libraries_.pads_groups && major == 10 && groups));
         if (pads) shape.padding_cards = libraries_.pads_groups ? 1 : op.integer("cards", 1);
-        shape.in_fp4_cutlass = nvidia && fp4 && !mxfp4 && groups && major == 10;
+        // CUTLASS, and TRTLLM for GPT-OSS; groups keep CUTLASS where recipes name TRTLLM. Source: TensorRT-LLM,
+        // model_config.py (resolve_moe_backend); srt-slurm, recipes/trtllm.
+        const MoeBackend asked = options_.moe_backend;
+        const bool cutlass = asked == MoeBackend::cutlass || (!mxfp4 && (groups || asked == MoeBackend::by_default));
+        shape.in_fp4_cutlass = nvidia && fp4 && major == 10 && cutlass;
         shape.fused =
             engine && major == 10 && !pads && !shape.in_fp4_cutlass && (fp4 || blocks || operands == Precision::w4a16);
         shape.prepared = engine && !pads && !(nvidia && blocks && !shape.fused);
-        shape.is_mxfp4 = shape.fused && mxfp4;
+        shape.is_mxfp4 = mxfp4 && (shape.fused || shape.in_fp4_cutlass);
         shape.scaled_outside = shape.fused && blocks;
         const bool maps_at_once = nvidia && major < 10 && !blocks && operands != Precision::w4a16;
         shape.sorted = libraries_.sorts_experts && !shape.fused && !maps_at_once;

@@ -125,6 +125,14 @@ void add_engine_options(CLI::App& verb, RunArguments& arguments) {
         ->check(within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"));
     verb.add_flag("--no-custom-all-reduce", arguments.no_custom_all_reduce,
                   "NCCL sums over cards instead of the engine's own kernels");
+    verb.add_option_function<std::string>(
+            "--moe-backend",
+            [&arguments](const std::string& name) {
+                arguments.options.moe_backend = name == "cutlass" ? MoeBackend::cutlass : MoeBackend::trtllm;
+            },
+            "kernels of experts in 4 bits under TensorRT-LLM on Blackwell (default: cutlass, for GPT-OSS trtllm)")
+        ->type_name("NAME")
+        ->check(CLI::IsMember({"cutlass", "trtllm"}));
     add_option(verb, "--gpu-memory-utilization", "SHARE", arguments.memory_share,
                "share of a card's memory used by a serving engine (default: 0.9)")
         ->check(is_share(0.01));

@@ -156,6 +156,9 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
         throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} does not reserve memory",
                     scenario.framework.framework);
+    if (run.options.moe_backend != MoeBackend::by_default && scenario.framework.framework != "tensorrt-llm")
+        throw_error(ErrorCode::usage, "--moe-backend is an option of tensorrt-llm; {} has none like it",
+                    scenario.framework.framework);
     if (!anchors.empty()) {
         const std::size_t known = doubts.size();
         anchor_on(scenario, anchors, model.model, run);

@@ -583,8 +583,7 @@ std::vector<Trial> trials_of(const ServingArguments& arguments, const RunArgumen
     return trials;
 }
 
-/// The commands that start the servers of a layout, and the engine's benchmark with such requests. data/commands.csv
-/// has each engine's; options without "--" are lines of a YAML file.
+/// The commands of data/commands.csv for a layout and its requests; options without "--" are lines of a YAML file.
 std::vector<std::string> commands_of(const ServingArguments& a, const Combination& one) {
     static const CsvTable table(embedded_text("data/commands.csv"), "data/commands.csv");
     const std::string engine = unversioned(one.run.framework);
@@ -608,6 +607,8 @@ std::vector<std::string> commands_of(const ServingArguments& a, const Combinatio
                                                 {"fp16", !a.run.precision.empty() && one.run.precision == "fp16", 0},
                                                 {"fp8", !a.run.precision.empty() && one.run.precision == "fp8", 0},
                                                 {"fp8 cache", with_cache_of(a.model, one.run).cache_type == "fp8", 0},
+                                                {"cutlass", a.run.options.moe_backend == MoeBackend::cutlass, 0},
+                                                {"trtllm", a.run.options.moe_backend == MoeBackend::trtllm, 0},
                                                 {role, 1, 0}}) {
             std::string option(table.cell(row, name));
             if (value == none || option.empty()) continue;

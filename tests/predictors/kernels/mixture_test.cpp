@@ -217,6 +217,12 @@ TEST_CASE("experts in mxfp4 read blocks of 32 values and are padded to 256 colum
     const auto filled = models.plan(s, MathPath::fp4_tensor);
     s.in_fp4_cutlass = true;
     CHECK(models.plan(s, MathPath::fp4_tensor).compute_s > 1.5 * filled.compute_s);
+    const auto beside_s = [&](std::int64_t rows) {  // beyond the product, for rows that CUTLASS's kernels process
+        s.rows = rows;
+        const auto plan = models.plan(s, MathPath::fp4_tensor);
+        return plan.seconds - tensor_gemm::overlap(plan.compute_s, plan.memory_s);
+    };
+    CHECK(beside_s(40'000) - beside_s(20'000) == approx(20'000 * 0.45e-6 / 148));
 }
 
 TEST_CASE("tokens are spread unevenly over experts, whose last tiles are half empty") {

@@ -123,7 +123,7 @@ TEST_CASE("the kernels of an engine's experts sort, quantise and activate rows t
         MathPath path;
     };
     const auto kernels = [](const char* device, const char* framework, int version, Precision precision,
-                            const char* more = "") {
+                            const char* more = "", MoeBackend backend = MoeBackend::by_default) {
         const Graph graph = parse_text_graph(R"(graph experts
 input %x f32[batch,256]
 weight %w f32[8,256,128]
@@ -138,7 +138,8 @@ output %y
 output %order
 )");
         const Schedule schedule =
-            lower(graph, device_spec(device), {.precision = precision, .libraries = {.engine = version}},
+            lower(graph, device_spec(device),
+                  {.precision = precision, .libraries = {.engine = version}, .moe_backend = backend},
                   framework_model(framework).traits);
         const BoundShapes bound = bind(graph, {{"batch", 3}, {"pairs", 6}});
         Kernels result{.count = schedule.kernels.size()};
@@ -191,7 +192,15 @@ output %order
         CHECK(groups.first.in_fp4_cutlass);
         CHECK(groups.first.sorted);
         CHECK(kernels("h200-sxm-141gb", "tensorrt-llm", 102, w4a16).first.sorted);  // in Triton's kernels
-        CHECK_FALSE(kernels("b200", "tensorrt-llm", 102, nvfp4).first.in_fp4_cutlass);
+        CHECK(kernels("b200", "tensorrt-llm", 102, nvfp4).first.in_fp4_cutlass);
+        using enum MoeBackend;
+        CHECK_FALSE(kernels("b200", "tensorrt-llm", 102, nvfp4, "", trtllm).first.in_fp4_cutlass);
+        CHECK(kernels("b200", "tensorrt-llm", 102, nvfp4, " groups=8", trtllm).first.in_fp4_cutlass);
+        CHECK_FALSE(kernels("b200", "tensorrt-llm", 102, nvfp4, " mxfp4=1").first.in_fp4_cutlass);
+        const auto mxfp4 = kernels("b200", "tensorrt-llm", 102, nvfp4, " mxfp4=1", cutlass);
+        CHECK(mxfp4.first.in_fp4_cutlass);
+        CHECK(mxfp4.first.is_mxfp4);
+        CHECK(mxfp4.path == MathPath::fp8_tensor);
         CHECK_FALSE(kernels("rtx-pro-6000-blackwell-server", "vllm", 14, nvfp4).first.in_fp4_cutlass);
     }
     SUBCASE("experts with block scales under TensorRT-LLM on Hopper, and those without an engine, do none of it") {
