@@ -139,7 +139,8 @@ TEST_CASE("a mixture has the blocks of both its products, and weights out of the
     const MixtureShape shape{.tokens = 4096, .hidden = 1024, .width = 512, .per_token = 2, .experts = 8};
     const GroupedGemmShape up{.experts = 8, .per_token = 2, .rows = 8192, .n = 2 * 512, .k = 1024};
     const GroupedGemmShape down{.experts = 8, .per_token = 2, .rows = 8192, .n = 1024, .k = 512};
-    CHECK(plan(shape, device, p, q).blocks == plan(up, device, p, q).blocks + plan(down, device, p, q).blocks);
+    const auto blocks = [&](const GroupedGemmShape& s) { return mixture::grouped_time(s, device, p, q).blocks; };
+    CHECK(plan(shape, device, p, q).blocks == blocks(up) + blocks(down));  // of evenly spread tokens
     GroupedGemmShape small{.experts = 8, .per_token = 2, .rows = 64, .n = 256, .k = 256, .weight_reuse_bytes = 0};
     const double kept_s = plan(small, device, p, q).memory_s;
     small.weight_reuse_bytes = 1e18;
