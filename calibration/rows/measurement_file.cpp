@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "graphs/base/excerpt.hpp"
 #include "graphs/base/near_names.hpp"
 #include "graphs/files/escape.hpp"
@@ -124,7 +126,6 @@ Measurement read_model(RowReader& reader) {
     if (kind == "gpu" || kind == "enqueue") row.mode = kind;
     row.cpu = reader.text("cpu");
     row.era = reader.text("era");
-    row.latency_s = reader.latency_s();
     return row;
 }
 
@@ -139,7 +140,6 @@ OperatorMeasurement read_operator(RowReader& reader) {
     row.mode = reader.text("mode");
     row.library = reader.text("library");
     row.weights = reader.count("weights");
-    row.latency_s = reader.latency_s();
     return row;
 }
 
@@ -162,23 +162,46 @@ LanguageMeasurement read_language(RowReader& reader) {
     if (row.clients == 0) row.batch = reader.required_count("batch");
     if (row.clients > 0 && reader.text("precision").empty()) reader.report("no precision");
     if (row.clients > 0 && row.new_tokens == 1) reader.report("osl is 1: there is no time per further token");
-    row.latency_s = row.clients > 0 ? reader.latency_s("tpot_ms") : reader.latency_s("latency_s", 1);
     return row;
+}
+
+/// Returns for each row the first one whose cells are the same, but for those of its time.
+std::vector<std::size_t> first_of_cells(const CsvTable& table) {
+    std::vector<std::size_t> first, times;
+    for (const char* name : {"latency_ms", "latency_s", "tpot_ms"})
+        if (const auto column = table.column(name)) times.push_back(*column);
+    std::map<std::vector<std::string_view>, std::size_t> known;
+    for (std::size_t i = 0; i < table.rows(); ++i) {
+        std::vector<std::string_view> cells(table.row(i).begin(), table.row(i).end());
+        for (const std::size_t time : times) cells[time] = {};
+        first.push_back(known.try_emplace(std::move(cells), i).first->second);
+    }
+    return first;
 }
 
 template <class Row>
 MeasurementFile<Row> read_rows(CsvTable table, Row (*read)(RowReader&)) {
     std::vector<Row> rows;
     std::vector<std::string> problems;
+    std::vector<std::size_t> alike = first_of_cells(table);
+    std::map<Row, std::size_t> known;
     rows.reserve(table.rows());
     problems.reserve(table.rows());
     for (std::size_t i = 0; i < table.rows(); ++i) {
         RowReader reader(table, i);
-        rows.push_back(read(reader));
-        rows.back().line = table.line(i);
+        const std::size_t first = alike[i];
+        const bool is_read = first < i && problems[first].empty();
+        rows.push_back(is_read ? rows[first] : read(reader));
+        alike[i] = is_read ? alike[first] : known.try_emplace(rows.back(), i).first->second;
+        Row& row = rows.back();
+        row.line = table.line(i);
+        if constexpr (requires { row.clients; })
+            row.latency_s = row.clients > 0 ? reader.latency_s("tpot_ms") : reader.latency_s("latency_s", 1);
+        else
+            row.latency_s = reader.latency_s();
         problems.push_back(reader.take_problem());
     }
-    return {std::move(table), std::move(rows), std::move(problems)};
+    return {std::move(table), std::move(rows), std::move(problems), std::move(alike)};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ struct MeasurementFile {
     CsvTable table;
     std::vector<Row> rows;
     std::vector<std::string> problems;
+    std::vector<std::size_t> alike;  ///< for each row the first that differs from it in time and line alone
 };
 
 /// Returns true if a table has operators (a column `op`) rather than whole models.

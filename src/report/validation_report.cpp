@@ -48,6 +48,7 @@ std::optional<std::vector<std::string>> column_values(const CsvTable& table, std
     const auto fallback = defaults.find(column);
     if (!at && fallback == defaults.end()) return std::nullopt;
     std::vector<std::string> values;
+    values.reserve(table.rows());
     for (std::size_t i = 0; i < table.rows(); ++i) {
         values.emplace_back(at ? table.row(i)[*at] : "");
         if (values.back().empty() && fallback != defaults.end()) values.back() = fallback->second;

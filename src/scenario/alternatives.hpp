@@ -52,7 +52,7 @@ struct MeasuredRun {
     std::string machine = "host", network = "card";  ///< runs of one share the error of the host, of the device
 };
 
-/// Predicts all measured runs under a change; nullopt for those that it does not apply to.
+/// Predicts all measured runs under a change of the run; nullopt for those that it does not apply to.
 using PredictUnder = std::function<std::vector<std::optional<Prediction>>(const Change&)>;
 
 /// Ranks what may explain measured runs of a framework, the most likely first. Causes that change no latency are left

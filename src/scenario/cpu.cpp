@@ -99,6 +99,7 @@ std::string others(const std::vector<HostGroup>& groups, const HostGroup& most) 
 }  // namespace
 
 std::optional<Cpu> find_cpu(const std::string& name) {
+    if (name.empty()) return std::nullopt;
     const auto cpu_of = [](std::size_t row) {
         return Cpu{std::string(cpu_table().cell(row, "name")), *parse_number(cpu_table().cell(row, "score"))};
     };

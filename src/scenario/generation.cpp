@@ -90,7 +90,7 @@ std::vector<report::GenerationRow> rows_of(Generator& generator, const Generatio
 
 std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     if (run.anchor.empty()) return {};
-    CsvTable table = read_csv(run.anchor);
+    CsvTable table = read_anchors(run.anchor);
     if (!holds_language_models(table)) return {};
     run.anchor.clear();
     return usable_rows(read_language_measurements(std::move(table)),

@@ -102,7 +102,6 @@ bool is_model(const fs::path& path) {
     return fs::is_regular_file(path, ignored) || holds("config.json") || holds("model_index.json");
 }
 
-/// Returns the path of NAME or NAME with a suffix in one folder; empty if there is none.
 std::string in_folder(const fs::path& folder, const std::string& name) {
     for (const char* suffix : {"", ".pt2", ".onnx", ".pt", ".pth", ".txt", ".json"}) {
         fs::path path = folder / name;
@@ -367,7 +366,7 @@ Scenario resolve(const Graph& graph, const ModelArguments& model, const RunArgum
     }
     std::vector<Measurement> rows;
     if (!run.anchor.empty())
-        rows = usable_rows(read_model_measurements(read_csv(run.anchor)),
+        rows = usable_rows(read_model_measurements(read_anchors(run.anchor)),
                            [&](const std::vector<std::string>& warnings) { warn(run, warnings); });
     if (!run.anchor.empty()) anchor_on(scenario, rows, model.model, run, dimension_bindings(graph, model));
     warn(run, onnx_warnings(graph, run.framework, run.framework_given));

@@ -7,10 +7,19 @@
 #include <vector>
 
 #include "calibration/rows/measurement_file.hpp"
+#include "graphs/base/throw_error.hpp"
 
 namespace ftax::scenario {
 
 using Warn = std::function<void(const std::vector<std::string>&)>;
+
+/// Reads a file of anchor rows. Throws Error{limit} for more than a machine needs: each is predicted or simulated.
+inline CsvTable read_anchors(const std::string& path) {
+    constexpr std::size_t most = 20'000;
+    CsvTable table = read_csv(path);
+    if (table.rows() > most) throw_error(ErrorCode::limit, "{}: more than {} anchor rows", table.origin(), most);
+    return table;
+}
 
 /// Returns the usable rows of a file; warns of the others, if told whom.
 template <class Row>

@@ -30,22 +30,21 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
                                                Predict predict) {
     std::vector<report::ValidatedRow> rows;
     rows.reserve(file.rows.size());
-    std::map<Row, report::ValidatedRow> known;
+    std::vector<std::optional<std::size_t>> known(file.rows.size());  // by the first row that is alike
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         report::ValidatedRow row{.measured_s = file.rows[i].latency_s, .skipped = file.problems[i]};
-        if (row.skipped.empty()) {
-            Row scenario = file.rows[i];
-            if (!anchored) scenario.latency_s = 0, scenario.line = 0;
-            const auto [found, added] = known.try_emplace(std::move(scenario), row);
+        std::optional<std::size_t>& predicted = known[anchored ? i : file.alike[i]];
+        if (row.skipped.empty() && predicted) {
+            row.prediction = rows[*predicted].prediction;
+            row.skipped = rows[*predicted].skipped;
+        } else if (row.skipped.empty()) {
+            predicted = i;
             try {
-                if (added) found->second.prediction = predict(file.rows[i]);
-                if (!found->second.prediction && found->second.skipped.empty())
-                    found->second.skipped = "no model for this operator";
+                row.prediction = predict(file.rows[i]);
+                if (!row.prediction) row.skipped = "no model for this operator";
             } catch (const Error& error) {
-                found->second.skipped = error.what();
+                row.skipped = error.what();
             }
-            row.prediction = found->second.prediction;
-            row.skipped = found->second.skipped;
         }
         rows.push_back(std::move(row));
         if (watch) watch(rows.size(), file.rows.size());
@@ -53,7 +52,6 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
     return rows;
 }
 
-/// Warns if scored rows are themselves anchors: their errors do not carry over to other rows.
 template <class Row>
 void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anchors, const Warn& warn) {
     const auto scored = std::ranges::count_if(rows, [&](const Row& row) {
@@ -64,7 +62,6 @@ void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anch
                       scored, rows.size())});
 }
 
-/// Warns that rows without a version are predicted with the default one.
 template <class Row>
 void warn_of_versions(std::span<const Row> rows, const RunArguments& run, const Warn& warn) {
     std::map<std::string, std::size_t> unversioned;
@@ -117,7 +114,7 @@ std::vector<report::ValidatedRow> validate_models(RowPredictor& predictor, const
                                                   std::set<report::UsedProfile>& profiles) {
     warn_of_versions<Measurement>(file.rows, run, warn);
     if (!arguments.anchor.empty()) {
-        const auto anchors = usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn);
+        const auto anchors = usable_rows(read_model_measurements(read_anchors(arguments.anchor)), warn);
         warn(predictor.anchor(anchors));
         if (anchors.size() > RowPredictor::most_left_out) warn_of_scored_anchors<Measurement>(file.rows, anchors, warn);
     }
@@ -138,7 +135,7 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
     LanguagePredictor predictor(run);
     warn_of_versions<LanguageMeasurement>(file.rows, run, warn);
     if (!arguments.anchor.empty())
-        predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));
+        predictor.anchor(usable_rows(read_language_measurements(read_anchors(arguments.anchor)), warn));
     auto rows = predict_rows(file, !arguments.anchor.empty(), watch, [&](const LanguageMeasurement& row) {
         const Generation g = predictor.predict(row);
         return std::optional(
@@ -154,7 +151,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
                                                      std::set<report::UsedProfile>& profiles) {
     std::map<std::string, std::vector<OperatorMeasurement>> anchors;
     if (!arguments.anchor.empty()) {
-        auto rows = usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn);
+        auto rows = usable_rows(read_operator_measurements(read_anchors(arguments.anchor)), warn);
         warn_of_scored_anchors<OperatorMeasurement>(file.rows, rows, warn);
         for (OperatorMeasurement& row : rows) anchors[device_spec(row.gpu).slug].push_back(std::move(row));
     }
@@ -176,8 +173,8 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
                         });
 }
 
-/// Copies the values of the grouping columns into the rows.
 void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
+    for (report::ValidatedRow& row : rows) row.group.reserve(by.size());
     for (const std::string& name : by) {
         auto values = report::column_values(table, name);
         if (name == "evidence" && !values) {

@@ -221,6 +221,9 @@ def cases(torch):
     yield None, b"", "predict resnet18 --device t4 --batch 1 --anchor /dev/zero", None, "/dev/zero"
     yield None, b"", "validate /dev/zero", None, "/dev/zero"
     yield None, b"", "predict /dev/zero --device t4 --batch 1", 2, "device"
+    for repeated in (True, False):
+        rows = "".join(f"T4,pytorch-eager,fp32,resnet18,{1 if repeated else i},3\n" for i in range(1, 100_000))
+        yield "anchors.csv", f"gpu,framework,precision,model,batch,latency_ms\n{rows}".encode(), "predict resnet18 --device t4 --batch 1 --anchor {file}", 4, "20000 anchor rows"
     yield "header.csv", b",".join([b"gpu"] * 300000), "validate {file}", None, ""
     # bombs
     for size in (1 << 30, 1 << 28):

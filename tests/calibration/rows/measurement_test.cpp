@@ -70,6 +70,24 @@ TEST_CASE("a row that cannot be used is kept with its problem") {
     CHECK(problem("g,fp16,m,9223372036854775808,1") == "batch is not a positive whole number: 9223372036854775808");
 }
 
+TEST_CASE("rows that differ in their time alone name the first of them") {
+    const auto file =
+        read_model_measurements(CsvTable("gpu,precision,model,batch,std_ms,latency_ms\n"
+                                         "g,fp16,m,1,,nan\n"   // whose time is its problem
+                                         "g,fp16,m,1,,2\n"     // the same cells
+                                         "g,fp16,m,1,0.1,3\n"  // a column that is not read
+                                         "g,half,m,1,,4\n"     // another spelling
+                                         "g,fp17,m,1,,5\n"
+                                         "g,fp17,m,1,,6\n"
+                                         "g,fp16,m,2,,7\n",
+                                         "rows.csv"));
+    CHECK(file.alike == std::vector<std::size_t>{0, 0, 0, 0, 4, 4, 6});
+    CHECK(file.problems[0] == "latency_ms is not a positive number: nan");
+    CHECK(file.problems[1].empty());
+    CHECK(file.problems[5] == "unknown precision: fp17");
+    CHECK(std::tuple(file.rows[1].latency_s, file.rows[1].line, file.rows[2].latency_s) == std::tuple(2e-3, 3, 3e-3));
+}
+
 TEST_CASE("runs of servers are rows of language models with clients") {
     const std::string header = "gpu,framework,precision,model,isl,osl,concurrency,tp,dp,ep,max_num_seqs,tpot_ms\n";
     const auto file =
