@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/files/child_process.hpp"
+#include "graphs/files/escape.hpp"
 #include "graphs/files/file.hpp"
 #include "graphs/files/json_document.hpp"
 #include "src/cli/in_process.hpp"
@@ -48,7 +49,7 @@ struct McpArguments {
 json call(const json& parameters, const McpArguments& limits) {
     const std::string name = parameters.value("name", "");
     if (std::ranges::count(commands_in_process, name) == 0)
-        throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", excerpt(name))};
+        throw Refusal{bad_parameters, fmt::format("unknown tool '{}'", escape_terminal(excerpt(name)))};
     const auto answer = [](const std::string& text, bool is_error) {
         return json{{"content", {{{"type", "text"}, {"text", text}}}}, {"isError", is_error}};
     };
@@ -93,7 +94,7 @@ json answer_to(const json& request, const McpArguments& limits) {
     if (method == "ping") return json::object();
     if (method == "tools/list") return tools();
     if (method == "tools/call") return call(parameters, limits);
-    throw Refusal{no_method, fmt::format("unknown method '{}'", excerpt(method))};
+    throw Refusal{no_method, fmt::format("unknown method '{}'", escape_terminal(excerpt(method)))};
 }
 
 /// Answers one line of JSON with one line of JSON; returns nothing for a notification.

@@ -136,6 +136,9 @@ def check_limits(ftax):
         answers = session("--root", os.path.dirname(inside), calls=calls)
         assert [answer["isError"] for answer in answers] == [False, False, True, True, True, True], answers
         assert all("outside of the folder --root" in answer["content"][0]["text"] for answer in answers[2:]), answers
+    unknown = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "x\u202e\u0000"})
+    done = subprocess.run([ftax, "mcp"], input=unknown, text=True, capture_output=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["error"]["message"] == "unknown method 'x\\u{202e}\\x00'", done.stdout
     refused = subprocess.run([ftax, "mcp", "--root", "/nowhere"], input="", text=True, capture_output=True, check=False)
     assert refused.returncode == 2 and "/nowhere" in refused.stderr, refused
 
