@@ -156,9 +156,10 @@ class ProgramText {
     /// Returns whole(held) until the next call. Most nodes differ in their texts alone: nodes of one form share a
     /// document, in which these are replaced. Other texts than printable ASCII without escapes are parsed.
     [[nodiscard]] const Json& node(const Json& held) {
-        constexpr std::size_t most_forms = 1000;  // a model has some dozens
+        constexpr std::size_t most_forms = 1000, largest_form = 1 << 16;  // a model has some dozens; a graph is no form
         const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '\\'; };
         const std::string_view json = piece(held);
+        if (json.size() > largest_form) return other_ = whole(held);
         form_.clear(), texts_.clear();
         std::size_t begin = 0, searched = 0;  // of what is not yet part of the form; of what is not yet searched
         for (std::size_t open; (open = json.find('"', searched)) != json.npos;) {
@@ -197,6 +198,9 @@ class ProgramText {
 
     void follow(char mark, std::string_view key) {
         drops_ = mark == ':' && std::ranges::find(dropped, key) != std::end(dropped);
+        const std::size_t most = 4 * longest_ + 10'000;  // of the outline and of a piece: some hundred MB
+        if (mark == ',' && ++(room_.size() > piece_level ? piece_values_ : values_) > most)
+            throw_error(ErrorCode::limit, "{}: more than {} values (--max-nodes)", origin_, most);
         if (mark == '{' || mark == '[') {
             if (room_.size() == deepest_level)
                 throw_error(ErrorCode::limit, "{}: nested deeper than {} levels", origin_, deepest_level);
@@ -211,13 +215,13 @@ class ProgramText {
                 throw_error(ErrorCode::limit, "{}: a list of more than {} values (--max-nodes)", origin_, longest_);
             if (mark == ',') return;
             room_.pop_back();
-            if (room_.size() == piece_level) pieces_.push_back(piece_);
+            if (room_.size() == piece_level) pieces_.push_back(piece_), piece_values_ = 0;
         }
     }
 
     std::string origin_;
-    std::size_t longest_;
-    std::string outline_, piece_;  ///< the piece that is read
+    std::size_t longest_, values_ = 0, piece_values_ = 0;  ///< of a list; of the outline and of a piece
+    std::string outline_, piece_;                          ///< the piece that is read
     std::deque<std::string> pieces_;
     std::vector<std::size_t> room_;  ///< values that each open list may still have
     bool in_string_ = false, escaped_ = false, drops_ = false;
@@ -664,7 +668,6 @@ class Importer {
         return id;
     }
 
-    /// A call along the first dimension with a single result.
     void append_along_first(const char* target, AtenArgument operands, TensorId result, const AtenCall& call) {
         append_aten(graph_, {target,
                              graph_.tensors[result].name,
@@ -701,13 +704,15 @@ class Importer {
         const Json* metadata = member(node, "metadata");
         const Json* text = metadata ? member(*metadata, "nn_module_stack") : nullptr;
         if (!text) return;
-        const auto calls = text->get<std::string>();
+        auto calls = text->get<std::string>();
+        if (calls == last_calls_) return void(call.module = last_module_);
         std::vector<std::string> stack;
         for (const std::string_view entry : words_of(calls, ';'))
             if (std::ranges::count(entry, ',') > 1 && !entry.starts_with("_empty_nn_module_stack"))
                 stack.emplace_back(entry);
         if (stack.empty()) return;
-        call.module = module_call(stack.back()).path;
+        last_calls_ = std::move(calls);
+        call.module = last_module_ = module_call(stack.back()).path;
         const auto differs = std::ranges::mismatch(stack, last_stack_).in1;
         std::transform(differs, stack.end(), std::back_inserter(graph_.module_calls), module_call);
         last_stack_ = std::move(stack);
@@ -721,6 +726,7 @@ class Importer {
     std::unordered_map<std::string, Expression> parsed_;
     std::unordered_set<std::string> used_names_, used_op_names_;
     std::vector<std::string> last_stack_;
+    std::string last_calls_, last_module_;  ///< of the last stack, as the file has it and as a path
 };
 
 /// Finds the program in the archive, or says what else the file is.

@@ -51,6 +51,14 @@ def repeated(before, count, item, after):
     yield item.rstrip(",") + after
 
 
+def keyed(before, count, value, after):
+    """Members with keys of their own, which no compression makes small."""
+    yield before
+    for first in range(0, count, 1000):
+        yield "".join(f'"{i}":{value},' for i in range(first, first + 1000))
+    yield f'"last":{value}' + after
+
+
 def onnx_chain(count):
     nodes = [node("Relu", [f"r{i}"], [f"r{i + 1}"]) + field(3, f"n{i}") for i in range(count)]
     return onnx(nodes, [value("r0", ["batch", 64])], [value(f"r{count}", ["batch", 64])])
@@ -68,6 +76,11 @@ def cases(count):
             ("lists", '{"a": [', "[],", "]}"), ("numbers", '{"graph_module": [', "1,", "]}"),
             ("inputs", '{"graph_module": {"graph": {"nodes": [{"inputs": [', "{},", "]}]}}}")):
         yield f"{name}.pt2", packed(repeated(before, 20_000_000, item, after)), "", 4, 3, 100
+    graph = '{"graph_module": {"graph": {"'
+    for name, before, value, after in (
+            ("keys", '{"a": {', "0", "}}"), ("tensors", graph + 'tensor_values": {', "{}", "}}}}"), ("rows", '{"a": {"b": {', "[{}]", "}}}"),
+            ("metadata", graph + 'nodes": [{"metadata": {', "0", "}}]}}}")):
+        yield f"{name}.pt2", packed(keyed(before, 3_000_000, value, after)), "", 4, 3, 150
 
 
 def run(command):
