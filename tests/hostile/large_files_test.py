@@ -77,10 +77,10 @@ def cases(count):
             ("inputs", '{"graph_module": {"graph": {"nodes": [{"inputs": [', "{},", "]}]}}}")):
         yield f"{name}.pt2", packed(repeated(before, 20_000_000, item, after)), "", 4, 3, 100
     graph = '{"graph_module": {"graph": {"'
-    for name, before, value, after in (
+    for name, before, item, after in (
             ("keys", '{"a": {', "0", "}}"), ("tensors", graph + 'tensor_values": {', "{}", "}}}}"), ("rows", '{"a": {"b": {', "[{}]", "}}}"),
             ("metadata", graph + 'nodes": [{"metadata": {', "0", "}}]}}}")):
-        yield f"{name}.pt2", packed(keyed(before, 3_000_000, value, after)), "", 4, 3, 150
+        yield f"{name}.pt2", packed(keyed(before, 3_000_000, item, after)), "", 4, 3, 150
 
 
 def run(command):
