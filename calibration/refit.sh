@@ -96,7 +96,7 @@ for part in "$@"; do
             ledger timm python3 $scores/model_folds.py timm "$build/ftax" "$work/blind.json" \
                 "$measurements/timm_infer.csv" "$models" graphs/zoo/timm.tsv "$work/timm" ;;
         tensorrt) ledger tensorrt python3 $scores/model_folds.py tensorrt "$build/ftax" "$measurements/models_2x.csv" data \
-            "$models" "$measurements/timm_infer.csv" "$measurements/timm_infer_291.csv" ;;
+            "$work/networks" "$models" "$measurements/timm_infer.csv" "$measurements/timm_infer_291.csv" ;;
         kernelbench) ledger kernelbench python3 $scores/model_folds.py kernelbench "$build/ftax" "$measurements/kernelbench.csv" \
             "$measurements/kernelbench_models.tar.xz" ;;
         edge) ledger edge python3 $scores/model_folds.py edge "$build/ftax" "$measurements/edge_models.csv" ;;

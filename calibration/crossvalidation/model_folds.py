@@ -2,13 +2,13 @@
 """Predicts measured rows of whole models by profiles that were fitted without them, for ledger.py to score.
 
     model_folds.py timm FTAX BLIND_PROFILE timm_infer.csv MODELS TABLE WORK OUT.csv
-    model_folds.py tensorrt FTAX models_2x.csv DATA_FOLDER MODELS ROWS_OF_TIMM.csv... OUT.csv
+    model_folds.py tensorrt FTAX models_2x.csv DATA_FOLDER NETWORKS MODELS ROWS_OF_TIMM.csv... OUT.csv
     model_folds.py kernelbench FTAX kernelbench.csv kernelbench_models.tar.xz OUT.csv
     model_folds.py edge FTAX edge_models.csv OUT.csv
 
 The introduction of each ledger says what its folds are. MODELS holds timm's architectures as .pt2 files (graphs/zoo/export.py),
-TABLE names their families (graphs/zoo/timm.tsv), WORK keeps the fits. `tensorrt` writes the parameters of engines that are fitted
-to all rows of BERT in fp16 into data/profiles/devices.json first.
+NETWORKS those of networks.tsv, TABLE names timm's families (graphs/zoo/timm.tsv), WORK keeps the fits. `tensorrt` writes the
+parameters of engines that are fitted to all rows of BERT in fp16 into data/profiles/devices.json first.
 """
 
 import csv
@@ -135,8 +135,8 @@ def comparable(rows):
             yield row
 
 
-def tensorrt(study, rows, data, models, *rows_of_timm):
-    study.models = models
+def tensorrt(study, rows, data, networks, models, *rows_of_timm):
+    study.models = networks
     measured = [r for r in read(rows)
                 if r["run"] != "kernl" or (r["input"], r["batch"]) not in COPIED.get(r["framework"], [])]
     tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT")]
@@ -150,6 +150,7 @@ def tensorrt(study, rows, data, models, *rows_of_timm):
     study.add("seen", tables, committed, framework="tensorrt", model="bert")
     study.add("not fitted", [r for r in measured if r not in tables], committed)
     timm_rows = list(comparable(r for path in rows_of_timm for r in read(path)))
+    study.models = models
     if timm_rows:
         study.add("compiled", timm_rows, committed)
 
