@@ -47,7 +47,7 @@ void Transformer::prepare_mask() {
 /// both halves.
 TensorId Transformer::rotate_all(TensorId x, std::int64_t width) {
     const std::size_t last = net_.shape(x).size() - 1;
-    const auto [cosines, sines] = rotations_.at(width);
+    const TensorId cosines = rotations_.at(width).first, sines = rotations_.at(width).second;
     const Expression half = net_.number(width / 2);
     if (config_.structure.positions == Positions::rotary_halves) {
         const TensorId first = net_.part(x, last, half);
