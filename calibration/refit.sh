@@ -3,23 +3,8 @@
 #
 # BUILD is a configured build folder (CMake, Release), MEASUREMENTS holds the measured rows (docs/accuracy.md), MODELS the
 # architectures of timm as .pt2 files (graphs/zoo/export.py). PYTHON has torch, torchvision, timm and transformers, for the
-# networks of crossvalidation/networks.tsv. Parts, all of them where none is named, in this order:
-#
-#   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
-#   uncertainty  data/profiles/uncertainty.json: how far cards are off per class of kernels
-#   evidence     data/profiles/evidence.csv, what was measured under each framework, and the ledger of intervals
-#   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
-#   operators    the ledger of single operators
-#   layers       the ledger of kernels of language models' layers
-#   serving      profiles of the frameworks that serve language models, and their ledger
-#   quantized    the ledger of quantised products and mixtures of experts
-#   device       the ledger of forward passes that the device decides
-#   timm         the ledger of timm's benchmark
-#   tensorrt     the parameters of engines in devices.json and the ledger of TensorRT's tables
-#   kernelbench  the ledger of KernelBench's operators and networks
-#   edge         the ledger of TensorRT on Jetson modules
-#   served       the ledger of servers of language models
-#   nas          the profile and the ledger of architecture search
+# networks of crossvalidation/networks.tsv. Parts: those of the case below, all where none is named; docs/accuracy.md says
+# what each writes.
 #
 # About half an hour of one core. What an earlier part wrote to BUILD/refit is used again by later ones.
 set -eu
