@@ -65,6 +65,9 @@ enum class Precision : std::uint8_t {
     q5_k_m,
     q6_k,
     q8_0,
+    q3_k_m,
+    iq4_xs,
+    mxfp4,
 };
 
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;

@@ -10,8 +10,9 @@ namespace ftax {
 constexpr Pass passes[] = {rewrites::recognise_attention, rewrites::absorb_latent_expansion, rewrites::append_to_pages,
                            rewrites::merge_sibling_layers, rewrites::fuse_between_contractions};
 // llama.cpp does not merge the layers of queries, keys and values.
-constexpr Pass unmerged_passes[] = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
-                                    rewrites::append_to_pages, rewrites::fuse_between_contractions};
+constexpr Pass unmerged_passes[] = {
+    rewrites::recognise_attention, rewrites::absorb_latent_expansion, rewrites::append_to_pages,
+    Pass{rewrites::defer_activations, {.when = &LibraryBehaviour::fuses_gates}}, rewrites::fuse_between_contractions};
 
 constexpr LoweringTraits serving{.views_cost_host = false,
                                  .module_calls = false,
@@ -78,9 +79,8 @@ constexpr std::array vllm_eager_priors = dispatched(1.8e-3, 75e-6);  // step cos
 // Step costs as in vLLM; 4.4 us per request from a published fit of vLLM's host (BLIS).
 constexpr std::array sglang_priors = dispatched(2.1e-3, 4.4e-6);
 constexpr std::array tensorrt_llm_priors = dispatched(1.1e-3, 16e-6);
-// Orders of magnitude: a launch from C++; building the graph and copying logits to the host, chosen on the figures
-// above; the sampler.
-constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.forward", 5e-4}, {"host.sequence", 50e-6}};
+// Orders of magnitude: a launch from C++; the sampler. data/stacks has the cost of a step.
+constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.sequence", 50e-6}};
 
 const FrameworkModel vllm{
     .name = "vllm",

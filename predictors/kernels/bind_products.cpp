@@ -100,6 +100,8 @@ void bind_dimensions(kernels::AttentionShape& shape, const BoundKernel& kernel) 
     shape.causal = shape.causal && (shape.q_length > 1 || shape.kv_length == 1);
     if (shape.window > 0 && shape.q_length == 1) shape.kv_length = std::min(shape.kv_length, shape.window);
     if (!shape.causal) shape.window = 0;
+    const bool keeps_cache = shape.paged || shape.library == kernels::FlashLibrary::ggml;
+    if (keeps_cache && shape.q_length == 1) shape.reuse_bytes = kernel.weight_bytes;  // the other layers' come between
     // Flash kernels take heads of at most 256. Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
     using enum kernels::AttentionPath;
     if (shape.path != flash || shape.head_dim <= 256 || shape.latent_width > 0) return;

@@ -271,9 +271,10 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     const double vector_bytes = real(s.head_dim) * s.element_bytes;
     const double cached_bytes = cached_elements(s) * s.element_bytes;
     const double bytes = cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * real(s.heads) * tokens;
-    const double missed = tensor_gemm::miss_share(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
+    const double missed =
+        tensor_gemm::miss_share(std::max(bytes, s.reuse_bytes) / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
     plan.memory_s = rates.seconds(bytes, missed);
-    const double ramp_s = decodes ? kind.decode_ramp_s : flash::ramp_s;
+    const double ramp_s = decodes && s.library != FlashLibrary::ggml ? kind.decode_ramp_s : flash::ramp_s;
     plan.memory_s += ramp_s * plan.memory_s / (plan.memory_s + (decodes ? flash::decode_ramp_bytes_s : gemm.ramp_s));
     // Hopper's kernels load keys while they multiply others.
     plan.seconds += decodes && kernels.packs_query_heads ? std::max(plan.compute_s, plan.memory_s)

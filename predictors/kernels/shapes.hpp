@@ -167,6 +167,7 @@ struct AttentionShape {
     std::int64_t latent_width = 0;   ///< width of the latent vector that is a token's key and part of its value (MLA)
     FlashLibrary library = FlashLibrary::generation;
     std::int64_t window = 0;  ///< causal: sliding window in keys; 0: none
+    double reuse_bytes = 0;   ///< bytes touched between two uses of cached keys; 0: those of the keys alone
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 

@@ -282,6 +282,23 @@ void append_to_pages(Graph& graph) {
     erase_no_longer_read(graph, readers);
 }
 
+/// Moves an activation to the product that alone reads it, past the layer of the other half, so that both are one
+/// kernel. Source: llama.cpp, ggml_swiglu_split.
+void defer_activations(Graph& graph) {
+    constexpr std::size_t reach = 64;  // operators, so that the search is linear
+    const std::vector<int> readers = count_readers(graph);
+    for (std::size_t id = graph.ops.size(); id-- > 0;) {
+        const Op& op = graph.ops[id];
+        if (op.kind != OpKind::pointwise || op.inputs.size() != 1 || readers[op.outputs[0]] != 1) continue;
+        const auto first = graph.ops.begin() + std::ptrdiff_t(id),
+                   last = first + std::ptrdiff_t(std::min(reach, graph.ops.size() - id));
+        const auto reader = std::find_if(first + 1, last, [value = op.outputs[0]](const Op& later) {
+            return later.kind == OpKind::pointwise && std::ranges::count(later.inputs, value) > 0;
+        });
+        if (reader != last) std::rotate(first, first + 1, reader);
+    }
+}
+
 /// Fuses the operators between two contractions into one kernel: residual sum and norm, rotary embedding, activation
 /// and product, the choice of experts. Views are free.
 /// Source: vLLM, csrc (fused_add_rms_norm, rotary_embedding, silu_and_mul, topk_softmax); Inductor's scheduler.

@@ -38,9 +38,10 @@ using Rewrite = void(Graph&);
 Rewrite fold_constants, remove_copies, write_out_movement, recognise_layers, write_out_attention, write_out_gates,
     write_out_group_norm, write_out_layer_norm, fold_batch_norm, join_movement_of_nodes, fuse_conv_relu, fuse_epilogue,
     fuse_pointwise, fuse_pointwise_and_batch_norm, fuse_scale_and_activation, eliminate_concatenations,
-    absorb_latent_expansion, append_to_pages, fuse_between_contractions, merge_sibling_layers, fold_movement,
-    fuse_activation, fuse_residual_layer_norm, fuse_skip_layer_norm, fold_quantization, name_engine_layers,
-    fuse_into_readers, keep_maxima_of_volumes, erase_unread, write_out_updates, convert_layouts_at_edges;
+    absorb_latent_expansion, append_to_pages, defer_activations, fuse_between_contractions, merge_sibling_layers,
+    fold_movement, fuse_activation, fuse_residual_layer_norm, fuse_skip_layer_norm, fold_quantization,
+    name_engine_layers, fuse_into_readers, keep_maxima_of_volumes, erase_unread, write_out_updates,
+    convert_layouts_at_edges;
 
 /// Returns true if both operators belong to one com.microsoft node of an ONNX file.
 [[nodiscard]] bool are_one_node(const Op& a, const Op& b);

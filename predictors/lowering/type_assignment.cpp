@@ -83,6 +83,9 @@ Precision TypeAssignment::operands_of(const Op& op) const {
         const Precision stated = name == "fp8" ? Precision::fp8 : Precision::int8;
         return device_.peak(precision_spec(stated).path) ? stated : Precision::fp32;
     }
+    // ggml-org's files of checkpoints with narrow experts have the other layers in q8_0.
+    const bool rest_of_gguf = precision_.is_of_gguf() && names_quantized_layers_ && op.kind == OpKind::linear;
+    if (rest_of_gguf && op.text(weights_attribute).empty()) return Precision::q8_0;
     return is_quantized(op) ? options_.precision : Precision::fp32;
 }
 

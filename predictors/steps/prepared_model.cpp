@@ -91,6 +91,7 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
         require_arithmetic(device.device, precision_spec(Precision::fp8));
     if (std::ranges::any_of(graph.ops, [](const Op& op) { return op.integer(experts_attribute, 0) > 0; }))
         costs.device_relative_stddev = std::hypot(costs.device_relative_stddev, experts_log_stddev);
+    if (libraries.launches_early && device.device.compute_capability_major >= 9) costs.kernel_gap_s = 0;
     if (has_foreign_host())
         costs.scale_relative_stddev = std::hypot(costs.scale_relative_stddev, foreign_host_log_stddev);
 }

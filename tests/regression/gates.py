@@ -3,7 +3,8 @@
     gates.py FTAX            # fails where an error is worse, or better by more than the tolerance: then the gate is tightened
     gates.py FTAX --record   # writes gates.tsv; the commit says why errors moved
 
-Columns of gates.tsv: file, group, rows, MAPE and bias in percent. Rows of served.csv are one run of `ftax serve` each.
+Columns of gates.tsv: file, group, rows, MAPE and bias in percent. Rows of served.csv are one run of `ftax serve` each, those of decoded.csv one
+of `ftax generate`.
 """
 import csv
 import json
@@ -33,28 +34,39 @@ def errors(ftax):
     return found
 
 
-def served_errors(ftax):
-    with (FOLDER / "served.csv").open(newline="") as file:
+def answer(ftax, file, *words):
+    ended = subprocess.run([ftax, *words, "-q", "--json", "-"], capture_output=True, text=True, cwd=FOLDER)
+    if ended.returncode:
+        sys.exit(f"{file}: {words}: exit {ended.returncode}: {ended.stderr}")
+    return json.loads(ended.stdout)
+
+
+def served_error(ftax, row):
+    served = answer(ftax, "served.csv", "serve", row["model"], "--device", row["gpu"], "--framework", row["framework"], *row["options"].split(),
+                    "--spread", "0")
+    return served["rows"][0]["tokens_per_s"] / float(row["tokens_per_s"]) - 1
+
+
+def decoded_error(ftax, row):
+    decoded = answer(ftax, "decoded.csv", "generate", row["model"], "--device", row["gpu"], "--framework", row["framework"], "--precision",
+                     row["precision"], "--batch", "1", "--prompt", row["cached_tokens"], "--new-tokens", "128")
+    return 1e3 * decoded["predictions"][0]["tpot_s"] / float(row["ms_per_token"]) - 1
+
+
+def errors_of(ftax, name, error):
+    with (FOLDER / name).open(newline="") as file:
         rows = list(csv.DictReader(file))
-
-    def error(row):
-        ended = subprocess.run([ftax, "serve", row["model"], "--device", row["gpu"], "--framework", row["framework"], *row["options"].split(),
-                                "--spread", "0", "-q", "--json", "-"], capture_output=True, text=True)
-        if ended.returncode:
-            sys.exit(f"served.csv: {row}: exit {ended.returncode}: {ended.stderr}")
-        return json.loads(ended.stdout)["rows"][0]["tokens_per_s"] / float(row["tokens_per_s"]) - 1
-
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        own = list(pool.map(error, rows))
+        own = list(pool.map(lambda row: error(ftax, row), rows))
     groups = {"all": own}
     for row, value in zip(rows, own):
-        for name in (row["gpu"], row["model"]):
-            groups.setdefault(name, []).append(value)
-    return {("served.csv", name): (len(e), 100 * statistics.fmean(map(abs, e)), 100 * statistics.fmean(e)) for name, e in groups.items()}
+        for group in (row["gpu"], row["model"].removeprefix("configs/").removesuffix(".json")):
+            groups.setdefault(group, []).append(value)
+    return {(name, group): (len(e), 100 * statistics.fmean(map(abs, e)), 100 * statistics.fmean(e)) for group, e in groups.items()}
 
 
 def main(ftax, record):
-    found = errors(ftax) | served_errors(ftax)
+    found = errors(ftax) | errors_of(ftax, "served.csv", served_error) | errors_of(ftax, "decoded.csv", decoded_error)
     if record:
         GATES.write_text("".join(f"{file}\t{name}\t{rows}\t{mape:.1f}\t{bias:+.1f}\n" for (file, name), (rows, mape, bias) in found.items()))
         return False

@@ -8,6 +8,7 @@
 #include "ftax/generate.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
+#include "ftax/version.hpp"
 #include "ftax/work.hpp"
 #include "graphs/loading.hpp"
 #include "predictors/frameworks/framework_model.hpp"
@@ -467,6 +468,35 @@ TEST_CASE("llama.cpp multiplies quantised weights as int8 and keeps scores on ch
     CHECK(pass_s("llama-3-8b", "rtx-4090", 10, 0, 202405) > 2 * pass_s("llama-3-8b", "rtx-4090", 8, 0, 202405));
     CHECK(pass_s("llama-3-8b", "v100-sxm2-32gb", 64, 0, 202500) >
           1.5 * pass_s("llama-3-8b", "v100-sxm2-32gb", 63, 0, 202500));
+}
+
+TEST_CASE("cached keys come from memory: the weights of other layers pass between two steps") {
+    // Llama-3-8B on an RTX 5080, whose L2 holds a layer's keys and values of 16,000 tokens. Source:
+    // docs/serving-frameworks.md.
+    const Graph graph = load_graph("llama-3-8b");
+    for (const char* framework : {"llama.cpp", "vllm"}) {
+        Predictor predictor(graph, device_profile("rtx-5080"), framework_profile(framework),
+                            {.precision = framework[0] == 'v' ? Precision::w4a16 : Precision::q4_0});
+        const auto step_s = [&](std::int64_t past) {
+            return predictor.predict({{"batch", 1}, {"seq", 1}, {"past", past}}).device_s;
+        };
+        const double bytes = 32 * 8 * 128 * 2 * 2.0 * 6144;  // layers, heads, width, keys and values, f16, tokens
+        CHECK(step_s(8192) - step_s(2048) > bytes / predictor.device().device.memory_bandwidth_bytes_per_s);
+    }
+}
+
+TEST_CASE("llama.cpp launches early from Hopper on, and reuses the graph of the step before") {
+    const Graph graph = load_graph("llama-3-8b");
+    const auto step = [&](const char* device, int version) {
+        PredictOptions options{.precision = Precision::q4_0};
+        options.libraries.engine = version;
+        Predictor predictor(graph, device_profile(device), at_version(framework_profile("llama.cpp"), version),
+                            options);
+        const Prediction one = predictor.predict({{"batch", 1}, {"seq", 1}, {"past", 64}});
+        return one.latency_s - one.device_s - one.host_s;  // gaps between kernels
+    };
+    CHECK(step("rtx-5080", 202606) < 0.2 * step("rtx-5080", 202512));
+    CHECK(step("rtx-4090", 202606) == doctest::Approx(step("rtx-4090", 202512)));
 }
 
 TEST_CASE("engines that serve refuse models without a cache of tokens") {

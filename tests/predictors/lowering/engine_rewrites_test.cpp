@@ -110,6 +110,31 @@ TEST_CASE("layers of one input become one product whose pieces no kernel moves")
     for (const OpKind moving : {OpKind::split, OpKind::transpose, OpKind::slice}) CHECK(count(graph, moving) == 0);
 }
 
+TEST_CASE("an activation moves past the other half of a gated layer to the product that reads it") {
+    const auto kinds = [](const char* reader) {
+        Graph graph = parse_text_graph(std::string("graph g\ninput %x f32[batch,64]\nweight %a f32[64,64]\n"
+                                                   "weight %b f32[64,64]\n%g f32[batch,64] = linear(%x,%a)\n"
+                                                   "%s f32[batch,64] = pointwise(%g) {function=\"silu\"}\n"
+                                                   "%u f32[batch,64] = linear(%x,%b)\n") +
+                                       reader);
+        rewrites::defer_activations(graph);
+        std::vector<OpKind> found;
+        for (const Op& op : graph.ops) found.push_back(op.kind);
+        return found;
+    };
+    using enum OpKind;
+    CHECK(kinds("%y f32[batch,64] = pointwise(%s,%u) {function=\"mul\"}\noutput %y\n") ==
+          std::vector{linear, linear, pointwise, pointwise});
+    // Another reader, or none that is elementwise.
+    CHECK(kinds("%y f32[batch,64] = pointwise(%s,%u) {function=\"mul\"}\n"
+                "%z f32[batch,64] = pointwise(%s,%y) {function=\"add\"}\noutput %z\n") ==
+          std::vector{linear, pointwise, linear, pointwise, pointwise});
+    CHECK(
+        kinds(
+            "%y f32[batch,64] = linear(%s,%b)\n%z f32[batch,64] = pointwise(%y,%u) {function=\"mul\"}\noutput %z\n") ==
+        std::vector{linear, pointwise, linear, linear, pointwise});
+}
+
 TEST_CASE("layers with and without a bias, or of another input, stay apart") {
     GraphBuilder net("layers");
     const TensorId x = net.input("x", {"batch", "64"});

@@ -54,6 +54,12 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK(engine(Library::llama_cpp, 202406).multiplies_int8);
     CHECK_FALSE(engine(Library::llama_cpp, 202412).keeps_scores);
     CHECK(engine(Library::llama_cpp, 202500).keeps_scores);
+    CHECK_FALSE(engine(Library::llama_cpp, 202412).streams_faster);
+    CHECK(engine(Library::llama_cpp, 202500).streams_faster);
+    CHECK_FALSE(engine(Library::llama_cpp, 202509).fuses_gates);
+    CHECK(engine(Library::llama_cpp, 202510).fuses_gates);
+    CHECK_FALSE(engine(Library::llama_cpp, 202604).launches_early);
+    CHECK(engine(Library::llama_cpp, 202605).launches_early);
     CHECK(engine(Library::vllm, 2).sums_by_nccl);
     CHECK_FALSE(engine(Library::sglang, 2).sums_by_nccl);
     CHECK(engine(Library::sglang, 4).schedules_ahead);

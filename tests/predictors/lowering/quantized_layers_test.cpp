@@ -258,6 +258,22 @@ TEST_CASE("routers, gates and heads keep their weights, layers with longer names
     }
 }
 
+TEST_CASE("files of GGUF keep the layers that a checkpoint leaves wide in q8_0") {
+    const Graph graph = parse_text_graph(
+        "graph g\ninput %x f32[batch,64]\nweight %w f32[128,64]\nweight %v f32[128,128]\n"
+        "%y f32[batch,128] = linear(%x,%w) {weights=\"nvfp4\"}\n%z f32[batch,128] = linear(%y,%v)\noutput %z\n");
+    for (const auto& [asked, rest] :
+         {std::pair(Precision::mxfp4, Precision::q8_0), std::pair(Precision::q4_k_m, Precision::q8_0),
+          std::pair(Precision::w4a16, Precision::fp32)}) {
+        const Schedule schedule = lowered(graph, "h100-sxm5-80gb", asked);
+        CHECK(weight_precision(schedule.kernels.at(0).shape) == asked);
+        CHECK(weight_precision(schedule.kernels.at(1).shape) == rest);
+    }
+    CHECK(precision_spec(Precision::mxfp4).weight_bytes() == doctest::Approx(4.25 / 8));
+    CHECK(precision_spec(Precision::q3_k_m).weight_bytes() == doctest::Approx(4.0 / 8));
+    CHECK(precision_spec(Precision::iq4_xs).weight_bytes() == doctest::Approx(4.46 / 8).epsilon(0.01));
+}
+
 TEST_CASE("a framework that computes in f32 stores activations so, weights in halves") {
     const Graph graph = parse_text_graph(layers);
     for (const char* framework : {"llama.cpp", "pytorch-eager", "vllm"}) {

@@ -131,7 +131,7 @@ TEST_CASE("an unmeasured version is predicted as the nearest measured one, with 
           "2.5");  // file shared by two modes
     CHECK_FALSE(newest_version("onnxruntime-cuda-graph"));
     CHECK(newest_version("onnxruntime-cuda"));
-    CHECK(newest_version("llama.cpp") == 202500);
+    CHECK(newest_version("llama.cpp") == 202606);
 }
 
 TEST_CASE("half precision costs the host as much as single up to PyTorch 1.9") {
