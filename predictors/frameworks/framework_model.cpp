@@ -27,12 +27,13 @@ constexpr const FrameworkModel* models[] = {
     &tensorrt_cuda_graph, &tensorrt_onnx, &vllm, &vllm_eager, &tensorrt_llm, &sglang, &llama_cpp};
 // clang-format on
 
-/// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none.
+/// Returns the framework of that name, ignoring case and punctuation; nullptr if there is none. Ollama runs llama.cpp.
 const FrameworkModel* model_called(std::string_view spelled) {
     const auto exact = std::ranges::find(models, spelled, &FrameworkModel::name);
     if (exact != std::end(models)) return *exact;
     const auto name = [](const FrameworkModel* model) { return normalized_name(model->name); };
-    const auto found = std::ranges::find(models, normalized_name(spelled), name);
+    const std::string wanted = normalized_name(spelled == "ollama" ? llama_cpp.name : spelled);
+    const auto found = std::ranges::find(models, wanted, name);
     return found != std::end(models) ? *found : nullptr;
 }
 

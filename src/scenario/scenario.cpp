@@ -36,17 +36,21 @@ void refuse(const std::vector<std::string>& mismatches) {
 
 /// Returns the precision asked for, else that of a checkpoint's weights; if the card lacks units for their activations,
 /// the one with the same weights and 16-bit activations. Source: vLLM, quantization (Marlin kernels of fp8, int8 and
-/// nvfp4 checkpoints on older cards).
+/// nvfp4 checkpoints on older cards). Under llama.cpp it is GGUF's; elsewhere mxfp4 is the checkpoint's own.
 Precision quantized_precision(const std::string& weights, const RunArguments& run, const DeviceSpec& device) {
     const PrecisionSpec& stored = precision_spec(parse_precision(weights));
-    const Precision wider = bits_of(stored.weight) == 4 ? Precision::w4a16 : Precision::w8a16;
-    const Precision own = runs(device, stored) ? stored.precision : wider;
-    const Precision result = run.precision.empty() ? own : parse_precision(run.precision);
+    const bool of_gguf = framework_model(unversioned(run.framework)).traits.gemm.dot_products;
+    const bool in_4_bits = bits_of(stored.weight) == 4, converted = of_gguf && stored.quantizes_activations();
+    const Precision wider = in_4_bits ? Precision::w4a16 : Precision::w8a16;
+    const Precision of_file = in_4_bits ? Precision::mxfp4 : Precision::q8_0;
+    const Precision own = converted ? of_file : runs(device, stored) ? stored.precision : wider;
+    const Precision asked = run.precision.empty() ? own : parse_precision(run.precision);
+    const Precision result = asked == Precision::mxfp4 && in_4_bits && !of_gguf ? own : asked;
     if (result != own) {
         warn(run, {fmt::format("the model's weights are {}; --precision {} replaces them", weights, run.precision)});
-    } else if (own != stored.precision) {
-        warn(run, {fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name, stored.name,
-                               precision_spec(own).name)});
+    } else if (own != stored.precision && own != Precision::mxfp4) {
+        warn(run, {fmt::format("{} has no {} arithmetic: its weights are predicted as {}",
+                               converted ? run.framework : device.name, stored.name, precision_spec(own).name)});
     }
     return result;
 }

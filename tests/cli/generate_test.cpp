@@ -47,6 +47,23 @@ TEST_CASE("ftax generate reports the time of both phases, the memory and whether
     }
 }
 
+TEST_CASE("a checkpoint in mxfp4 is that of GGUF under llama.cpp, and its own elsewhere") {
+    const auto precision = [](const std::string& device, const std::string& framework,
+                              const std::vector<std::string>& more = {}) {
+        std::vector<std::string> words{"generate", "gpt-oss-20b", "--device",     device, "--framework", framework,
+                                       "--prompt", "16",          "--new-tokens", "4",    "--json",      "-"};
+        words.insert(words.end(), more.begin(), more.end());
+        const auto run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        CHECK(run.errors.find("replaces them") == std::string::npos);
+        return nlohmann::json::parse(run.output)["precision"].get<std::string>();
+    };
+    CHECK(precision("rtx-5090", "llama.cpp") == "mxfp4");
+    CHECK(precision("rtx-3090", "ollama") == "mxfp4");
+    CHECK(precision("rtx-5090", "vllm", {"--precision", "mxfp4"}) == "nvfp4");
+    CHECK(precision("rtx-3090", "vllm", {"--precision", "mxfp4"}) == "w4a16");
+}
+
 TEST_CASE("ftax generate accepts a framework version for any type of weights") {
     const TemporaryFolder folder;
     folder.write("config.json", config);

@@ -56,6 +56,7 @@ TEST_CASE("frameworks are found however their names are spelt, calibrated or not
     CHECK(framework_name("PyTorch_Eager") == "pytorch-eager");
     CHECK(framework_name("ONNXRuntime-CUDA") == "onnxruntime-cuda");
     CHECK(framework_name("caffe") == "caffe");
+    CHECK(framework_name("ollama") == "llama.cpp");
     CHECK(framework_profile("TorchScript").framework == "torchscript");
     CHECK(framework_profile(framework_name("TensorRT")).framework == "tensorrt");
 }
