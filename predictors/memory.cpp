@@ -123,19 +123,24 @@ class Liveness {
                graph_.tensors[op.inputs[0]].role == TensorRole::input && is_cache_[op.inputs[0]];
     }
 
-    /// Weights of quantised products are stored with their scales; weights that another operator also reads (a tied
-    /// embedding) keep their type.
+    /// Weights of quantised products are stored with their scales. Embeddings keep their type, also one that a product
+    /// reads; files of GGUF quantise them.
     void note_narrow_weights() {
+        double of_file = 0;  // bytes of a value outside of experts
         for (const Kernel& kernel : schedule_.kernels) {
             const PrecisionSpec& precision = precision_spec(weight_precision(kernel.shape));
             if (!precision.quantizes_weights()) continue;
+            if (precision.is_of_gguf()) of_file = std::max(of_file, precision.weight_bytes());
             const Op& op = graph_.ops[kernel.op];
             if (op.inputs.size() > 1 && op.inputs[1] != no_tensor)
                 narrow_bytes_[root_[op.inputs[1]]] = precision.weight_bytes();
         }
         if (narrow_bytes_.empty()) return;
-        for (const Op& op : graph_.ops)
-            if (op.kind == OpKind::embedding && !op.inputs.empty()) narrow_bytes_.erase(op.inputs[0]);
+        for (const Op& op : graph_.ops) {
+            if (op.kind != OpKind::embedding || op.inputs.empty()) continue;
+            narrow_bytes_.erase(root_[op.inputs[0]]);
+            if (of_file > 0) narrow_bytes_[root_[op.inputs[0]]] = of_file;
+        }
     }
 
     const Graph& graph_;

@@ -15,13 +15,8 @@ namespace ftax {
 
 using OperatorShape = KernelShape;
 
-/// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k (bias optional: 0 for a
-/// layer without one; may also follow from the kernel's name); b, cin, cout, kernel, hw, stride, pad (groups and
-/// dilation optional). Kernels of language models, timed alone: gemm m, n, k; rms_norm, layer_norm, silu_mul, gelu,
-/// add, embedding m, h; rope m, heads, kv_heads, d; context_attention, encoder_attention b, s, heads, kv_heads, d;
-/// generation_attention b, past, heads, kv_heads, d; attention chunk, past, decodes, ctx, heads, kv_heads, d; moe
-/// tokens, hidden, inter, topk, experts.
-/// Returns nullopt for an operator without a model or a missing dimension.
+/// Reads the dimensions of an operator row (docs/formats.md). Returns nullopt for an operator without a model or a
+/// missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 
 /// Returns the models of kernels as CUDA graph nodes, which have their own floor.

@@ -125,9 +125,10 @@ void warn_of_precision(const PreparedModel& prepared, Prediction& result) {
             "int8: convolutions, linear layers, norms, pooling and their outputs, and attention with heads of 64 and "
             "up to 384 tokens where the version and card have the plugin's kernel; softmax and the rest stay f16");
     } else if (precision.quantizes_weights()) {
-        result.warnings.push_back(fmt::format("{}: linear layers and experts; embeddings, norms, attention{} stay {}",
-                                              precision.name, precision.is_of_gguf() ? "" : " and heads",
-                                              name_of(precision.storage)));
+        const std::string_view rest = precision.is_of_gguf() ? ", experts and embeddings; norms and attention"
+                                                             : " and experts; embeddings, norms, attention and heads";
+        result.warnings.push_back(
+            fmt::format("{}: linear layers{} stay {}", precision.name, rest, name_of(precision.storage)));
     }
     const DType weights = prepared.weights;
     if (weights == DType::f32 || storage_type(precision.precision) != DType::f32) return;

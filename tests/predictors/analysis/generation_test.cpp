@@ -120,6 +120,25 @@ TEST_CASE("experts that a precision quantises take as little memory as the layer
     CHECK(weights_bytes(Precision::fp8) < 0.53 * weights_bytes(Precision::fp16));
 }
 
+TEST_CASE("weights take as much memory as published files of GGUF") {
+    // Sizes in GiB as llama-bench prints them (ggml-org; llama.cpp pull requests 3776 and 22522), of Q8_0 as
+    // downloaded.
+    for (const auto& [model, precision, gib] :
+         {std::tuple("llama-2-7b", Precision::q4_0, 3.56), std::tuple("llama-3-8b", Precision::q4_k_m, 4.58),
+          std::tuple("qwen3-30b-a3b", Precision::q4_k_m, 17.28), std::tuple("gpt-oss-20b", Precision::mxfp4, 11.27),
+          std::tuple("gpt-oss-120b", Precision::mxfp4, 59.02),
+          std::tuple("tests/regression/configs/qwen3-0.6b.json", Precision::q8_0, 0.594)}) {
+        CAPTURE(model);
+        const std::string file(model);
+        const Graph graph = load_graph(file.ends_with(".json") ? FTAX_SOURCE_DIR "/" + file : file);
+        const double bytes =
+            Generator(graph, device_profile("b200"), framework_profile("llama.cpp"), {.precision = precision})
+                .memory({.batch = 1, .prompt = 8, .new_tokens = 2})
+                .weights_bytes;
+        CHECK(bytes / (1 << 30) == approx(gib).epsilon(0.01));
+    }
+}
+
 TEST_CASE("a cache of fixed length is written at the new token's position, and fp8 halves it") {
     const Graph fixed = model(with_cache(CacheKind::fixed));
     const std::int64_t written = scatter_bytes(fixed, {{"batch", 2}, {"seq", 1}, {"past", 9}, {"cache", 64}});
