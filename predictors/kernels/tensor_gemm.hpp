@@ -304,8 +304,8 @@ inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, c
     plan.floor_s = p.floor_s * r.cycle_scale;
     const double cycles_per_s = device.sms * p.clock * device.boost_clock_hz;
     plan.memory_s = overlap(weights / (s.row_bytes_per_cycle * cycles_per_s), memory_time(s, device, r, p));
-    // 36 products a cycle: Llama-3-8B in Q4_0 on an RTX 3090, four to eight tokens (llama.cpp pull request 15802).
-    if (s.dot_products) plan.compute_s = flops(s) / 2 / (36 * cycles_per_s);
+    // 32 products a cycle: Llama-3-8B in Q4_0 on an RTX 3090, four to eight tokens (llama.cpp pull request 15802).
+    if (s.dot_products) plan.compute_s = flops(s) / 2 / (32 * cycles_per_s);
     plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
     plan.power_limited_s = plan.seconds;
     return plan;
