@@ -105,8 +105,7 @@ struct ClassFitOptions {
 /// Estimates the host time of operators (latency = host + kernel: each call is timed alone) with kernel models from
 /// `kernels`: the median over the campaign of latency − kernel, for rows in which the host counts; at the idle clock,
 /// where the kernel stays hidden at half the clock. Each device gets its own dispatch times, a device without rows the
-/// shorth of the others; call_profile prefers those of earlier fits. `hosts` must hold the machines' scales
-/// (fit_memory).
+/// shorth of the others; call_profile prefers those of earlier fits. `hosts` holds the machines' scales (fit_memory).
 [[nodiscard]] FitReport fit_dispatch(std::span<const OperatorRow> rows, const DeviceProfileFile& kernels,
                                      const HostProfileFile& hosts);
 

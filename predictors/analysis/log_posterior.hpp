@@ -36,9 +36,8 @@ struct PosteriorMaximum {
 
 /// Descends from `start` to the nearest maximum of the posterior by Gauss-Newton with damping (Levenberg-Marquardt).
 /// Residuals have a soft L1 loss in units of `row_log_stddev`, which limits the influence of disturbed rows.
-/// `prior.covariance` must be positive definite.
-/// Source: Nocedal and Wright, "Numerical Optimization", 2006, section 10.3; the covariance is that of the Laplace
-/// approximation.
+/// `prior.covariance` must be positive definite; the result's is that of the Laplace approximation.
+/// Source: Nocedal and Wright, "Numerical Optimization", 2006, section 10.3.
 [[nodiscard]] PosteriorMaximum maximise_posterior(const NormalBelief& prior, const LogRows& rows,
                                                   std::span<const double> row_log_stddev, Eigen::VectorXd start);
 

@@ -32,8 +32,7 @@ const FrameworkModel* model_called(std::string_view spelled) {
     const auto exact = std::ranges::find(models, spelled, &FrameworkModel::name);
     if (exact != std::end(models)) return *exact;
     const auto name = [](const FrameworkModel* model) { return normalized_name(model->name); };
-    const std::string wanted = normalized_name(spelled == "ollama" ? llama_cpp.name : spelled);
-    const auto found = std::ranges::find(models, wanted, name);
+    const auto found = std::ranges::find(models, normalized_name(spelled == "ollama" ? llama_cpp.name : spelled), name);
     return found != std::end(models) ? *found : nullptr;
 }
 

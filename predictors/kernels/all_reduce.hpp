@@ -53,10 +53,8 @@ inline constexpr double pcie4_bytes_per_s = 31.5e9;  ///< 16 lanes of PCIe 4.0, 
 
 /// Returns the seconds of NCCL's all-reduce of `bytes` over `cards`, in one or more `calls`: a ring of 2 (n - 1) steps
 /// with the faster of two protocols, LL for short messages, Simple for long ones. Between m machines 2 (m - 1) steps
-/// are slower, and trees with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18,
-/// src/graph/tuning.cc (baseLat, hwLat of NVLink, PCIe and network, LL at half the bandwidth and 39 GB/s,
-/// treeCorrectionFactor 0.5 and 0.6) and topo.h: an NVLink carries 20 of its 25 GB/s. Two calls, a gather and a
-/// scatter over NVLink: fitted to NCCL 2.27 on A100 and H100 SXM; docs/language-models.md.
+/// are slower, and trees with LL or LL128 sum short messages at half of the rate. Source: NCCL 2.18, tuning.cc and
+/// topo.h. Two calls, a gather and a scatter over NVLink: fitted to A100 and H100 SXM; docs/language-models.md.
 [[nodiscard]] inline double all_reduce_s(double bytes, std::int64_t cards, const Link& link, double calls = 1) {
     if (cards < 2) return 0;
     const bool pcie = link.kind != LinkKind::nvlink;

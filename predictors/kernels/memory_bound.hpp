@@ -102,9 +102,8 @@ inline double sequential_waits(double waits, double rows, double block_threads, 
 /// A class of kernels: its name, the share of the bandwidth that it reaches (nullptr: all of it), and whether threads
 /// load and store one element at a time: elementwise kernels unless their operands are contiguous and of one type (an
 /// OffsetCalculator computes each element's offset), and kernels with one output per thread.
-/// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel,
-/// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
-/// (CatArrayBatchedCopy); the others read vectors or are bound by index arithmetic, see below.
+/// Source: PyTorch 1.12, aten/src/ATen/native/cuda (CUDALoops.cuh, Normalization.cuh, Shape.cu); the others read
+/// vectors or are bound by index arithmetic, see below.
 struct ClassTraits {
     std::string_view name;
     double MemoryParameters::*efficiency = nullptr;

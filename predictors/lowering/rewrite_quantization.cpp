@@ -171,8 +171,7 @@ class Folding {
 /// Folds QuantizeLinear/DequantizeLinear pairs into adjacent operators: products of two quantised operands run in the
 /// narrow type, and results read only by quantised operators are written in it, also through data movement and maximum;
 /// the remaining quantisations are separate kernels. A full-precision product cannot write narrow values, and a product
-/// with a quantised result has no further epilogue. Source: TensorRT, developer guide, "Explicit Quantization" (Q/DQ
-/// fusions, propagation, layer placement).
+/// with a quantised result has no further epilogue. Source: TensorRT, developer guide, "Explicit Quantization".
 void fold_quantization(Graph& graph) {
     if (std::ranges::find(graph.ops, OpKind::dequantize, &Op::kind) == graph.ops.end()) return;
     Folding(graph).run();
