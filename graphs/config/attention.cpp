@@ -46,6 +46,7 @@ void Transformer::prepare_mask() {
 /// Rotates all of the last axis. Source: apply_rotary_pos_emb of Llama; that of GptOss and DeepSeek writes products of
 /// both halves.
 TensorId Transformer::rotate_all(TensorId x, std::int64_t width) {
+    if (rotations_.empty()) return x;
     const std::size_t last = net_.shape(x).size() - 1;
     const TensorId cosines = rotations_.at(width).first, sines = rotations_.at(width).second;
     const Expression half = net_.number(width / 2);
@@ -64,7 +65,6 @@ TensorId Transformer::rotate_all(TensorId x, std::int64_t width) {
 }
 
 TensorId Transformer::rotate(TensorId x, const HeadSizes& sizes) {
-    if (rotations_.empty()) return x;
     const std::size_t last = net_.shape(x).size() - 1;
     if (sizes.rotary_width == sizes.head_width) return rotate_all(x, sizes.rotary_width);
     const TensorId rotated = net_.part(x, last, net_.number(sizes.rotary_width));
@@ -101,9 +101,8 @@ Transformer::Heads Transformer::project(std::size_t index, TensorId x, TensorId 
     const std::int64_t value_width = sizes.key_value_heads * sizes.value_width;
     std::pair<TensorId, TensorId>& latest = key_values_[config_.layers[index].window > 0];
     const bool shares = sizes.shares_key_values && latest.first != no_tensor;
-    const OutputGate gate = config_.structure.output_gate;
     const bool packed = config_.structure.projection == Projection::packed;
-    const bool with_gate = gate == OutputGate::packed && !packed;
+    const bool with_gate = config_.structure.output_gate == OutputGate::packed && !packed;
     const TensorId source = memory == no_tensor ? x : memory;
     const std::int64_t all_width = query_width + key_width + value_width;
     const TensorId all = packed ? linear("qkv_proj", x, all_width, config_.query_bias) : no_tensor;
@@ -123,12 +122,7 @@ Transformer::Heads Transformer::project(std::size_t index, TensorId x, TensorId 
                                             : heads_of(projected("v_proj", source, value_width), sizes.key_value_heads,
                                                        sizes.value_width);
     }
-    if (gate == OutputGate::apart) {
-        heads.gate = linear("gate_proj", x, sizes.heads * sizes.value_width, false);
-    } else if (gate == OutputGate::per_head) {
-        heads.gate = linear("gate_proj", x, sizes.heads, false);
-    }
-    const bool rotated = config_.layers[index].rotated;
+    const bool rotated = config_.layers[index].rotated && !rotations_.empty();
     heads.query = norm_heads("q_norm", heads.query);
     if (!shares) heads.key = norm_heads("k_norm", heads.key);
     if (rotated) heads.query = rotate(heads.query, sizes);
@@ -284,13 +278,16 @@ TensorId Transformer::score(const Heads& heads, const HeadSizes& sizes, bool cau
 TensorId Transformer::attend(std::size_t index, TensorId x, TensorId memory) {
     const bool own = memory == no_tensor, latent = config_.structure.projection == Projection::latent;
     const HeadSizes& sizes = config_.layers[index].sizes;
-    const Heads heads = latent ? project_latent(index, x) : project(index, x, memory);
+    Heads heads = latent ? project_latent(index, x) : project(index, x, memory);
+    const OutputGate gate = config_.structure.output_gate;
+    const bool per_head = gate == OutputGate::per_head;
+    if (per_head || gate == OutputGate::apart)
+        heads.gate = linear("gate_proj", x, sizes.heads * (per_head ? 1 : sizes.value_width), false);
     TensorId mixed = score(heads, sizes, config_.structure.causal && own, own ? config_.layers[index].window : 0);
-    if (config_.structure.output_gate == OutputGate::per_head) {
+    if (per_head) {
         const Shape flat = net_.shape(mixed);
         const Shape split{flat[0], flat[1], net_.number(sizes.heads), net_.number(sizes.value_width)};
-        const TensorId gate = net_.map("sigmoid", {heads.gate});
-        mixed = net_.view(net_.map("mul", {net_.view(mixed, split), gate}), flat);
+        mixed = net_.view(net_.map("mul", {net_.view(mixed, split), net_.map("sigmoid", {heads.gate})}), flat);
     } else if (heads.gate != no_tensor) {
         mixed = net_.map("mul", {mixed, net_.map("sigmoid", {heads.gate})});
     }

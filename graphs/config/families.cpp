@@ -52,7 +52,7 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         &Family::output_bias, &Family::mlp_bias, &Family::head_bias, &Family::scaled_embedding, &Family::rotary_share,
         &Family::window, &Family::window_switch, &Family::window_first, &Family::full_every, &Family::full_at,
         &Family::expert_at, &Family::expert_width, &Family::shared_width, &Family::shared_count, &Family::expert_step,
-        &Family::first_dense, &Family::dense_width, &Family::normalized, &Family::position_offset));
+        &Family::first_dense, &Family::dense_width, &Family::normalized, &Family::position_offset, &Family::missing));
     const auto found = members.find(name);
     if (found == members.end()) fail(f.model_type, name);
     const auto set = [&](auto member) {

@@ -199,7 +199,7 @@ TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
     const Network::Module module(net_, "mlp", config_.title + "MLP");
     const Layer& layer = config_.layers[index];
     if (layer.feed_forward == FeedForward::experts) return mix_experts(x);
-    return sum_over_cards(dense(x, (layer.double_mlp ? 2 : 1) * config_.mlp_width));
+    return sum_over_cards(dense(x, layer.mlp_width));
 }
 
 /// Each card has multiplied by its columns of the layer's inner width: the whole is the sum. Source: Shoeybi et al.,

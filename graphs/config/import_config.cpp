@@ -24,35 +24,25 @@ namespace {
 using namespace config;
 using nlohmann::json;
 
-/// Fields that a size of one card is cut from, for messages.
-constexpr std::string_view heads_field = "num_attention_heads", mlp_field = "intermediate_size";
-
 /// A field that is null or "auto" says as much as one that is missing.
 void erase_nulls(json& value) {
-    if (!value.is_object()) return;
-    for (auto field = value.begin(); field != value.end();) {
-        if (field->is_null() || *field == "auto") {
-            field = value.erase(field);
-        } else {
-            erase_nulls(*field);
-            ++field;
-        }
-    }
+    const auto is_empty = [](const auto& field) { return field.second.is_null() || field.second == "auto"; };
+    if (value.is_object()) std::erase_if(value.get_ref<json::object_t&>(), is_empty);
+    if (value.is_structured())
+        for (json& inner : value) erase_nulls(inner);
 }
 
 /// Fills in a missing weight type: an inner language model takes that of the whole model, a quantised checkpoint has 16
 /// bits for tensors that are not quantised.
 void complete_type(json& document) {
-    constexpr std::array names{"dtype", "torch_dtype"};
-    const auto type_of = [&](const json& config) {
-        const auto named = std::ranges::find_if(names, [&](const char* n) { return config.contains(n); });
-        return named == names.end() ? json() : config[*named];
+    const auto type_of = [](const json& config) {
+        return config.contains("dtype") ? config["dtype"] : config.value("torch_dtype", json());
     };
     if (!document.is_object()) return;
-    if (document.contains("quantization_config") && type_of(document).is_null()) document[names[0]] = "bfloat16";
+    if (document.contains("quantization_config") && type_of(document).is_null()) document["dtype"] = "bfloat16";
     const auto inner = document.find("text_config");
     if (inner == document.end() || !inner->is_object() || !type_of(*inner).is_null()) return;
-    if (json type = type_of(document); !type.is_null()) (*inner)[names[0]] = std::move(type);
+    if (json type = type_of(document); !type.is_null()) (*inner)["dtype"] = std::move(type);
 }
 
 json parse_document(std::string_view text, const std::string& origin) {
@@ -64,16 +54,11 @@ json parse_document(std::string_view text, const std::string& origin) {
 
 /// Writes down what the file's family means where a field is missing.
 void complete_fields(json& config, const Family& family) {
-    // DBRX and Step-3.5 keep some of their sizes in groups: group, field, and its usual name.
-    constexpr std::array<std::array<const char*, 3>, 5> grouped{
-        {{"attn_config", "kv_n_heads", "kv_n_heads"},
-         {"ffn_config", "ffn_hidden_size", "ffn_hidden_size"},
-         {"ffn_config", "moe_num_experts", "moe_num_experts"},
-         {"ffn_config", "moe_top_k", "moe_top_k"},
-         {"attention_other_setting", "num_attention_heads", "num_sliding_attention_heads"}}};
-    for (const auto& [group, field, name] : grouped)
+    for_each_data_row(embedded_text("graphs/config/grouped_fields.txt"), [&](DataRow row) {
+        const std::string group(row.text()), field(row.text()), name(row.text());
         if (config.contains(group) && config[group].is_object() && config[group].contains(field))
             config.emplace(name, config[group][field]);
+    });
     // Lists of numbers, which transformers turns into names.
     constexpr std::array<std::array<const char*, 4>, 2> lists{
         {{"moe_layer_freq", "mlp_layer_types", "dense", "sparse"},
@@ -97,16 +82,19 @@ void fail_on_other_file(const JsonField& document) {
     });
 }
 
-[[noreturn]] void fail_unknown(const JsonField& document, const JsonField& type) {
+/// `known`: the row of a family with parts that ftax does not build; nullptr: there is none.
+[[noreturn]] void fail_unknown(const JsonField& document, const JsonField& type, const Family* known) {
     std::vector<std::string> names;
-    for (const Family& family : families()) names.emplace_back(family.model_type);
-    std::vector<std::string> near = near_names(type.text(), names);
-    if (near.empty()) {
-        const bool latent = document.find("kv_lora_rank").has_value();
-        const bool experts = document.find("num_experts_per_tok").has_value();
-        near = {latent ? "deepseek_v3" : experts ? "mixtral" : "llama"};
-    }
-    type.fail(fmt::format("unsupported type '{}'; nearest supported {}: {}", excerpt(type.text()),
+    for (const Family& family : families())
+        if (family.missing.empty()) names.emplace_back(family.model_type);
+    std::vector<std::string> near =
+        known != nullptr ? std::vector{std::string(known->base)} : near_names(type.text(), names);
+    if (near.empty())
+        near = {document.find("kv_lora_rank")          ? "deepseek_v3"
+                : document.find("num_experts_per_tok") ? "mixtral"
+                                                       : "llama"};
+    const std::string why = known != nullptr ? fmt::format(" ({})", known->missing) : "";
+    type.fail(fmt::format("unsupported type '{}'{}; nearest supported {}: {}", excerpt(type.text()), why,
                           near.size() == 1 ? "type" : "types", fmt::join(near, ", ")));
 }
 
@@ -122,7 +110,7 @@ void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
         cut_into(cards, size, field, what);
     };
     const auto cut_heads = [&](HeadSizes& sizes) {
-        cut(sizes.heads, heads_field, "heads");
+        cut(sizes.heads, "num_attention_heads", "heads");
         // Fewer heads of keys than cards: each has a copy of one.
         if (sizes.key_value_heads < cards && cards % sizes.key_value_heads == 0) {
             sizes.key_value_heads = 1;
@@ -131,8 +119,10 @@ void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
         }
     };
     cut_heads(config);
-    for (Layer& layer : config.layers) cut_heads(layer.sizes);
-    cut(config.mlp_width, mlp_field, "columns of the MLP");
+    for (Layer& layer : config.layers) {
+        cut_heads(layer.sizes);
+        cut(layer.mlp_width, "intermediate_size", "columns of the MLP");
+    }
     if (all % options.expert_parallel != 0)
         throw_error(ErrorCode::usage, "--ep {} does not divide {} cards (--tp times --dp)", options.expert_parallel,
                     all);
@@ -146,8 +136,8 @@ void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
         config.experts.token_groups = options.data_parallel;
     }
     cut(config.experts.shared_width, "shared_expert_intermediate_size", "columns of the shared expert");
-    cut(config.space.inner, mlp_field, "channels of the layers that keep a state");
-    cut(config.space.heads, heads_field, "heads of the layers that keep a state");
+    cut(config.space.inner, "intermediate_size", "channels of the layers that keep a state");
+    cut(config.space.heads, "num_attention_heads", "heads of the layers that keep a state");
     if (config.space.key_heads % cards == 0) config.space.key_heads /= cards;
     config.vocabulary = (config.vocabulary + cards - 1) / cards;
     config.cards = cards;
@@ -172,6 +162,7 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
 Graph import_config(std::string_view text, const std::string& origin, const std::string& name,
                     const ImportOptions& options) {
     json parsed = parse_document(text, origin);
+    if (parsed.is_object() && parsed.contains("thinker_config")) parsed = json(parsed["thinker_config"]);  // Qwen-Omni
     const JsonField document(parsed, origin, ErrorCode::model);
     if (!document.find("model_type")) fail_on_other_file(document);
     const JsonField type = document["model_type"];
@@ -184,7 +175,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
         family = own_type ? find_family(own_type->text()) : family;
         if (family != nullptr && family->form != Form::decoder) family = nullptr;
     }
-    if (family == nullptr) fail_unknown(inside ? *inner : document, type);
+    if (family == nullptr || !family->missing.empty()) fail_unknown(inside ? *inner : document, type, family);
     complete_fields(inside ? parsed["text_config"] : parsed, *family);
     if (family->form == Form::text_and_vision) {
         for (const auto& [part, standard] : clip_parts) {
@@ -193,6 +184,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
             const auto own_type = config->find("model_type");
             const Family* own = find_family(own_type ? own_type->text() : standard);
             if (own == nullptr) own_type->fail(fmt::format("'{}' is not a part of CLIP", excerpt(own_type->text())));
+            parsed[part]["model_type"] = own->model_type;
             complete_fields(parsed[part], *own);
         }
     }
@@ -208,11 +200,10 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     }
     if (document.find("sparse_attention_config") || (inside && inner->find("sparse_attention_config")))
         graph.warnings.push_back("sparse_attention_config: every layer is predicted to attend to all tokens");
-    if (inside || family->is_part) {
+    if (inside || family->is_part)
         graph.warnings.push_back(
             fmt::format("{}: the graph is the language model{} alone; image, audio and video encoders are not included",
                         type.text(), inside ? " in text_config" : ""));
-    }
     return graph;
 }
 

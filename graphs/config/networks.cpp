@@ -76,11 +76,6 @@ TensorId clip_text(Network& net, const TransformerConfig& config) {
     return net.apply(OpKind::gather, "aten::index", {hidden, end}, {shape[0], shape[2]});
 }
 
-const Family& family_of(const JsonField& document, std::string_view fallback) {
-    const auto type = document.find("model_type");
-    return *find_family(type ? type->text() : fallback);
-}
-
 TensorId conv1d(Network& net, std::string_view name, TensorId x, std::int64_t channels, std::int64_t stride) {
     const Network::Module module(net, name, "torch.nn.modules.conv.Conv1d");
     constexpr std::int64_t kernel = 3;
@@ -134,8 +129,10 @@ Graph build_vision(std::string name, const JsonField& document, const Transforme
 Graph build_text_and_vision(std::string name, const JsonField& document) {
     const JsonField text_document = document["text_config"];
     const JsonField vision_document = document["vision_config"];
-    const TransformerConfig text = read_transformer(text_document, family_of(text_document, "clip_text_model"));
-    const TransformerConfig vision = read_transformer(vision_document, family_of(vision_document, "clip_vision_model"));
+    const auto read = [](const JsonField& part) {
+        return read_transformer(part, *find_family(part["model_type"].text()));
+    };
+    const TransformerConfig text = read(text_document), vision = read(vision_document);
     const std::int64_t width = read_count(document, "projection_dim", 512);
     Network net(std::move(name), read_dtype(document));
     const auto see = [&] { return clip_vision(net, vision_document, vision); };
@@ -159,8 +156,8 @@ Graph build_speech(std::string name, const JsonField& document, const Transforme
         document["encoder_attention_heads"].fail(
             fmt::format("{} heads do not divide d_model {}", encoder.heads, encoder.hidden));
     encoder.head_width = encoder.value_width = encoder.hidden / encoder.heads;
-    encoder.layers.assign(static_cast<std::size_t>(read_layers(document, "encoder_layers")), {.sizes = encoder});
-    encoder.mlp_width = read_count(document, "encoder_ffn_dim");
+    encoder.layers.assign(static_cast<std::size_t>(read_layers(document, "encoder_layers")),
+                          {.sizes = encoder, .mlp_width = read_count(document, "encoder_ffn_dim")});
     encoder.structure.causal = false;
     const std::int64_t frames = read_count(document, "max_source_positions");
 

@@ -93,6 +93,14 @@ void check_length(const JsonField& document, std::string_view field, std::size_t
         document[field].fail(fmt::format("has {} entries for {} layers", entries, layers));
 }
 
+/// The layers in a list that counts from `first`; none where the file has no list.
+std::set<std::int64_t> listed_layers(const JsonField& document, std::string_view field, std::int64_t first) {
+    std::set<std::int64_t> layers;
+    if (const auto listed = document.find(field))
+        for (const JsonField& entry : listed->elements()) layers.insert(entry.integer() - first);
+    return layers;
+}
+
 /// What a layer of a type that the file lists mixes its tokens with. Returns false for an unknown type.
 bool set_type(Layer& layer, std::string_view type, const Family& family, std::int64_t window) {
     constexpr std::array<std::string_view, 5> full{"full_attention", "attention", "global", "indexed_attention",
@@ -121,12 +129,8 @@ void read_mixers(const JsonField& document, const Family& family, std::vector<La
     const std::int64_t window = windowed ? read_count(document, family.window) : 0;
     const std::int64_t every = read_size(document, family.full_every, 0);
     const std::int64_t full_at = read_size(document, family.full_at, every - 1);
-    std::set<std::int64_t> listed;  // layers with attention
-    for (const std::string_view name : {"attn_layer_indices", "full_attn_idxs"}) {
-        const auto field = document.find(name);
-        if (!field) continue;
-        for (const JsonField& entry : field->elements()) listed.insert(entry.integer());
-    }
+    const std::string_view list = name_in(document, "attn_layer_indices");
+    const std::set<std::int64_t> listed = listed_layers(document, list, list == "full_attn_layers" ? 1 : 0);
     const std::int64_t first = read_size(document, family.window_first, 0);
     for (std::size_t i = 0; i < layers.size(); ++i) {
         const auto place = static_cast<std::int64_t>(i);
@@ -170,7 +174,7 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
         experts.shared_width = experts.width * read_size(document, family.shared_count, 0);
     experts.shared_gate = family.shared_gate;
     experts.normalized = read_flag(document, family.normalized);
-    experts.groups = std::max<std::int64_t>(1, read_count(document, "n_group", 1));
+    experts.groups = std::max<std::int64_t>(1, read_known(document, "n_group", 1));
     quotient(document, count_name, experts.count, experts.groups, "groups (n_group)");
     config.mlp_width = read_size(document, family.dense_width, config.mlp_width);
     const std::int64_t step = std::max<std::int64_t>(1, read_size(document, family.expert_step, 1));
@@ -180,18 +184,12 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     const auto listed_types = document.find("mlp_layer_types");
     const std::vector<std::string> types = listed_types ? listed_types->texts() : std::vector<std::string>{};
     if (listed_types) check_length(document, "mlp_layer_types", types.size(), config.layers.size());
+    const std::set<std::int64_t> dense_layers = listed_layers(document, "mlp_only_layers", 0);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         const auto place = static_cast<std::int64_t>(i);
         const bool sparse = listed_types ? types[i] == "sparse" : place >= dense && place % step == at;
-        if (sparse && !family.lone_sublayers)
+        if (sparse && !family.lone_sublayers && !dense_layers.contains(place))
             config.layers[i].feed_forward = family.structure.gemma4 ? FeedForward::both : FeedForward::experts;
-    }
-    if (const auto listed = document.find("mlp_only_layers")) {
-        for (const JsonField& entry : listed->elements()) {
-            const double layer = entry.not_negative();
-            if (layer < static_cast<double>(config.layers.size()))
-                config.layers[static_cast<std::size_t>(layer)].feed_forward = FeedForward::dense;
-        }
     }
 }
 
@@ -201,22 +199,20 @@ void read_state_space(const JsonField& document, const Family& family, Transform
     StateSpace& space = config.space;
     const Mixer mixer = family.state_mixer;
     if (mixer == Mixer::none) return;
-    constexpr std::int64_t delta_chunk = 64, usual_chunk = 256;  // where the file has none, as in transformers
-    const bool has_chunk = document.find(name_in(document, "mamba_chunk_size")).has_value();
-    space.chunk = mixer == Mixer::delta ? delta_chunk
-                  : has_chunk           ? read_known(document, "mamba_chunk_size")
-                                        : usual_chunk;
+    const bool by_channel = mixer == Mixer::kda || mixer == Mixer::kda_wide;
+    const std::string_view chunk = name_in(document, "mamba_chunk_size");  // if missing, as in transformers
+    const std::int64_t usual_chunk = mixer == Mixer::delta || by_channel ? 64 : 256;
+    space.chunk = document.find(chunk) ? read_count(document, chunk) : usual_chunk;
     space.inner_norm = family.state_norm;
     if (mixer == Mixer::lightning) return;
     space.kernel = read_known(document, "mamba_d_conv");
-    space.bias = mixer == Mixer::conv ? read_flag(document, "conv_bias")
-                                      : read_flag(document, name_in(document, "mamba_proj_bias"));
+    space.bias = read_flag(document, name_in(document, mixer == Mixer::conv ? "mamba_conv_bias" : "mamba_proj_bias"));
     space.conv_bias = mixer != Mixer::delta && read_flag(document, name_in(document, "mamba_conv_bias"));
     if (mixer == Mixer::conv) {
         space.inner = config.hidden;
         return;
     }
-    space.state = read_known(document, "mamba_d_state");
+    space.state = read_known(document, by_channel ? "mamba_d_head" : "mamba_d_state");
     if (mixer == Mixer::mamba) {
         const std::int64_t expand = read_count(document, "mamba_expand", 0);
         space.inner = expand > 0 ? expand * config.hidden : read_known(document, "intermediate_size");
@@ -225,7 +221,7 @@ void read_state_space(const JsonField& document, const Family& family, Transform
         return;
     }
     space.heads = read_known(document, "mamba_n_heads");
-    space.key_heads = read_known(document, "mamba_n_groups");
+    space.key_heads = read_known(document, by_channel ? "mamba_n_heads" : "mamba_n_groups");
     space.inner = space.heads * read_known(document, "mamba_d_head");
 }
 
@@ -266,11 +262,36 @@ void read_head_sizes(const JsonField& document, const Family& family, Transforme
         const auto single = overrides ? overrides->find(std::to_string(i)) : std::nullopt;
         if (single) resize(*single, {"num_attention_heads", "num_key_value_heads", "head_dim"});
         quotient(document, "num_attention_heads", sizes.heads, sizes.key_value_heads, "heads of keys");
-        layer.double_mlp = i >= own && read_flag(document, "use_double_wide_mlp");
+        layer.mlp_width = i >= own && read_flag(document, "use_double_wide_mlp") ? 2 * config.mlp_width : 0;
         sizes.shares_key_values = i >= own;
         if (sizes.head_width == config.head_width) continue;
         sizes.value_width = sizes.head_width;
         if (config.rotary_width > 0) sizes.rotary_width = read_rotary_width(document, family, sizes.head_width);
+    }
+}
+
+/// Layers that a search left without attention or MLP, with a matrix in place of attention or with fewer heads of keys.
+/// Source: modeling_decilm.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1; nemotron_nas.py of vLLM.
+void read_blocks(const JsonField& document, TransformerConfig& config) {
+    const auto listed = document.find("block_configs");
+    const std::vector<JsonField> blocks = listed ? listed->elements() : std::vector<JsonField>{};
+    if (listed) check_length(document, "block_configs", blocks.size(), config.layers.size());
+    for (std::size_t i = 0; i < std::min(blocks.size(), config.layers.size()); ++i) {
+        Layer& layer = config.layers[i];
+        const JsonField attention = blocks[i]["attention"], mlp = blocks[i]["ffn"];
+        for (const std::string_view other : {"mamba", "llama4", "window_length", "moe"})
+            if (attention.find(other) || mlp.find(other)) blocks[i].fail(fmt::format("{} is not supported", other));
+        if (read_flag(mlp, "replace_with_linear")) mlp["replace_with_linear"].fail("is not supported");
+        const bool none = read_flag(attention, "no_op"), linear = read_flag(attention, "replace_with_linear");
+        layer.mixer = none ? Mixer::none : linear ? Mixer::linear : Mixer::attention;
+        if (layer.mixer == Mixer::attention)
+            layer.sizes.key_value_heads = quotient(attention, "n_heads_in_group", config.heads,
+                                                   read_count(attention, "n_heads_in_group"), "heads of a group");
+        layer.feed_forward = read_flag(mlp, "no_op") ? FeedForward::none : FeedForward::dense;
+        if (layer.feed_forward == FeedForward::none) continue;
+        constexpr std::int64_t step = 256;
+        const double width = 2 * mlp["ffn_mult"].positive() * static_cast<double>(config.hidden) / 3;
+        layer.mlp_width = (static_cast<std::int64_t>(width) + step - 1) / step * step;
     }
 }
 
@@ -307,7 +328,7 @@ void read_variants(const JsonField& document, const Family& family, TransformerC
         const std::int64_t step = multiple.positive_count();
         config.mlp_width = (static_cast<std::int64_t>(width) + step - 1) / step * step;
     }
-    if (read_flag(document, family.one_key_head)) config.key_value_heads = 1;
+    if (family.one_key_head != "false") config.key_value_heads = on(family.one_key_head) ? 1 : config.heads;
     if (!read_flag(document, family.query_norm_switch)) structure.query_norm = QueryNorm::none;
     if (family.model_type == "stablelm" && on("use_parallel_residual")) structure.place = NormPlace::shared;
     if (structure.place == NormPlace::after) structure.final_norm = false;
@@ -409,11 +430,13 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     if (config.layer_input_width > 0) config.layer_vocabulary = read_count(document, "vocab_size_per_layer_input");
     read_state_space(document, family, config);
     read_experts(document, family, config);
-    const bool dense = std::ranges::any_of(config.layers, [](const Layer& l) {
-        return l.feed_forward == FeedForward::dense || l.feed_forward == FeedForward::both;
-    });
-    // Says what is wrong with the field.
-    if (dense && config.mlp_width == 0) static_cast<void>(read_count(document, mlp));
+    read_blocks(document, config);
+    for (Layer& layer : config.layers) {
+        if (layer.mlp_width == 0) layer.mlp_width = config.mlp_width;
+        const bool dense = layer.feed_forward == FeedForward::dense || layer.feed_forward == FeedForward::both;
+        // Says what is wrong with the field.
+        if (dense && layer.mlp_width == 0) static_cast<void>(read_count(document, mlp));
+    }
     return config;
 }
 

@@ -24,7 +24,8 @@ struct Family {
     std::string_view base;  ///< the family whose row this one extends
     std::string title;      ///< class prefix: "Qwen2Moe"
     Form form = Form::decoder;
-    bool is_part = false;  ///< the model has further parts, which are not built
+    bool is_part = false;      ///< the model has further parts, which are not built
+    std::string_view missing;  ///< what ftax lacks for the family, which it refuses; empty: nothing
     Structure structure{};
     std::string_view layers, heads, mlp_width;    ///< if the usual names have a different meaning
     std::string_view one_key_head = "false";      ///< whether all heads share one of keys

@@ -128,18 +128,27 @@ TensorId Transformer::mamba2(std::size_t index, TensorId x) {
     return net_.linear("out_proj", result, config_.hidden, space.bias);
 }
 
-/// The gated delta rule: a matrix of each head. Source: Qwen3NextGatedDeltaNet, torch_chunk_gated_delta_rule.
+/// The gated delta rule: a matrix of each head; in Kimi's delta attention each channel decays by itself. Source:
+/// Qwen3NextGatedDeltaNet, torch_chunk_gated_delta_rule; KimiLinearDeltaAttention, BailingHybridDeltaAttention.
 TensorId Transformer::delta(std::size_t index, TensorId x) {
     const StateSpace& space = config_.space;
     const std::int64_t width = space.inner / space.heads;
     const std::int64_t keys = space.key_heads * space.state;
-    const TensorId all = net_.linear("in_proj_qkvz", x, 2 * keys + 2 * space.inner, false);
-    const TensorId gates = net_.linear("in_proj_ba", x, 2 * space.heads, false);
-    const TensorId gate = net_.part(all, 2, net_.number(space.inner));
+    const Mixer kind = config_.layers[index].mixer;
+    const std::int64_t gated = kind == Mixer::delta ? 1 : 0;
+    const TensorId all = net_.linear("in_proj_qkvz", x, 2 * keys + (1 + gated) * space.inner, false);
+    const TensorId gates = net_.linear("in_proj_ba", x, (1 + gated) * space.heads, false);
+    const auto gate_of = [&](const std::string& name, TensorId packed, std::int64_t to) {
+        if (kind == Mixer::delta) return net_.part(packed, 2, net_.number(to));
+        const TensorId from = kind == Mixer::kda ? net_.linear(name + "_a_proj", x, width, false) : x;
+        return net_.linear(name + "_b_proj", from, space.inner, false);
+    };
+    const TensorId gate = gate_of("g", all, space.inner);
     const TensorId mixed = short_convolution(index, net_.part(all, 2, net_.number(2 * keys + space.inner)), true);
     const Expression heads = net_.number(space.heads);
     const TensorId beta = net_.map("sigmoid", {net_.part(gates, 2, heads)});
-    TensorId decay = net_.map("add", {net_.part(gates, 2, heads), net_.parameter("dt_bias", {heads})});
+    TensorId decay = gate_of("f", gates, space.heads);
+    decay = net_.map("add", {decay, net_.parameter("dt_bias", {net_.shape(decay)[2]})});
     decay = net_.map("mul", {net_.map("softplus", {decay}), net_.parameter("A_log", {heads})});
     const TensorId values = net_.part(mixed, 2, net_.number(space.inner));
     const std::int64_t chunk = space.chunk;
@@ -178,9 +187,8 @@ TensorId Transformer::lightning(std::size_t index, TensorId x) {
     const std::int64_t width = config_.head_width;
     const std::int64_t inner = config_.heads * width;
     const TensorId all = net_.map("silu", {net_.linear("qkv_proj", x, 3 * inner, false)});
-    const TensorId query = heads_of(net_.part(all, 2, net_.number(inner)), config_.heads, width);
-    const TensorId key = heads_of(net_.part(all, 2, net_.number(inner)), config_.heads, width);
-    const TensorId value = heads_of(net_.part(all, 2, net_.number(inner)), config_.heads, width);
+    const auto next = [&] { return heads_of(net_.part(all, 2, net_.number(inner)), config_.heads, width); };
+    const TensorId query = next(), key = next(), value = next();
     const Expression heads = net_.number(config_.heads);
     const Expression wide = net_.number(width);
     // Blocks of tokens attend to themselves; a step of one token reads the state alone.
@@ -210,6 +218,7 @@ TensorId Transformer::mix(std::size_t index, TensorId x) {
         return net_.map("add", {attended, sum_over_cards(mamba2(index, x))});
     }
     const Network::Module module(net_, "mixer", config_.title + "Mixer");
+    if (mixer == Mixer::linear) return net_.linear("linear_attn", x, config_.hidden, config_.output_bias);
     const TensorId mixed = mixer == Mixer::mamba       ? mamba(index, x)
                            : mixer == Mixer::mamba2    ? mamba2(index, x)
                            : mixer == Mixer::conv      ? gated_convolution(index, x)

@@ -67,8 +67,9 @@ FTAX_CHOICE(Scoring, fused, written_out)
 /// sigmoid, best groups, best experts of these.
 FTAX_CHOICE(Routing, softmax_first, best_first, sigmoid, grouped)
 
-/// Token mixer of a layer. All except attention keep a state of fixed size.
-FTAX_CHOICE(Mixer, none, attention, mamba, mamba2, delta, conv, lightning, both)
+/// Token mixer of a layer. All except attention and `linear`, a matrix in its place, keep a state of fixed size. Kimi's
+/// delta attention (kda) decays each channel; kda_wide has gates of full rank.
+FTAX_CHOICE(Mixer, none, attention, mamba, mamba2, delta, kda, kda_wide, conv, lightning, both, linear)
 /// `both`: an MLP and experts that read the same hidden state, their results summed (Gemma 4).
 enum class FeedForward : std::uint8_t { none, dense, experts, both };
 
@@ -88,7 +89,7 @@ struct Layer {
     FeedForward feed_forward = FeedForward::dense;
     std::int64_t window = 0;  ///< tokens its attention sees; 0: all
     bool rotated = true;      ///< whether its queries and keys have rotary positions
-    bool double_mlp = false;  ///< its MLP has twice the width
+    std::int64_t mlp_width = 0;
 };
 
 /// Structure of a family's network, independent of its size. Set by the rows of families.txt.
@@ -164,7 +165,7 @@ struct TransformerConfig : HeadSizes {
     Structure structure;
     DType dtype = DType::f32;
     std::int64_t hidden = 0;
-    std::int64_t mlp_width = 0;
+    std::int64_t mlp_width = 0;          ///< of layers that state none
     std::int64_t layer_input_width = 0;  ///< width of an embedding that each layer has of its own; 0: none
     std::int64_t layer_vocabulary = 0;   ///< its rows
     std::int64_t vocabulary = 0;

@@ -3,13 +3,15 @@
 
     families.py [TYPE ...] > families.tsv        needs torch and transformers; 40 minutes on one core
 
-Each type of MODEL_FOR_CAUSAL_LM that ftax reads is built small, with random weights on the CPU, and runs 16 new tokens (batch 2, logits
-of the last token) and one token behind 48 cached ones. A dispatch mode counts the contractions: products, convolutions, grouped experts,
+Each type of MODEL_FOR_CAUSAL_LM that ftax reads, and each language model inside a model for text and images, to which a head is added, is
+built small, with random weights on the CPU, and runs 16 new tokens (batch 2, logits of the last token) and one token behind 48 cached
+ones. A dispatch mode counts the contractions: products, convolutions, grouped experts,
 scaled dot product attention as two products. 0 operations of a step: the model has no cache, or only a form of its own. The fields of
 the configuration are those that save_pretrained writes, without what changes neither count. tests/graphs/config/oracle_test.cpp holds
 ftax's graphs to the rows.
 """
 
+import importlib
 import inspect
 import json
 import pathlib
@@ -20,6 +22,7 @@ import torch
 import transformers
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 HIDDEN, LAYERS, HEADS, WIDTH, EXPERTS = 128, 4, 8, 320, 8
@@ -39,12 +42,18 @@ LATENT = {"head_dim": 16, "num_key_value_heads": HEADS}
 MAMBA2 = {"mamba_n_heads": HEADS, "mamba_d_head": 32, "mamba_d_state": 16}
 DELTA = {"layer_types": ["linear_attention", "full_attention"] * 2, "linear_num_value_heads": HEADS, "linear_num_key_heads": 4,
          "linear_key_head_dim": 16, "linear_value_head_dim": 24}
+sections = lambda *widths: {"rope_parameters": {"rope_type": "default", "rope_theta": 10000, "mrope_section": widths}}
 OWN = {
-    **dict.fromkeys(("deepseek_v3", "axk1", "glm4_moe_lite", "minicpm3", "sarvam_mla", "youtu"), LATENT),
+    **dict.fromkeys(("glm4v_text", "glm_ocr_text", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"), sections(2, 3, 3)),
+    **dict.fromkeys(("qwen3_vl_text", "qwen3_omni_moe_text", "paddleocr_vl_text"), sections(4, 6, 6)),
+    "glm4v_moe_text": sections(1, 1, 2),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "axk1", "glm4_moe_lite", "minicpm3", "sarvam_mla", "youtu"), LATENT),
     **dict.fromkeys(("codegen", "gptj"), {"rotary_dim": 16}),
     **dict.fromkeys(("mamba", "falcon_mamba"), {"intermediate_size": 256, "time_step_rank": 8}),
     **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), DELTA),
+    "bailing_hybrid": {"head_dim": 32, "n_group": 2, "num_key_value_heads": HEADS, "layer_types": ["linear_attention", "full_attention"] * 2},
     "bamba": {**MAMBA2, "attn_layer_indices": [1, 3]},
+    "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse", "sparse", "sparse"], "num_experts_per_tok": 2, "head_dim": None},
     "dots1": {"n_shared_experts": 1},
     "falcon_h1": {**MAMBA2, "mamba_d_ssm": 256, "mamba_chunk_size": 64},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
@@ -54,10 +63,13 @@ OWN = {
     "granitemoehybrid": {**MAMBA2, "layer_types": ["mamba", "attention"] * 2},
     "helium": {"head_dim": 16},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_dt_rank": 8},
+    "kimi_linear": {**LATENT, "layer_types": ["linear_attention", "full_attention"] * 2, "linear_num_heads": HEADS, "linear_head_dim": 32},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
+    "lfm3": {"layer_types": ["conv", "full_attention", "conv", "sliding_attention"]},
     "mamba2": {"num_heads": HEADS, "state_size": 16, "n_groups": 2},
     "minimax": {"layer_types": ["full_attention", "linear_attention"] * 2},
+    "mistral4": {"head_dim": 48, "num_key_value_heads": HEADS},
     "mimo_v2_flash": {"layer_types": ["full_attention", "sliding_attention"] * 2, "swa_num_key_value_heads": 4,
                       "rope_parameters": {t: {"rope_type": "default", "rope_theta": 10000, "partial_rotary_factor": 0.25}
                                           for t in ("full_attention", "sliding_attention")}},
@@ -66,6 +78,8 @@ OWN = {
                    "moe_shared_expert_intermediate_size": 160},
     "olmo_hybrid": {**DELTA, "linear_num_key_heads": HEADS},
 }
+# Their experts run over all tokens in transformers; their class has the encoders' weights.
+UNLIKE = {"llama4_text", "phi4_multimodal"}
 # Engines run the layers that share keys and values over all tokens of a prompt, transformers only over the last.
 transformers.models.gemma4.modeling_gemma4.Gemma4TextModel._maybe_slice_kv_shared_inputs = lambda self, *inputs, **_: inputs[:4]
 UNUSED = re.compile("drop|_token_id|initializer|_eps|epsilon|^eps$|^dtype$|^id2label|^label2id|output_|aux_|z_loss|use_cache|return_dict"
@@ -109,6 +123,33 @@ class Attention(TorchFunctionMode):
         return out
 
 
+class WithHead(torch.nn.Module):
+    """A language model inside another, with a head for the last token."""
+
+    def __init__(self, config, attention):
+        super().__init__()
+        module = importlib.import_module(type(config).__module__.replace("configuration_", "modeling_"))
+        kind = next(c for n, c in vars(module).items() if n.endswith("Model") and not n.endswith("PreTrainedModel")
+                    and getattr(c, "config_class", None) is type(config))
+        config._attn_implementation = attention
+        self.model = kind._from_config(config, attn_implementation=attention, dtype=torch.float32)
+        self.head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        if getattr(config, "tie_word_embeddings", False):
+            self.head.weight = self.model.embed_tokens.weight
+
+    def forward(self, input_ids, past_key_values=None, use_cache=True):
+        key = next(n for n in ("past_key_values", "cache", "cache_params") if n in inspect.signature(self.model.forward).parameters)
+        outputs = self.model(input_ids=input_ids, use_cache=use_cache, **{key: past_key_values})
+        outputs.logits = self.head(outputs.last_hidden_state[:, -1:])
+        return outputs
+
+
+def build(config, attention):
+    if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        return transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32)
+    return WithHead(config, attention)
+
+
 def run(model, tokens, cache=None):
     accepted = inspect.signature(model.forward).parameters
     options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
@@ -126,7 +167,7 @@ def count(model_type):
     config = transformers.CONFIG_MAPPING[model_type](**{k: v for k, v in fields.items() if v is not None})
     for attention in ("sdpa", "eager"):  # not every model has scaled dot product attention
         try:
-            model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
+            model = build(config, attention).eval()
             break
         except ValueError:
             continue
@@ -142,10 +183,12 @@ def count(model_type):
 
 def main():
     table = pathlib.Path(__file__).resolve().parents[2] / "graphs" / "config" / "families.txt"
-    read = {line.split()[0] for line in table.read_text().splitlines() if line and not line.startswith("#")}
+    read = {line.split()[0] for line in table.read_text().splitlines() if line and not line.startswith("#") and "missing=" not in line}
     print("# transformers", transformers.__version__, "torch", torch.__version__.split("+")[0])
     print("model_type\tparameters\tprefill_flops\tstep_flops\tconfig")
-    for model_type in sys.argv[1:] or [t for t in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if t in read]:
+    inside = [t for t in sorted(read & set(CONFIG_MAPPING_NAMES) - set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES))
+              if hasattr(transformers.CONFIG_MAPPING[t](), "num_key_value_heads")]
+    for model_type in sys.argv[1:] or [t for t in [*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *inside] if t in read - UNLIKE]:
         try:
             print(model_type, *count(model_type), sep="\t", flush=True)
         except Exception as error:  # one model must not stop the others

@@ -142,6 +142,123 @@ TEST_CASE("a model type without a row lists the nearest types that have one") {
     says(R"("model_type":"zzzz","kv_lora_rank":512)", "nearest supported type: deepseek_v3");
 }
 
+TEST_CASE("a family that ftax does not build says what is missing and which one is nearest") {
+    const auto says = [](const std::string& text, const char* expected) {
+        const Failure refused = failure(text);
+        CHECK(refused.code == ErrorCode::model);
+        CHECK_MESSAGE(refused.says(expected), text);
+    };
+    says(R"({"model_type":"deepseek_v4"})",
+         "model_type: unsupported type 'deepseek_v4' (compressed_attention,hyper-connections); nearest supported type: "
+         "deepseek_v32");
+    // Its language model says that it is a Kimi-Linear, and is none.
+    says(R"({"model_type":"kimi_k3","text_config":{"model_type":"kimi_linear","hidden_size":64}})",
+         "nearest supported type: kimi_linear");
+    says(R"({"model_type":"glm5_next","text_config":{"model_type":"glm5_next_text"}})", "(hyper-connections,");
+    says(R"({"model_type":"deepseek_v5"})", "nearest supported types: deepseek_v2, deepseek_v3,");
+}
+
+/// A config of nvidia/Llama-3_3-Nemotron-Super-49B-v1: runs of layers with as many heads in a group of queries (0: no
+/// attention) and an MLP so many times as wide.
+std::string nemotron_super() {
+    struct Run {
+        int layers, group;
+        double mlp;
+    };
+    constexpr Run runs[] = {{1, 8, 2.625},  {5, 8, 5.25},   {2, 0, 2.625},  {3, 8, 5.25},   {1, 0, 3.28125},
+                            {30, 8, 5.25},  {1, 0, 1.3125}, {2, 0, 2.625},  {1, 0, 1.3125}, {1, 0, 5.25},
+                            {1, 0, 1.3125}, {1, 0, 2.625},  {3, 0, 1.3125}, {1, 8, 5.25},   {1, 0, 1.3125},
+                            {2, 0, 1.0},    {1, 0, 1.3125}, {3, 0, 1.0},    {2, 0, 1.3125}, {2, 0, 0.5},
+                            {2, 0, 1.0},    {2, 0, 0.5},    {1, 0, 1.0},    {2, 0, 0.5},    {9, 8, 5.25}};
+    std::string blocks;
+    for (const Run& run : runs) {
+        for (int i = 0; i < run.layers; ++i)
+            blocks += fmt::format(
+                R"({}{{"attention":{{"n_heads_in_group":{},"no_op":{},"window_length":null}},"ffn":{{"ffn_mult":{}}}}})",
+                blocks.empty() ? "" : ",", run.group == 0 ? "null" : std::to_string(run.group), run.group == 0,
+                run.mlp);
+    }
+    return R"({"model_type":"nemotron-nas","hidden_size":8192,"num_hidden_layers":80,"num_attention_heads":64,
+               "num_key_value_heads":null,"intermediate_size":null,"vocab_size":128256,"torch_dtype":"bfloat16",
+               "block_configs":[)" +
+           blocks + "]}";
+}
+
+TEST_CASE("layers that a search left without attention or with a narrower MLP are built as they are") {
+    const Graph graph = import(nemotron_super());
+    CHECK(parameters(graph) == 49'867'145'216);  // as the checkpoint's index says
+    const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", 1}, {"past", 100}});
+    int attentions = 0;
+    std::int64_t multiplied = 0;
+    for (const Op& op : graph.ops) {
+        if (op.kind == OpKind::attention) {
+            ++attentions;
+            CHECK(bound[graph.tensors[op.inputs[1]].shape[1]] == 64 / 8);
+        }
+        if (op.kind == OpKind::linear) multiplied += work_of(graph, op, bound).flops / 2;
+    }
+    CHECK(attentions == 49);
+    // All weights but the embedding and the norms: one for each attention and MLP, and the last.
+    CHECK(multiplied == 49'867'145'216 - 128'256LL * 8192 - (49 + 80 + 1) * 8192);
+
+    const auto one_layer = [](const std::string& attention, const std::string& mlp) {
+        return with(
+            "block_configs",
+            fmt::format(
+                R"([{{"attention":{{{}}},"ffn":{{{}}}}},{{"attention":{{"no_op":true}},"ffn":{{"no_op":true}}}}])",
+                attention, mlp));
+    };
+    const std::int64_t ends = 2 * 100 * 64 + 64;
+    CHECK(parameters(import(one_layer(R"("no_op":true)", R"("no_op":true)"))) == ends);
+    CHECK(parameters(import(one_layer(R"("replace_with_linear":true)", R"("no_op":true)"))) == ends + 64 + 64 * 64);
+    CHECK(parameters(import(one_layer(R"("no_op":true)", R"("ffn_mult":3)"))) == ends + 64 + 3 * 64 * 256);
+    CHECK(failure(one_layer(R"("n_heads_in_group":3)", R"("ffn_mult":3)"))
+              .says("4 is not a multiple of the 3 heads of a group"));
+    CHECK(failure(one_layer(R"("mamba":{})", R"("ffn_mult":3)")).says("block_configs[0]: mamba is not supported"));
+    CHECK(failure(one_layer(R"("no_op":true)", R"("replace_with_linear":true)")).says("is not supported"));
+    CHECK(failure(with("block_configs", "[]")).says("block_configs: has 0 entries for 2 layers"));
+}
+
+TEST_CASE("Kimi-Linear counts its layers with attention from 1") {
+    const Graph graph = import(
+        R"({"model_type":"kimi_linear","hidden_size":2304,"intermediate_size":9216,"moe_intermediate_size":1024,
+            "num_hidden_layers":27,"num_attention_heads":32,"num_experts":256,"num_experts_per_token":8,
+            "num_shared_experts":1,"first_k_dense_replace":1,"kv_lora_rank":512,"q_lora_rank":null,"qk_nope_head_dim":128,
+            "qk_rope_head_dim":64,"v_head_dim":128,"head_dim":72,"vocab_size":163840,"hidden_act":"silu",
+            "linear_attn_config":{"full_attn_layers":[4,8,12,16,20,24,27],"head_dim":128,"num_heads":32,
+                                  "short_conv_kernel_size":4}})");
+    CHECK(parameters(graph) == 49'122'675'072 + 26 * 256);  // with the corrections of its experts' scores
+    std::set<std::string> cached;
+    for (const TensorId input : graph.inputs) {
+        const std::string& name = graph.tensors[input].name;
+        if (name.ends_with(".latent")) cached.insert(name);
+    }
+    CHECK(cached.size() == 7);
+    CHECK(cached.contains("past_key_values.3.latent"));
+    CHECK(cached.contains("past_key_values.26.latent"));
+}
+
+TEST_CASE("without multi_query, GPTBigCode has as many heads of keys as of queries") {
+    const auto count = [](const char* fields) {
+        return parameters(import(R"({"model_type":"gpt_bigcode","n_embd":64,"n_layer":2,"n_head":4,"n_inner":96,
+                                     "n_positions":128,"vocab_size":100,)" +
+                                 std::string(fields) + "}"));
+    };
+    const std::int64_t keys_and_values = 2 * (64 - 16) * (64 + 1);
+    CHECK(count(R"("multi_query":false,"num_key_value_heads":2)") - count(R"("multi_query":true)") ==
+          2 * keys_and_values);
+}
+
+TEST_CASE("the language model of Qwen-Omni lies in its thinker") {
+    const std::string inner = with("model_type", "\"qwen2_5_omni_text\"");
+    const Graph graph = import(R"({"model_type":"qwen2_5_omni","thinker_config":{"model_type":"qwen2_5_omni_thinker",
+                                   "text_config":)" +
+                               inner + "}}");
+    CHECK(parameters(graph) == parameters(import(with("model_type", "\"qwen2\""))));
+    REQUIRE(graph.warnings.size() == 1);
+    CHECK(graph.warnings[0].find("language model in text_config alone") != std::string::npos);
+}
+
 TEST_CASE("experts are counted under every name that transformers writes") {
     const auto graph = [](const std::string& count) {
         return import(R"({"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,

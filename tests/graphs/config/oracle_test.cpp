@@ -120,5 +120,5 @@ TEST_CASE("graphs of config.json have the parameters and operations of transform
             FAIL_CHECK(std::string(error.what()));
         }
     });
-    CHECK(families >= 90);
+    CHECK(families >= 125);
 }
