@@ -11,7 +11,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices uncertainty evidence frameworks operators layers quantized serving device timm tensorrt nas kernelbench edge served
+[ $# -gt 0 ] || set -- devices uncertainty evidence frameworks operators layers quantized serving device timm tensorrt nas kernelbench edge other served
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -86,11 +86,11 @@ for part in "$@"; do
         kernelbench) ledger kernelbench python3 $scores/model_folds.py kernelbench "$build/ftax" "$measurements/kernelbench.csv" \
             "$measurements/kernelbench_models.tar.xz" ;;
         edge) ledger edge python3 $scores/model_folds.py edge "$build/ftax" "$measurements/edge_models.csv" ;;
+        other) ledger other_networks python3 tests/regression/other_networks.py "$build/ftax" "$measurements" "$work/networks" ;;
         served) ledger served python3 $scores/served_rows.py "$build/ftax" "$measurements/serving.csv" \
             "$measurements/serving_engines.csv" "$measurements/requests_vllm_rtx4090_llama8b.csv" ;;
         nas) folds nas nas "$measurements" data ;;
         *) echo "refit.sh: no part is called $part" >&2; exit 64 ;;
     esac
 done
-# What the pages quote.
 python3 tests/docs/quoted_figures.py --write

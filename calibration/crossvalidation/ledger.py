@@ -283,6 +283,7 @@ LEDGERS = {"operators": fits(means, regions), "layer_kernels": fits(means), "qua
            "kernelbench": groups([*PERCENT, "inside_percent"], "framework", "level"),
            "coverage": groups(["rows", "inside_percent", "width", "needed_width"], "evidence", "framework"),
            "edge": groups([*PERCENT, "inside_percent"], "known", "gpu"),
+           "other_networks": groups([*PERCENT, "inside_percent"], "part", "gpu"),
            "served": groups(PERCENT, "framework", "gpu", "model")}
 
 

@@ -149,10 +149,8 @@ def tensorrt(study, rows, data, networks, models, *rows_of_timm):
                   framework="tensorrt", model="bert")
     study.add("seen", tables, committed, framework="tensorrt", model="bert")
     study.add("not fitted", [r for r in measured if r not in tables], committed)
-    timm_rows = list(comparable(r for path in rows_of_timm for r in read(path)))
     study.models = models
-    if timm_rows:
-        study.add("compiled", timm_rows, committed)
+    study.add("compiled", list(comparable(r for path in rows_of_timm for r in read(path))), committed)
 
 
 def kernelbench(study, rows, archive):
@@ -161,7 +159,7 @@ def kernelbench(study, rows, archive):
     study.models = study.work / "kernelbench"
     rows = [r for r in read(rows) if r["era"] == "2025"]
     study.add("blind", rows)
-    anchors = [r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == HOST_ANCHORS[0]]
+    anchors = (r for r in rows if r["framework"] == "pytorch-eager" and r["model"] == HOST_ANCHORS[0])
     for anchor in sorted(anchors, key=lambda r: r["run"]):
         study.add("machine known", [r for r in rows if r["run"] == anchor["run"] and r != anchor], anchor=anchor)
     networks = [r for r in rows if r["level"] == "level3" and r["framework"] in ("pytorch-eager", "torch-compile")]
