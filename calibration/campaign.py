@@ -130,10 +130,7 @@ def write_predictions(arguments):
 
 
 def read(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+    return ledger.read(path) if os.path.exists(path) else []
 
 
 def key_of(row):

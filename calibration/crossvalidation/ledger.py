@@ -91,15 +91,11 @@ def percent(value, name="mape"):
     return TABLE_FORMATS[name].format(100 * float(value))
 
 
-def of_figures(figures, columns):
-    """A table of these columns."""
-    return table([TITLES.get(c, c) for c in columns],
-                 [[percent(f[c], c) if c in TABLE_FORMATS else f[c] for c in columns] for f in figures])
-
-
 def by_fold(figures, after=lambda fold: ""):
     columns = [c for c in figures[0] if c not in ("fold", "region")]
-    return "".join(f"## {fold}\n\n" + of_figures(own, columns) + after(fold) + "\n"
+    titles = [TITLES.get(c, c) for c in columns]
+    return "".join(f"## {fold}\n\n" + table(titles, [[percent(f[c], c) if c in TABLE_FORMATS else f[c] for c in columns]
+                                                     for f in own]) + after(fold) + "\n"
                    for (fold,), own in grouped((f for f in figures if not f.get("region")), "fold").items())
 
 

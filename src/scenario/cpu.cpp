@@ -16,6 +16,7 @@
 #include "graphs/files/file.hpp"
 #include "graphs/files/json_document.hpp"
 #include "graphs/files/number.hpp"
+#include "predictors/kernels/sustained.hpp"
 #include "predictors/profiles/parameters.hpp"
 
 namespace ftax::scenario {
@@ -64,6 +65,9 @@ std::pair<std::optional<Cpu>, std::string> known_host(const RunArguments& run) {
 /// A card of a newer bus has a newer CPU: usual scores with PCIe 4.0 (the median of five published ones: two A100, A10,
 /// RTX 3090, RTX A6000) and 5.0 (the Xeon 8480 of the first servers with an H100).
 constexpr double score_with_pcie4 = 1247, score_with_pcie5 = 1902;
+/// The same in a desktop: the median of the Core and Ryzen CPUs from 2020 on in data/cpus.csv. Of Ampere's GeForce
+/// cards, those of 24 GB stand in servers: four of four measured hosts of an RTX 3090 or 3090 Ti are as slow as theirs.
+constexpr double score_of_desktop = 2681, server_memory_bytes = 24e9;
 /// Share of fast machines with PCIe 5.0: all six measured hosts of an H100 or H200 are, also one of a provider whose
 /// A100 and L40S have slow ones. Source: the rule of succession.
 constexpr double fast_with_pcie5 = 7.0 / 8;
@@ -136,15 +140,18 @@ void place_host(Scenario& scenario, const RunArguments& run) {
     }
     const Cpu reference = cpu_named(profile.reference_cpu);
     const bool pcie4 = card.architecture >= Architecture::ampere, pcie5 = card.architecture >= Architecture::hopper;
-    const double usual = pcie5 ? score_with_pcie5 : pcie4 ? score_with_pcie4 : 0;
+    const bool desktop = pcie4 && kernels::is_consumer(card) &&
+                         (card.architecture > Architecture::ampere || card.memory_bytes < server_memory_bytes);
+    const bool fast = desktop || pcie5;
+    const double usual = desktop ? score_of_desktop : pcie5 ? score_with_pcie5 : pcie4 ? score_with_pcie4 : 0;
     const Cpu cpu = known.value_or(Cpu{"CPU unknown", std::max(reference.score, usual)});
     const double ratio = reference.score / cpu.score;
-    const double spread = log_stddev_of(run, known || pcie5, dedicated);
+    const double spread = log_stddev_of(run, known || (pcie5 && !desktop), dedicated);
     std::vector<HostGroup> groups = profile.groups;
     if (groups.empty()) groups = {{1, scale->value, stated ? spread : std::max(spread, scale->relative_stddev)}};
-    if (loaded || (pcie5 && groups.size() > 1)) weigh_group(groups, !loaded || dedicated, loaded ? 1 : fast_with_pcie5);
+    if (loaded || (fast && groups.size() > 1)) weigh_group(groups, !loaded || dedicated, loaded ? 1 : fast_with_pcie5);
     for (HostGroup& group : groups) {
-        group.log_stddev = std::max(group.log_stddev, stated || pcie5 ? spread : 0);
+        group.log_stddev = std::max(group.log_stddev, stated || fast ? spread : 0);
         group.scale *= ratio;
     }
     const HostGroup most = *std::ranges::max_element(groups, {}, &HostGroup::weight);

@@ -19,9 +19,12 @@ namespace {
 /// A reference machine of two groups, the slow one twice as slow, as a run with these arguments has it.
 FrameworkProfile placed(const RunArguments& run, std::vector<HostGroup> groups = {{0.4, 1, 0.1}, {0.6, 2, 0.08}},
                         Architecture card = Architecture::turing,
-                        const char* reference_cpu = "Intel Xeon Platinum 8480+", double stddev = 0.42) {
+                        const char* reference_cpu = "Intel Xeon Platinum 8480+", double stddev = 0.42,
+                        const char* name = "", double memory_bytes = 0) {
     Scenario scenario;
     scenario.device.device.architecture = card;
+    scenario.device.device.name = name;
+    scenario.device.device.memory_bytes = memory_bytes;
     FrameworkProfile& profile = scenario.framework;
     profile = {.framework = "pytorch-eager", .version = "2.5", .host = "reference"};
     profile.parameters = {{"host.scale", groups.empty() ? 1 : groups.back().scale, stddev, "planted"}};
@@ -112,6 +115,21 @@ TEST_CASE("a card of a newer bus is in a server of a newer CPU where none is nam
     CHECK(stddev_of(hopper) == stddev_of(placed({.cpu = "8480+"}, groups, Architecture::hopper)));
     CHECK(scale_of(placed({.host_load = "shared"}, groups, Architecture::hopper)) == 2);
     CHECK(placed({}, {}, Architecture::hopper).groups.empty());
+}
+
+TEST_CASE("a GeForce card stands in a desktop, except before Ada one with the memory of a server's") {
+    const std::vector<HostGroup> groups{{0.4, 1, 0.1}, {0.6, 2, 0.08}};
+    const auto of = [&](Architecture card, double gib, const RunArguments& run = {}) {
+        return placed(run, groups, card, "Intel Xeon Platinum 8480+", 0.42, "NVIDIA GeForce", gib * 1073741824);
+    };
+    const double desktop = 1902.0 / 2681;
+    CHECK(scale_of(of(Architecture::turing, 11)) == 2);
+    CHECK(scale_of(of(Architecture::ampere, 12)) == approx(desktop));
+    CHECK(scale_of(of(Architecture::ampere, 24)) == 2);
+    CHECK(scale_of(of(Architecture::ada, 24)) == approx(desktop));
+    CHECK(scale_of(of(Architecture::rtx_blackwell, 32)) == approx(desktop));
+    CHECK(of(Architecture::rtx_blackwell, 32).groups[0].log_stddev == 0.36);
+    CHECK(scale_of(of(Architecture::ada, 24, {.cpu = "E5-2698 v4"})) == approx(1902.0 / 1105));
 }
 
 TEST_CASE("an unknown host is as uncertain as hosts differ, whatever the machines of a fit did") {
