@@ -58,17 +58,15 @@ def log_normal(draw, median, sigma, most):
     return min(most, max(1, round(draw.lognormvariate(math.log(median), sigma))))
 
 
-def chat(draw, tokens):
-    """A message of LM Arena, in a template of 30 tokens; a quarter follow an answer that is not in the cache."""
+def lengths_of(draw, tokens, is_chat):
+    """A message of LM Arena, in a template of 30 tokens, of which a quarter follow an answer that is not in the cache; or a question of
+    GPQA Diamond and what a model thinks about it."""
+    if not is_chat:
+        return log_normal(draw, 200, 0.45, 2048), log_normal(draw, tokens * math.exp(-0.5 ** 2 / 2), 0.5, 32768)
     prompt = 30 + log_normal(draw, 40, 1.8, 12000)
     if draw.random() < 0.25:
         prompt += log_normal(draw, 280, 0.6, 4096)
     return prompt, log_normal(draw, tokens * math.exp(-0.7 ** 2 / 2), 0.7, 4096)
-
-
-def question(draw, tokens):
-    """A question of GPQA Diamond and what a model thinks about it."""
-    return log_normal(draw, 200, 0.45, 2048), log_normal(draw, tokens * math.exp(-0.5 ** 2 / 2), 0.5, 32768)
 
 
 def ml_energy_requests(folder, row):
@@ -79,7 +77,7 @@ def ml_energy_requests(folder, row):
     path = os.path.join(folder, f"{row['task']}_{row['osl']}_{batch}.csv")
     if not os.path.exists(path):
         draw = random.Random(1)
-        lengths = ((chat if is_chat else question)(draw, float(row["osl"])) for _ in range(count))
+        lengths = (lengths_of(draw, float(row["osl"]), is_chat) for _ in range(count))
         write(path, [{"arrival_s": 0, "prompt": prompt, "output": output} for prompt, output in lengths])
     return ["--requests", path, "--concurrency", batch + 1]
 
@@ -185,6 +183,8 @@ def recipe(row, model, tp, dp, clients, drafts):
         yield from tensorrt_llm(row, model, tp, dp, clients, drafts)
     if row["backend"] == "vllm" and model == "gpt-oss-120b":
         yield from ("--captured-tokens", 2048, "--max-num-seqs", clients if row["system"][0] == "h" else 512)
+    elif row["backend"] == "vllm" and row["system"][0] == "h" and model == "llama-3.1-70b":  # on H100 the script before 23 September 2025
+        yield from ("--max-num-seqs", clients, *(("--kv-precision", "bf16") if row["system"] == "h100_sxm" else ()))
     elif row["backend_version"].startswith("0.12.") and model == "llama-3.1-8b":
         yield from ("--shared-prefix", 0.9)  # without one its prompts would take more than the card's peak
     elif model in OWN and row["backend_version"][:5] in ("0.5.6", "0.5.7", "0.5.8", "0.5.9"):
@@ -193,7 +193,7 @@ def recipe(row, model, tp, dp, clients, drafts):
         yield from ("--max-num-seqs", 512 if row["isl"] == row["osl"] else 256, "--max-num-batched-tokens", 32768)
     elif row["backend"] == "sglang" and model == "deepseek-v3":
         share, sequences, tokens = ((0.85, 256, 16384) if row["precision"] == "fp4" else
-                                    (0.95, 32, 8192) if tp == 4 else (0.82, 256, 32768))
+                                    (0.95, 32, 8192) if tp == 4 else (0.82, max(256, clients), 32768))
         yield from ("--gpu-memory-utilization", share, "--max-num-seqs", sequences, "--max-num-batched-tokens", tokens,
                     "--scheduler-recv-interval", 10 if clients < 16 or tp == 4 and row["precision"] == "fp8" else 30)
 
