@@ -483,8 +483,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     const double last_s = requests.back().arrival_s;
     const bool open = arguments.engine.concurrency == 0 && last_s > 0;
     const double own_rate = arguments.rate > 0 ? arguments.rate : open ? count / last_s : 0;
-    constexpr double busy = 0.9;
-    constexpr double all_at_once = std::numeric_limits<double>::infinity();
+    constexpr double busy = 0.9, nearly = 0.98, all_at_once = std::numeric_limits<double>::infinity();
     constexpr std::size_t most_of_curve = 10'000;  // requests that its percentiles need
     const auto run_at = [&](double rate, std::size_t most = std::numeric_limits<std::size_t>::max()) {
         std::vector<ServingRequest> faster(
@@ -496,7 +495,6 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     // Where pools or stages do different work, one may be at its limit while most cards wait.
     if (open && (row.serving.utilisation > busy || !is_plain(arguments))) {
         holds = run_at(all_at_once).requests_per_s;
-        constexpr double nearly = 0.98;
         row.is_saturated = own_rate > nearly * holds;
     }
     if (!open) return;

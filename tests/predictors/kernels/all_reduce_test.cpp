@@ -19,13 +19,36 @@ TEST_CASE("NCCL's ring takes the faster of two protocols") {
     for (const int cards : {2, 4, 8}) {
         const double steps = 2.0 * (cards - 1);
         for (const double bytes : {1e3, 1e5, 1e7, 1e9}) {
-            const double wire_s = steps / cards * bytes / (0.8 * bandwidth);
-            const double short_s = 6.6e-6 + steps * 0.6e-6 + 2 * wire_s, long_s = 8.4e-6 + steps * 3.4e-6 + wire_s;
+            const double wire_s = steps / cards * bytes / (0.8 * bandwidth), copied = steps / cards + 0.5;
+            const double short_s = 6.6e-6 + steps * 0.6e-6 + 2 * wire_s;
+            const double long_s = 8.4e-6 + steps * 3.4e-6 + copied * bytes / (0.96 * bandwidth);
             CHECK(all_reduce_s(bytes, cards, Link{.bytes_per_s = bandwidth}) == approx(std::min(short_s, long_s)));
         }
         CHECK(all_reduce_s(1e3, cards, Link{.bytes_per_s = bandwidth}) < 8.4e-6 + steps * 3.4e-6);
     }
     CHECK(all_reduce_s(1e6, 1, Link{.bytes_per_s = bandwidth}) == 0);
+}
+
+// AIConfigurator 0.12, custom_allreduce_perf of vLLM 0.19: long messages, for which the engines call NCCL. Only A100
+// and H100 were fitted.
+TEST_CASE("long messages take as long as measured, on cards that were not fitted as well") {
+    constexpr double mib = 1 << 20;
+    const auto us = [](const char* card, double bytes, int cards) {
+        return 1e6 * served_all_reduce_s(bytes, cards, link_of(device_spec(card)));
+    };
+    CHECK(us("h100-sxm5-80gb", 128 * mib, 2) == approx(465).epsilon(0.05));
+    CHECK(us("h200-sxm-141gb", 128 * mib, 4) == approx(609).epsilon(0.1));
+    CHECK(us("b200", 128 * mib, 2) == approx(281).epsilon(0.15));
+    CHECK(us("b300", 128 * mib, 4) == approx(352).epsilon(0.1));
+    CHECK(us("b200", 512 * mib, 8) == approx(1336).epsilon(0.1));
+    // The switches of H100 and H200 sum from five cards on; NCCL_NVLS_ENABLE=0 leaves it to the ring (vLLM 0.14).
+    CHECK(us("h100-sxm5-80gb", 128 * mib, 8) == approx(575).epsilon(0.05));
+    CHECK(us("h200-sxm-141gb", 512 * mib, 8) == approx(2050).epsilon(0.05));
+    Link ring = link_of(device_spec("h100-sxm5-80gb"));
+    ring.switch_share = 0;
+    CHECK(1e6 * all_reduce_s(512 * mib, 8, ring) == approx(2632).epsilon(0.15));
+    CHECK(link_of(device_spec("b200")).switch_share == 0);
+    CHECK(link_of(device_spec("a100-sxm4-80gb")).switch_share == 0);
 }
 
 TEST_CASE("a serving library sums messages up to 8 MiB itself, between two cards or over links that join all") {
