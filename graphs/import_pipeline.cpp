@@ -228,8 +228,7 @@ struct Kind {
     std::size_t encoders;         ///< of the text
     std::int64_t steps, words;    ///< default steps, and tokens of T5, the last encoder; 0: there is none
 
-    /// Whether each step denoises every image twice: for the prompt and the negative prompt, encoded one after the
-    /// other.
+    /// Whether each step denoises every image twice: for the prompt and the negative one, encoded one by one.
     [[nodiscard]] bool is_guided() const { return blocks != "flux"; }
 };
 const Kind kinds[] = {{"StableDiffusionPipeline", "UNet2DConditionModel", "", 1, 50, 0},

@@ -41,8 +41,7 @@ struct OperatorRowPrediction {
 /// Predicts rows of operator files on one device in one machine.
 class OperatorModel {
   public:
-    /// `host`: costs of calls on that machine (call_host_profile). Throws Error{profile} for a parameter outside its
-    /// bounds.
+    /// `host`: costs of calls on that machine (call_host_profile). Throws Error{profile} for a parameter out of bounds.
     OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host);
 
     /// Returns nullopt if there is no model for the row (see operator_shape). Throws Error{usage} if the device lacks

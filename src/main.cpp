@@ -28,8 +28,7 @@ int fail(int code, std::string_view message) {
     return code;
 }
 
-/// What throws where nothing may, in a destructor, ends the program here; out of memory is as foreseen as anywhere
-/// else.
+/// What throws where nothing may, in a destructor, ends the program here; out of memory is as foreseen as elsewhere.
 [[noreturn]] void end() {
     try {
         if (std::current_exception()) std::rethrow_exception(std::current_exception());
@@ -49,8 +48,7 @@ int flush_output(int code) {
 }
 
 #ifdef FTAX_FIT_PROGRAM
-/// Goes on as the program beside this one that also fits. Loading its solvers takes as long as a prediction, which this
-/// one does without.
+/// Goes on as the program beside this one that also fits: loading its solvers takes as long as a prediction.
 int become_fit_program(char** argv) {
     const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / FTAX_FIT_PROGRAM;
     ::execv(program.c_str(), argv);

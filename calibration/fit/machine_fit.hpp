@@ -39,8 +39,7 @@ struct HostFit {
 /// What the CUDA runtime costs without a framework, as ftax_cuda_probe measured it (quantity → SI value).
 using RuntimeQuantities = std::map<std::string, double>;
 
-/// The gap between two kernels as a framework launches them, in a stream or in a CUDA graph; nullopt where it was not
-/// measured.
+/// The gap between two kernels as a framework launches them, in a stream or in a CUDA graph, if it was measured.
 [[nodiscard]] std::optional<double> kernel_gap_s(const RuntimeQuantities& runtime, const FrameworkModel& framework);
 
 /// The parameters of a framework profile that the runtime decides: launch_latency_s and kernel_gap_s, as far as they

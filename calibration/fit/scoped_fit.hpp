@@ -98,8 +98,7 @@ Parameters take_all(ScopedValues& next, const DeviceSpec& device) {
 /// Declares clocks, bandwidth and floor of a device (SustainedParameters); those not named in `free` are fixed.
 [[nodiscard]] LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::string_view> free);
 
-/// Reads the rates of a device from its block, which begins with `declared_sustained`, and moves the pointer behind
-/// them.
+/// Reads the rates of a device from its block, which begins with `declared_sustained`, and moves the pointer on.
 [[nodiscard]] kernels::DeviceRates take_rates(const DeviceSpec& device, MathPath path, ScopedValues& next);
 
 /// One measured row as the engine sees it; the model knows it by its place.

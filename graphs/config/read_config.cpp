@@ -16,8 +16,7 @@
 namespace ftax::config {
 namespace {
 
-/// The name that the file has for a size which families call differently (field_names.txt); the usual one where it has
-/// none.
+/// The name that the file has for a size which families call differently (field_names.txt), else the usual one.
 std::string_view name_in(const JsonField& document, std::string_view usual) {
     static const std::vector<std::string_view> lines = words_of(embedded_text("graphs/config/field_names.txt"), '\n');
     const auto line =

@@ -48,8 +48,7 @@ struct DeviceFactors {
         const double log_scale = log_mean[static_cast<std::size_t>(factor)] + log_mean[0];
         return log_scale == 0 ? 1 : std::exp(log_scale);
     }
-    /// Returns the standard deviation of log(Σ times) if each class takes `seconds`; 0 for no time. First order in the
-    /// factors.
+    /// Returns the standard deviation of log(Σ times) if each class takes `seconds`, to first order; 0 for no time.
     [[nodiscard]] double log_stddev(const std::array<double, factor_count>& seconds) const;
 };
 

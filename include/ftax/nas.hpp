@@ -23,8 +23,7 @@ struct Block {
     friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// A search space: the text form of an architecture, its chain of blocks, and how to build each block. docs/nas.md has
-/// an example.
+/// A search space: the text form of an architecture, its chain of blocks, and how to build each (docs/nas.md).
 class Space {
   public:
     virtual ~Space() = default;

@@ -57,8 +57,7 @@ struct HostCosts {
 /// names (factors).
 [[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
 
-/// Returns the spec of a host-model parameter, with the framework's prior as its initial value; nullopt for unknown
-/// names.
+/// Returns the spec of a host-model parameter, initially the framework's prior; nullopt for unknown names.
 [[nodiscard]] std::optional<ParameterSpec> host_parameter_spec(const FrameworkModel& framework, std::string_view name);
 
 }  // namespace ftax

@@ -222,8 +222,7 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
 
 }  // namespace flash
 
-/// Returns true if the chip has fused kernels for this shape. Source: FlashAttention 2 needs mma.sync of Ampere and f16
-/// or bf16.
+/// Returns true if the chip has fused kernels for this shape. FlashAttention 2 needs mma.sync of Ampere and 16 bits.
 inline bool has_flash_kernels(const AttentionShape& s, const DeviceRates& device) {
     return s.path == AttentionPath::flash && is_tensor(device.path) && !flash::kernels_of(s, device).dense.empty();
 }

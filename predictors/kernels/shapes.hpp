@@ -253,8 +253,7 @@ struct RecurrentShape {
     const auto keys = real(s.kv_length);
     return s.window > 0 ? std::min(keys, real(s.window) + queries - 1) : keys;
 }
-/// Returns the operations of both products; a causal mask halves those of the new tokens, a window limits them to its
-/// keys.
+/// Returns the operations of both products; a causal mask halves those of the new tokens, a window limits the keys.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
     const auto queries = real(s.q_length);
     const double seen = std::min(real(s.kv_length) - (s.causal ? queries / 2 : 0), most_keys(s, 1));

@@ -291,8 +291,7 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
 }
 
 inline constexpr std::string_view streamed = "matrix-vector";
-/// Plans a framework's own matrix-vector kernel, which streams the weights once with a limited number of loads in
-/// flight.
+/// Plans a framework's own matrix-vector kernel, which streams the weights once with a limited rate of loads.
 inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
     const Rates r = rates_of(s, device, p);
     const double weights = real(s.n) * real(s.k) * r.weight_bytes;

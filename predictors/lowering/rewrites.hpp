@@ -60,8 +60,7 @@ using ftax::recognise_attention;
 /// Appends the lookup tables of `op` to the pairs of `lookups_attribute`.
 void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs);
 
-/// Returns true if a run modifies tensors of the model: a batch norm in training updates its running mean, variance and
-/// count.
+/// Returns true if a run modifies tensors of the model: a batch norm in training updates its running statistics.
 [[nodiscard]] bool updates_buffers(const Graph& graph);
 /// Returns true if Inductor keeps activations in NHWC, decided by weighing the convolutions' gain from the layout.
 /// Source: torch/_inductor/graph.py, decide_layout_opt (inference).

@@ -55,8 +55,7 @@ struct MeasuredRun {
 /// Predicts all measured runs under a change of the run; nullopt for those that it does not apply to.
 using PredictUnder = std::function<std::vector<std::optional<Prediction>>(const Change&)>;
 
-/// Ranks what may explain measured runs of a framework, the most likely first. Causes that change no latency are left
-/// out.
+/// Ranks what may explain measured runs of a framework, the most likely first, without causes that change no latency.
 [[nodiscard]] std::vector<report::Hypothesis> rank_causes(std::span<const MeasuredRun> runs, std::string_view framework,
                                                           const PredictUnder& predict_under);
 
@@ -67,8 +66,7 @@ void diagnose(const Graph& graph, const ModelArguments& model, const RunArgument
 /// How much more latency a larger model may take: a share, or with % in percent.
 [[nodiscard]] const Quantity& budget_quantity();
 
-/// Predicts a predictor's run under every other framework that supports it, fastest first; what does not fit comes
-/// last.
+/// Predicts a run under every other framework that supports it, fastest first; what does not fit comes last.
 [[nodiscard]] std::vector<report::FrameworkSwitch> other_frameworks(const Graph& graph, const Predictor& predictor,
                                                                     const ModelArguments& model,
                                                                     const RunArguments& run,

@@ -43,12 +43,11 @@ struct MachineRows {
 /// Largest batch for host times of networks: beyond, the launch queue may be full and the host waits for the device.
 constexpr std::int64_t largest_host_batch = 8;
 
-/// Collects the rows of files of one machine. Device times include the gaps between kernels, which ModelRow stores
-/// separately (the runtime's if measured, else the framework's). Networks run from ftax's own graphs have no module
-/// calls. Repetitions of a case become one row, their median; of host times, of the undisturbed() ones. Skips rows of
-/// other modes, host times of networks that wait for the device (column `waits`), and networks in `left_out_models`;
-/// warns of unusable and disturbed rows. Throws Error{profile} for rows of several GPUs, Error{usage} without
-/// datasheet.
+/// Collects the rows of one machine. Device times include the gaps between kernels, which ModelRow stores separately
+/// (the runtime's if measured, else the framework's). Networks run from ftax's own graphs have no module calls.
+/// Repetitions of a case become one row, their median; of host times, of the undisturbed() ones. Skips rows of other
+/// modes, host times of networks that wait for the device (column `waits`), and networks in `left_out_models`; warns of
+/// unusable and disturbed rows. Throws Error{profile} for rows of several GPUs, Error{usage} without datasheet.
 [[nodiscard]] MachineRows machine_rows(std::vector<CsvTable> tables, const std::set<std::string>& left_out_models,
                                        const Warn& warn);
 
