@@ -1,6 +1,6 @@
 """Faults planted beside a build: which of them do the tests notice?
 
-    mutants.py BUILD [--pick N] [--seed S] [--only WORD] [--without WORD] [--quick] [--table FILE]
+    mutants.py BUILD [--pick N] [--seed S] [--only WORD] [--without WORD] [--quick] [--own-layer] [--table FILE]
 
 propose.py draws random faults. A row of table.tsv has a file, a text that occurs in it once, the text that replaces it and what the fault does, between tabs. Texts
 that end in ';' are statements, others expressions. The faults are planted in copies of the sources, whose objects are linked in the
@@ -108,8 +108,13 @@ def refused(errors, planted):
     return numbers
 
 
-def write_sources(planted, rows):
-    """Writes the sources with the faults of the rows; the rows whose text was found once, and the files."""
+def parts_of(source):
+    """The sources that a source of a unity build includes; of any other, itself."""
+    return [Path(part) for part in re.findall(r'^#include "(/.*)"', source.read_text(), re.M)] if "/Unity/" in str(source) else [source]
+
+
+def write_sources(planted, rows, sources):
+    """Writes the sources with the faults of the rows, those of unity builds included; the rows whose text was found once, and the files."""
     texts, found = {}, []
     for row in rows:
         number, file, old, new, _ = row
@@ -119,21 +124,30 @@ def write_sources(planted, rows):
             found.append(row)
         else:
             print(f"line {number}: not once in {file}, left out: {old}")
-    for copy in [p for p in planted.rglob("*") if p.is_file() and str(p.relative_to(planted)) not in texts]:
+    written = {file: SWITCH + text for file, text in texts.items()}
+    for source in sources:
+        parts = {str(part.relative_to(ROOT)) for part in parts_of(source)} & set(texts) if "/Unity/" in str(source) else set()
+        if parts:
+            text = source.read_text()
+            for part in parts:
+                text = text.replace(f'"{ROOT / part}"', f'"{planted / part}"')
+            written[str(source.relative_to(ROOT))] = text
+    for copy in [p for p in planted.rglob("*") if p.is_file() and str(p.relative_to(planted)) not in written]:
         copy.unlink()
-    for file, text in texts.items():
+    for file, text in written.items():
         copy = planted / file
-        if not copy.exists() or copy.read_text() != SWITCH + text:
+        if not copy.exists() or copy.read_text() != text:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(SWITCH + text)
+            copy.write_text(text)
     return found, texts
 
 
-def plant(build, rows, jobs):
+def plant(build, rows, jobs, own_layer=False):
     """Compiles the sources of the rows with their faults and links the programs; the rows that were found and compile."""
     planted, objects = build / "mutants" / "sources", build / "mutants" / "objects"
-    found, texts = write_sources(planted, rows)
     commands = json.loads((build / "compile_commands.json").read_text())
+    sources = [Path(entry["file"]) for entry in commands if Path(entry["file"]).is_relative_to(ROOT)]
+    found, texts = write_sources(planted, rows, sources)
     dependencies, headers = {}, {str(ROOT / file) for file in texts if file.endswith(".hpp")}
     listed = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True).stdout
     for block in listed.split("\n\n"):
@@ -145,12 +159,15 @@ def plant(build, rows, jobs):
         of_programs = re.search(r" -o (?:tests/)?CMakeFiles/(ftax_\w+)\.dir", entry["command"])
         if of_programs is None or of_programs.group(1) in OTHER_TARGETS:
             return False
-        if str(source.relative_to(ROOT)) in texts:
+        parts = parts_of(source)
+        if any(part.is_relative_to(ROOT) and str(part.relative_to(ROOT)) in texts for part in parts):
             return True
         included = headers & dependencies.get(Path(entry["output"]), dependencies.get(entry["output"], set()))
-        if not source.is_relative_to(ROOT / "tests"):
+        if own_layer:
+            included = {h for h in included if Path(h).relative_to(ROOT).parts[0] == parts[0].relative_to(ROOT).parts[0]}
+        if not parts[0].is_relative_to(ROOT / "tests"):
             return bool(included)
-        text = source.read_text()  # of a header that a test does not name, the product's objects, linked first, hold the functions
+        text = "".join(part.read_text() for part in parts)  # of a header that a test does not name, the product's objects, linked first, hold the functions
         return "FTAX_PROGRAM" in text or any(f'"{Path(header).relative_to(ROOT)}"' in text or Path(header).name in text for header in included)
 
     for entry in commands:
@@ -167,7 +184,7 @@ def plant(build, rows, jobs):
                 target.unlink()
 
     # Sources with faults first and one source for each header, so that a fault that does not compile ends few compilations.
-    first = [e for e in concerned if str(Path(e["file"]).relative_to(ROOT)) in texts]
+    first = [e for e in concerned if any(str(part.relative_to(ROOT)) in texts for part in parts_of(Path(e["file"])))]
     for header in headers:
         first += [e for e in concerned if header in dependencies.get(e["output"], set())][:1]
     for entries in [first] * 6 + [concerned] * 4:
@@ -181,7 +198,7 @@ def plant(build, rows, jobs):
             sys.exit(errors)
         if wrong:
             print(f"{len(wrong)} faults do not compile: {sorted(wrong)}", flush=True)
-            found, texts = write_sources(planted, [row for row in found if row[0] not in wrong])
+            found, texts = write_sources(planted, [row for row in found if row[0] not in wrong], sources)
         elif entries is concerned:
             break
     linked = subprocess.run(["ninja", "-C", build, "-t", "commands", "ftax_tests", "ftax_program"], capture_output=True, text=True, check=True).stdout
@@ -190,7 +207,7 @@ def plant(build, rows, jobs):
         if command is None:
             continue
         words = command.group(1).split()
-        alone = {word.partition(".dir/")[2] for word in words if ".dir/" in word}
+        alone = {word.partition(".dir/")[2] for word in words if ".dir/" in word and "/Unity/" not in word}
 
         def replaced(word):
             """An object with faults for one without; for a library that holds such objects, its objects."""
@@ -305,7 +322,7 @@ def run(build, given):
         print(f"{len(in_python)} faults of the Python package are left out: configure with -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=PYTHON and install "
               "it there (ctest -R python_install)")
         rows, in_python = [row for row in rows if row not in in_python], []
-    mutants = plant(build, [row for row in rows if row not in in_python], given.jobs)
+    mutants = plant(build, [row for row in rows if row not in in_python], given.jobs, given.own_layer)
     tests, lived = [t for t in tests_of(build) if not given.without or given.without not in t[0]], []
     tests = reach_of(build, tests, given.jobs)
     unreached = [m for m in mutants if not any(m[0] in t[4] for t in tests)]
@@ -336,6 +353,7 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="")
     parser.add_argument("--without", default="", help="leave out tests of the folders with this word")
     parser.add_argument("--quick", action="store_true", help="only tests of the fault's folders, of recorded tables, and of whole reports")
+    parser.add_argument("--own-layer", action="store_true", help="faults of a header only in the sources of its own layer: few are compiled")
     parser.add_argument("--table", type=Path, default=TABLE, help="other faults, as a reviewer writes them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
