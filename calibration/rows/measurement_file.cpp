@@ -45,9 +45,10 @@ class RowReader {
     [[nodiscard]] double latency_s(std::string_view name = "latency_ms", double unit_s = 1e-3) {
         const std::string_view cell = text(name);
         const auto value = parse_number(cell);
-        if (!value || *value <= 0) {
+        if (!value || *value * unit_s < 1e-9) {
             report(cell.empty() ? fmt::format("no {}", name)
-                                : fmt::format("{} is not a positive number{}: {}", name,
+                                : fmt::format("{} is not {}{}: {}", name,
+                                              value && *value > 0 ? "a nanosecond or more" : "a positive number",
                                               cell.find(',') == cell.npos ? "" : " (write decimals with a point)",
                                               escape_terminal(excerpt(cell))));
             return 0;

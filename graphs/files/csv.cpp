@@ -13,6 +13,8 @@
 namespace ftax {
 namespace {
 
+constexpr std::size_t most_columns = 100'000;
+
 /// Reads cells one after the other from a buffer, unquoting each in place: its text never grows.
 class CellReader {
   public:
@@ -32,6 +34,8 @@ class CellReader {
 
     /// Returns the cell at the current position and skips the following comma; `more` is set to whether there was one.
     std::string_view next(bool& more) {
+        more = false;
+        if (at_end()) return {};  // the file ends after a comma
         const std::string_view cell = *at_ == '"' ? quoted() : plain();
         more = !at_end() && *at_ == ',';
         if (more) ++at_;
@@ -80,15 +84,9 @@ bool looks_like_formula(std::string_view cell) {
 
 void append_cell(std::string& text, std::string_view cell) {
     const std::string safe = (looks_like_formula(cell) ? "'" : "") + escape_terminal(cell);
-    if (safe.find_first_of(",\"") == std::string::npos) {
-        text += safe;
-        return;
-    }
+    if (safe.find_first_of(",\"") == std::string::npos) return void(text += safe);
     text += '"';
-    for (const char c : safe) {
-        if (c == '"') text += '"';
-        text += c;
-    }
+    for (const char c : safe) text.append(c == '"' ? 2 : 1, c);
     text += '"';
 }
 
@@ -104,25 +102,21 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
             continue;
         }
         const std::size_t first_line = reader.line();
-        std::vector<std::string_view>& target = header_.empty() ? header_ : cells_;
-        const std::size_t before = target.size();
-        bool more = true;
-        while (more) {
-            if (reader.at_end()) {  // the file ends after a comma
-                target.emplace_back();
-                break;
-            }
-            target.push_back(reader.next(more));
+        const bool is_header = header_.empty();
+        const std::size_t most = is_header ? most_columns : header_.size();
+        std::size_t count = 0;
+        for (bool more = true; more; ++count) {
+            const std::string_view cell = reader.next(more);
+            if (count < most) (is_header ? header_ : cells_).push_back(cell);
         }
         if (!reader.at_end()) reader.skip_line_end();
-        if (&target == &header_) {
+        if (is_header && count > most) throw_error(ErrorCode::limit, "{}: more than {} columns", origin_, most);
+        if (is_header) {
             if (header_.size() == 1 && header_[0].find_first_of(";\t") != std::string_view::npos)
                 reader.fail(first_line, "separate columns by commas, and write decimals with a point: 8,2.5");
             continue;
         }
-        if (target.size() - before != header_.size())
-            reader.fail(first_line,
-                        fmt::format("{} cells where the header has {}", target.size() - before, header_.size()));
+        if (count != most) reader.fail(first_line, fmt::format("{} cells where the header has {}", count, most));
         lines_.push_back(first_line);
     }
     if (header_.empty()) throw_error(ErrorCode::profile, "{}: no header line", origin_);

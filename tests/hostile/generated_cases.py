@@ -94,6 +94,8 @@ def rows():
     for name, content in (("quotes", '"' * 900_000), ("quote", header + '"' + "x" * 900_000), ("bom", "\ufeff" + header), ("returns", header.replace("\n", "\r") * 9),
                           ("twice", header + header), ("commas", header + "," * 900_000), ("short", header + "T4\n" * 200_000)):
         yield f"{name}.csv", content.encode(), "validate {file}"
+    yield "one_line.csv", (header + "," * 60_000_000).encode(), "validate {file}"  # cells that are kept are 1 GB
+    yield "anchor_least.csv", (header + row.format(1, 5e-324)).encode(), "predict resnet18 --device t4 --batch 1 --anchor {file}"
 
 
 def archives():

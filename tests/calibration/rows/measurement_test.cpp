@@ -65,6 +65,8 @@ TEST_CASE("a row that cannot be used is kept with its problem") {
     CHECK(problem("g,fp16,m,1,") == "no latency_ms");
     CHECK(problem("g,fp16,m,1,nan") == "latency_ms is not a positive number: nan");
     CHECK(problem("g,fp16,m,1,-3") == "latency_ms is not a positive number: -3");
+    CHECK(problem("g,fp16,m,1,5e-324") == "latency_ms is not a nanosecond or more: 5e-324");
+    CHECK(problem("g,fp16,m,1,1e-6") == "");
     CHECK(problem("g,fp16,m,1,\"1,5\"") == "latency_ms is not a positive number (write decimals with a point): 1,5");
     CHECK(problem(",fp17,,0,nan") == "no gpu");  // the first of several
     CHECK(problem("g,fp16,m,9223372036854775808,1") == "batch is not a positive whole number: 9223372036854775808");

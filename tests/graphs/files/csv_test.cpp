@@ -49,6 +49,7 @@ TEST_CASE("CSV is read as RFC 4180 says, and with the line ends and gaps that oc
 
 TEST_CASE("a malformed CSV names its line") {
     CHECK(failure("a,b\n1,2\n3\n") == "rows.csv:3: 1 cells where the header has 2");
+    CHECK(failure("a,b\n1,2,3,4,") == "rows.csv:2: 5 cells where the header has 2");
     CHECK(failure("a,b\n1,\"2\n3,4\n") == "rows.csv:2: unclosed quote");
     CHECK(failure("a,b\n1,\"2\"3\n") == "rows.csv:2: text after a closing quote");
     CHECK(failure("a,b,a\n") == "rows.csv:1: the column a occurs twice");
@@ -57,6 +58,19 @@ TEST_CASE("a malformed CSV names its line") {
     CHECK(failure("a,b\n") == "accepted");
     for (const char* other : {"gpu;batch;latency_ms\nT4;1;6,1\n", "gpu\tbatch\nT4\t1\n"})
         CHECK(failure(other) == "rows.csv:1: separate columns by commas, and write decimals with a point: 8,2.5");
+}
+
+TEST_CASE("a header has a limited number of columns") {
+    std::string header = "c0";
+    for (int i = 1; i < 100'000; ++i) header += ",c" + std::to_string(i);
+    CHECK(CsvTable(header, "rows.csv").header().size() == 100'000);
+    try {
+        CsvTable(header + ",more", "rows.csv");
+        FAIL("accepted");
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::limit);
+        CHECK(std::string(error.what()) == "rows.csv: more than 100000 columns");
+    }
 }
 
 TEST_CASE("written files read back unchanged") {
