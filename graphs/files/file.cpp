@@ -79,12 +79,12 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
     std::string content;
     constexpr std::size_t chunk_bytes = 1 << 16;
     const auto known_bytes = static_cast<std::size_t>(status.st_size);  // 0 of what the kernel writes, as in /proc
-    if (known_bytes <= max_bytes) content.reserve(known_bytes + 1);
+    if (known_bytes <= max_bytes) content.reserve(known_bytes + 1);     // the end is read without another allocation
     for (;;) {
         if (content.size() > max_bytes)
             throw_error(ErrorCode::limit, "{} is longer than {} bytes", escape_terminal(path), max_bytes);
         const std::size_t before = content.size();
-        content.resize(std::max(before + chunk_bytes, std::min(content.capacity(), known_bytes + 1)));
+        content.resize(before < content.capacity() ? content.capacity() : before + chunk_bytes);
         const ssize_t got = ::read(file.number(), content.data() + before, content.size() - before);
         content.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
         if (got < 0 && errno == EINTR) continue;

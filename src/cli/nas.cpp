@@ -266,8 +266,8 @@ int run_nas(const NasArguments& arguments) {
     }
     write_output(arguments.output, text);
     if (archs.broken == 0) return 0;
-    fmt::print(notices(), "{} of {} architectures do not parse\n", archs.broken, archs.table.rows());
-    return static_cast<int>(ErrorCode::profile);
+    throw_error(ErrorCode::profile, "{}: {} of {} architectures do not parse", escape_terminal(arguments.architectures),
+                archs.broken, archs.table.rows());
 }
 
 }  // namespace

@@ -47,11 +47,31 @@ TEST_CASE("the profiles of the folder FTAX_DATA hold instead of the built-in one
     CHECK(broken.errors.find("vllm@9.9.json: schema_version: is missing") != std::string::npos);
     fs::remove(stack);
 
+    // An error of a profile that is parsed late ends no other way than one of the others.
+    std::string text = ftax::read_file(path);
+    const std::size_t value = text.find("\"value\": ") + 9;
+    ftax::write_file(path, text.insert(text.find_first_of(",\n", value), "\"").insert(value, "\""));
+    const ProgramRun typed = run_program("predict resnet18 --device t4 --batch 1", before);
+    CHECK(typed.exit_code == 6);
+    CHECK(typed.errors.find("pytorch-eager.json: parameters[0].value: must be a positive number") != std::string::npos);
+    ftax::write_file(path, to_text(slow));
+
     fs::rename(path, profiles / "frameworks/pytorch-eager@slow.json");
     const ProgramRun misnamed = run_program("predict resnet18 --device t4 --host slow --batch 1", before);
     CHECK(misnamed.exit_code == 6);
     CHECK(misnamed.errors.find("pytorch-eager@slow.json: a file of this name holds the framework pytorch-eager on the "
                                "host slow") != std::string::npos);
+
+    fs::remove_all(profiles / "frameworks");
+    ftax::write_file((profiles / "frameworks").string(), "");
+    const ProgramRun no_folder = run_program("predict resnet18 --device t4 --batch 1", before);
+    CHECK(no_folder.exit_code == 6);
+    CHECK(no_folder.errors.find("profiles/frameworks: Not a directory") != std::string::npos);
+    fs::create_symlink("loop", folder.path / "loop");
+    const ProgramRun loop =
+        run_program("predict resnet18 --device t4", "export FTAX_DATA='" + (folder.path / "loop").string() + "'");
+    CHECK(loop.exit_code == 6);
+    CHECK(loop.errors.find("/loop is not a folder") != std::string::npos);
 
     fs::remove(profiles / "devices.json");
     const ProgramRun missing = run_program("predict resnet18 --device t4 --batch 1", before);

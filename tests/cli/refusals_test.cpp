@@ -131,6 +131,15 @@ TEST_CASE("broken files of prices and requests, and a wrong FTAX_DATA, are inval
     CHECK(wrong.errors.find("FTAX_DATA: /nowhere is not a folder") != std::string::npos);
 }
 
+TEST_CASE("architectures that do not parse are counted, also without notices") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("archs.csv", "arch\n768-2-12-3072\n768-2\n");
+    const ProgramRun run = run_program("nas --space transformer --device t4 -q " + path);
+    CHECK(run.exit_code == 6);
+    CHECK(run.output.find("768-2-12-3072,1,") != std::string::npos);
+    CHECK(run.errors == "ftax: " + path + ": 1 of 2 architectures do not parse\n");
+}
+
 TEST_CASE("measured rows with decimal commas say how to write them") {
     const TemporaryFolder folder;
     const ProgramRun run =

@@ -48,7 +48,8 @@ constexpr BuiltInParameter built_in_parameters[] = {
 const char* data_folder() {
     const char* folder = std::getenv("FTAX_DATA");
     if (!folder || !*folder) return nullptr;
-    if (!std::filesystem::is_directory(folder))
+    std::error_code problem;
+    if (!std::filesystem::is_directory(folder, problem))
         throw_error(ErrorCode::profile, "FTAX_DATA: {} is not a folder", escape_terminal(folder));
     return folder;
 }
@@ -89,9 +90,11 @@ DataFile data_file(const std::string& below_data) {
 std::vector<DataFile> data_files(std::string_view folder) {
     std::vector<DataFile> files;
     const std::string own = data_folder() ? fmt::format("{}/{}", data_folder(), folder) : "";
-    if (!own.empty() && std::filesystem::exists(own)) {  // WASI takes no name for the root folder
-        for (const auto& entry : std::filesystem::directory_iterator(own))
+    std::error_code problem;
+    if (!own.empty() && std::filesystem::exists(own, problem)) {  // WASI takes no name for the root folder
+        for (const auto& entry : std::filesystem::directory_iterator(own, problem))
             if (entry.path().extension() == ".json") files.push_back(read_data_file(entry.path()));
+        if (problem) throw_error(ErrorCode::profile, "FTAX_DATA: {}: {}", escape_terminal(own), problem.message());
         std::ranges::sort(files, {}, &DataFile::path);
         return files;
     }
@@ -108,9 +111,11 @@ class NamedProfile {
         : framework(split_at(file.name, '@').first),
           host(framework == file.name ? reference_host : split_at(file.name, '@').second),
           file_(std::move(file)) {}
+    /// Not by std::call_once: its C frames end a program that has a libgcc of its own where an exception passes.
     const FrameworkProfile& parsed() {
-        std::call_once(once_, [&] { profile_ = parse_framework_profile(file_.text, file_.path, file_.parameters); });
-        if (profile_.framework == framework && profile_.host == host) return profile_;
+        const std::lock_guard lock(mutex_);
+        if (!profile_) profile_ = parse_framework_profile(file_.text, file_.path, file_.parameters);
+        if (profile_->framework == framework && profile_->host == host) return *profile_;
         throw_error(ErrorCode::profile, "{}: a file of this name holds the framework {} on the host {}", file_.path,
                     framework, host);
     }
@@ -118,8 +123,8 @@ class NamedProfile {
 
   private:
     DataFile file_;
-    std::once_flag once_;
-    FrameworkProfile profile_;
+    std::mutex mutex_;
+    std::optional<FrameworkProfile> profile_;
 };
 
 std::list<NamedProfile>& framework_profiles() {

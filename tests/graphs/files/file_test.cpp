@@ -60,6 +60,8 @@ TEST_CASE("a file is written whole and read back, and keeps its permissions") {
     CHECK(folder.entries() == 1);
     CHECK_THROWS_AS(static_cast<void>(read_file(path, 1000)), Error);
     CHECK(read_file(path, content.size()) == content);
+    CHECK(read_file(path).capacity() < content.size() + 100);  // the end is found without another allocation
+    CHECK_FALSE(read_file("/proc/self/status").empty());       // whose size is stated as 0
 }
 
 TEST_CASE("a link stays a link, and a device is written to") {
