@@ -6,7 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "graphs/aten/aten_call.hpp"
 #include "graphs/base/excerpt.hpp"
@@ -248,6 +248,8 @@ class Importer {
         name_symbols(graph, specs);
         read_ranges(program);
         Scope scope{graph, {}};
+        const std::size_t tensors = graph.at("tensor_values").size();
+        scope.tensors.reserve(tensors), used_.reserve(tensors), graph_.tensors.reserve(tensors);
         for (const Json& spec : specs) declare_input(scope, spec);
         import_nodes(scope, 0);
         for (const Json& output : graph.at("outputs"))
@@ -350,7 +352,7 @@ class Importer {
         const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
         if (!scope.tensors.emplace(name, id).second)
             throw_error(ErrorCode::model, "tensor '{}' is produced twice", excerpt(name));
-        if (!used_names_.insert(name).second) graph_.tensors[id].name = fmt::format("{}.{}", name, id);
+        if (std::exchange(used_[name].tensor, true)) graph_.tensors[id].name = fmt::format("{}.{}", name, id);
         return id;
     }
 
@@ -369,7 +371,7 @@ class Importer {
             if (!weight) continue;
             const TensorId id = declare(scope, weight->at("arg").at("name"), TensorRole::weight);
             std::string name = weight->at(kind + "_name");
-            if (used_names_.insert(name).second) graph_.tensors[id].name = std::move(name);
+            if (!std::exchange(used_[name].tensor, true)) graph_.tensors[id].name = std::move(name);
         }
     }
 
@@ -408,7 +410,7 @@ class Importer {
         call.name = name                   ? name->get<std::string>()
                     : call.outputs.empty() ? call.target
                                            : graph_.tensors[call.outputs[0]].name;
-        const bool fresh = used_op_names_.insert(call.name).second;  // a body that runs again has the names it had
+        const bool fresh = !std::exchange(used_[call.name].op, true);  // a body that runs again has the names it had
         if (!fresh && !call.outputs.empty()) call.name = graph_.tensors[call.outputs[0]].name;
         if (options_.unsupported_is_error && !is_known_aten(call.target))
             throw_error(ErrorCode::model, "{}: no rule for operator {}", excerpt(call.name), excerpt(call.target));
@@ -724,7 +726,10 @@ class Importer {
     std::unordered_map<std::string_view, Tensor> read_;  ///< by the text that describes it
     SymbolNames symbols_;
     std::unordered_map<std::string, Expression> parsed_;
-    std::unordered_set<std::string> used_names_, used_op_names_;
+    struct Use {
+        bool tensor = false, op = false;
+    };
+    std::unordered_map<std::string, Use> used_;  ///< names of tensors and operators
     std::vector<std::string> last_stack_;
     std::string last_calls_, last_module_;  ///< of the last stack, as the file has it and as a path
 };
