@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <filesystem>
 #include <iterator>
@@ -104,6 +105,12 @@ ModuleCall module_call(std::string_view entry) {
     return {std::string(split_at(path, '@').first), std::string(type)};
 }
 
+constexpr std::array<bool, 256> marks(std::string_view characters) {
+    std::array<bool, 256> found{};
+    for (const char c : characters) found[static_cast<unsigned char>(c)] = true;
+    return found;
+}
+
 /// The text of a program, cut while it is unpacked so that it is never parsed as a whole: each list and object at the
 /// fourth level (a node, the shape of a tensor) is a piece, in whose place the outline has [its number].
 class ProgramText {
@@ -111,23 +118,16 @@ class ProgramText {
     ProgramText(std::string origin, std::size_t longest_list) : origin_(std::move(origin)), longest_(longest_list) {}
 
     void append(std::string_view part) {
-        std::size_t kept = 0, quote = 0, opened = part.size();
+        std::size_t kept = 0, opened = part.size();
         std::string_view key;  // the last string that began in this part
-        const auto is_mark = [](char c) {
-            return c == '"' || c == ',' || c == ':' || (c | 32) == '{' ||
-                   (c | 32) == '}';  // 32: what [ and { differ by
-        };
+        static constexpr auto ends_text = marks("\"\\"), is_mark = marks("\",:[]{}");
         for (std::size_t i = 0; i < part.size(); ++i) {
             if (std::exchange(escaped_, false)) continue;
-            if (in_string_) {
-                if (quote <= i) quote = std::min(part.find('"', i), part.size());
-                i += std::min(part.substr(i, quote - i).find('\\'), quote - i);
-                escaped_ = i < quote;
-            } else {
-                while (i < part.size() && (part[i] == ' ' || !is_mark(part[i]))) ++i;
-            }
-            if (escaped_ || i == part.size()) continue;
+            const auto& ends_here = in_string_ ? ends_text : is_mark;
+            while (i < part.size() && !ends_here[static_cast<unsigned char>(part[i])]) ++i;
+            if (i == part.size()) break;
             const char c = part[i];
+            if ((escaped_ = c == '\\')) continue;
             const bool ends = in_string_;
             in_string_ ^= c == '"';
             if (ends) key = part.substr(opened, i - opened);
@@ -157,20 +157,20 @@ class ProgramText {
     /// document, in which these are replaced. Other texts than printable ASCII without escapes are parsed.
     [[nodiscard]] const Json& node(const Json& held) {
         constexpr std::size_t most_forms = 1000, largest_form = 1 << 16;  // a model has some dozens; a graph is no form
-        const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '\\'; };
+        const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '\\' && c != '"'; };
         const std::string_view json = piece(held);
         if (json.size() > largest_form) return other_ = whole(held);
         form_.clear(), texts_.clear();
         std::size_t begin = 0, searched = 0;  // of what is not yet part of the form; of what is not yet searched
         for (std::size_t open; (open = json.find('"', searched)) != json.npos;) {
-            const std::size_t close = json.find('"', open + 1);
-            const std::string_view text = json.substr(open + 1, close - open - 1);
-            if (close == json.npos || !std::ranges::all_of(text, is_plain)) return other_ = whole(held);
+            const auto end = std::find_if_not(json.begin() + open + 1, json.end(), is_plain);
+            if (end == json.end() || *end != '"') return other_ = whole(held);
+            const auto close = static_cast<std::size_t>(end - json.begin());
             searched = close + 1;
             const std::size_t next = json.find_first_not_of(" \t\r\n", searched);
             if (next != json.npos && json[next] == ':') continue;  // a key
             form_.append(json, begin, open + 1 - begin).append(fmt::format_int(texts_.size()).c_str());
-            texts_.push_back(text);
+            texts_.push_back(json.substr(open + 1, close - open - 1));
             begin = close;
         }
         form_.append(json, begin);
