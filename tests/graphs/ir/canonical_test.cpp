@@ -219,11 +219,16 @@ TEST_CASE("a matrix product with a weight, and the bias added to it, are a linea
     CHECK(graph.expressions.to_string(graph.tensors[op.outputs[0]].shape[2]) == "10");
 }
 
-TEST_CASE("a mean over height and width is global pooling") {
-    OnnxModel model;
-    model.input("x", {"batch", "32", "7", "7"}).output("y");
-    OnnxModel::attribute(model.node("ReduceMean", {"x"}, {"y"}), "axes", std::vector<std::int64_t>{2, 3});
-    CHECK(only_op(model.import()).kind == OpKind::global_pool);
+TEST_CASE("a mean over height and width is global pooling, over other axes it is not") {
+    const auto kind = [](const std::vector<std::int64_t>& axes) {
+        OnnxModel model;
+        model.input("x", {"batch", "32", "7", "7"}).output("y");
+        OnnxModel::attribute(model.node("ReduceMean", {"x"}, {"y"}), "axes", axes);
+        return only_op(model.import()).kind;
+    };
+    CHECK(kind({2, 3}) == OpKind::global_pool);
+    for (const auto& axes : std::vector<std::vector<std::int64_t>>{{2}, {1, 2}, {1, 3}, {2, 1}, {2, 0}, {1, 2, 3}})
+        CHECK(kind(axes) == OpKind::reduce);
 }
 
 TEST_CASE("attention whose factors were scaled before the product is fused attention, other attention stays") {
