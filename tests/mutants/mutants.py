@@ -164,7 +164,8 @@ def plant(build, rows, jobs, own_layer=False):
             return True
         included = headers & dependencies.get(Path(entry["output"]), dependencies.get(entry["output"], set()))
         if own_layer:
-            included = {h for h in included if Path(h).relative_to(ROOT).parts[0] == parts[0].relative_to(ROOT).parts[0]}
+            layers = {part.relative_to(ROOT).parts[0] for part in parts if part.is_relative_to(ROOT)}
+            included = {h for h in included if Path(h).relative_to(ROOT).parts[0] in layers}
         if not parts[0].is_relative_to(ROOT / "tests"):
             return bool(included)
         text = "".join(part.read_text() for part in parts)  # of a header that a test does not name, the product's objects, linked first, hold the functions

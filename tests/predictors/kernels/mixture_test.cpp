@@ -107,6 +107,7 @@ TEST_CASE("padded experts compute tiles without tokens, for which they read no w
     const auto alone = models.plan(s, path);
     s.padded = 33 * padded_tile_rows;
     const auto padded = models.plan(s, path);
+    CHECK(padded.tile.rows == padded_tile_rows);
     CHECK(padded.blocks * padded.tile.rows * padded.tile.columns == approx(s.padded * 3072));
     CHECK(flops(s) == 2.0 * 16 * 3072 * 4096);  // those of tokens
     CHECK(padded.seconds > 2 * s.padded * 3072 * 4096 / models.at(path).peak_flops_per_s);
