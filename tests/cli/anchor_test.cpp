@@ -320,3 +320,19 @@ TEST_CASE("a host file and a known row are evidence on one host") {
     CHECK(latency(both, 0) < 0.9 * latency(probed, 0));
     CHECK(width(both, 0) < width(probed, 0));
 }
+
+TEST_CASE("measured rows of another framework, precision or card stand beside no prediction") {
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv",
+                                          "gpu,framework,precision,model,batch,latency_ms\n"
+                                          "T4,pytorch-eager,fp32,resnet18,1,3\n"
+                                          "T4,onnxruntime-cuda,fp32,resnet18,2,4\n"
+                                          "T4,pytorch-eager,fp16,resnet18,4,5\n"
+                                          "L4,pytorch-eager,fp32,resnet18,8,6\n");
+    const ProgramRun run =
+        run_ftax({"predict", "resnet18", "--device", "t4", "--batch", "1,2,4,8", "--measured", rows, "--json", "-"});
+    const auto predictions = nlohmann::json::parse(run.output).at("predictions");
+    REQUIRE(predictions.size() == 4);
+    CHECK(predictions[0].value("measured_latency_s", 0.0) == 0.003);
+    for (std::size_t i = 1; i < 4; ++i) CHECK_FALSE(predictions[i].contains("measured_latency_s"));
+}
