@@ -79,8 +79,8 @@ constexpr std::array vllm_eager_priors = dispatched(1.8e-3, 75e-6);  // step cos
 // Step costs as in vLLM; 4.4 us per request from a published fit of vLLM's host (BLIS).
 constexpr std::array sglang_priors = dispatched(2.1e-3, 4.4e-6);
 constexpr std::array tensorrt_llm_priors = dispatched(1.1e-3, 16e-6);
-// Orders of magnitude: a launch from C++; the sampler. data/stacks has the cost of a step.
-constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.sequence", 50e-6}};
+// Orders of magnitude: a launch from C++; a step of 2024 (data/stacks has later ones); the sampler.
+constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.forward", 5e-4}, {"host.sequence", 50e-6}};
 
 const FrameworkModel vllm{
     .name = "vllm",
