@@ -508,7 +508,7 @@ class Lowering {
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
         shape.dot_products =
             shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= first_chip_with_dp4a;
-        if (libraries_.streams_faster) shape.row_bytes_per_cycle *= 2;
+        if (libraries_.streams_faster && chip >= 75) shape.row_bytes_per_cycle *= 2;
         const Tensor& right = graph_.tensors[op.inputs[1]];
         shape.linear = op.kind == OpKind::linear || (right.shape.size() <= 2 && right.role == TensorRole::weight);
         if (libraries_.cublas_lt_of_any_size && shape.cublas_lt_limit > 0)

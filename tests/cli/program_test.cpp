@@ -86,7 +86,7 @@ TEST_CASE(
         CHECK_MESSAGE(results.find(row + "\n") != std::string::npos, row);
         ++quoted;
     }
-    CHECK(quoted == 3);
+    CHECK(quoted == 4);
 }
 
 TEST_CASE("exit codes and messages of wrong usage") {
