@@ -54,7 +54,7 @@ TensorId Transformer::chunk_product(TensorId x, std::int64_t rows, std::int64_t 
 
 /// Decays the state of each head and adds the update, once per chunk.
 TensorId Transformer::decay_state(std::size_t index, TensorId gates, Shape shape) {
-    const TensorId past = state(index, "state", shape);
+    const TensorId past = state(index, "state", std::move(shape));
     const TensorId fresh = net_.map("add", {net_.map("mul", {past, gates}), gates});
     update_state(past, fresh);
     return fresh;
