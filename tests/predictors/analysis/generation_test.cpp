@@ -128,8 +128,8 @@ TEST_CASE("weights take as much memory as published files of GGUF") {
           std::tuple("qwen3-30b-a3b", Precision::q4_k_m, 17.28), std::tuple("gpt-oss-20b", Precision::mxfp4, 11.27),
           std::tuple("gpt-oss-120b", Precision::mxfp4, 59.02),
           std::tuple("tests/regression/configs/qwen3-0.6b.json", Precision::q8_0, 0.594)}) {
-        CAPTURE(model);
         const std::string file(model);
+        CAPTURE(file);
         const Graph graph = load_graph(file.ends_with(".json") ? FTAX_SOURCE_DIR "/" + file : file);
         const double bytes =
             Generator(graph, device_profile("b200"), framework_profile("llama.cpp"), {.precision = precision})
