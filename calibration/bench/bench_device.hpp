@@ -70,8 +70,7 @@ class BenchDevice {
   public:
     virtual ~BenchDevice() = default;
     [[nodiscard]] virtual Environment environment() const = 0;
-    /// What about this device makes measurements less than they could be (MIG, clocks that cannot be read), with
-    /// advice.
+    /// What impairs measurements on this device (MIG, clocks that cannot be read), with advice.
     [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
     /// Appends a row for each case and repetition that the job's file lacks; one with a problem is measured again by
     /// the next job. Returns false if it was stopped before all was measured; complete rows are kept.

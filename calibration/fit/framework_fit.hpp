@@ -17,8 +17,7 @@
 
 namespace ftax::fit {
 
-/// One measured latency with the host operations that the schedule counts and the device time that the kernel models
-/// predict.
+/// One measured latency with the host operations of the schedule and the device time of the kernel models.
 struct HostRow {
     std::string host;  ///< measurements that share scalars
     std::string model;

@@ -58,8 +58,7 @@ class LogFit {
 
     explicit LogFit(FitOptions options) : options_(options) {}
 
-    /// Solves from every start, keeps the best and estimates the standard deviations. Returns whether the best
-    /// converged.
+    /// Solves from every start, keeps the best, estimates standard deviations. Returns whether the best converged.
     bool solve();
 
   private:

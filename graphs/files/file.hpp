@@ -15,8 +15,7 @@ namespace ftax {
 /// Reads a whole file. Throws as open_file(), Error{usage} for UTF-16, and Error{limit} beyond `max_bytes`.
 [[nodiscard]] std::string read_file(const std::string& path, std::uint64_t max_bytes = 64 << 20);
 
-/// From now on, only files below this folder are read, which becomes the working folder. Throws Error{usage} if it
-/// cannot.
+/// From now on, reads only files below this folder and makes it the working folder; Error{usage} if it cannot.
 void confine_files(const std::string& folder);
 
 /// Writes a file atomically, even across a crash: temporary file in the same directory, fsync, rename. Follows links;

@@ -97,7 +97,7 @@ std::vector<Crossing> find_crossings(std::int64_t first, std::int64_t last,
 }
 
 std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindings, std::int64_t largest) {
-    const double gap_s = kernel_gap_s(predictor.framework(), predictor.device().device);
+    const double gap_s = kernel_gap_s(predictor.framework(), predictor.options().libraries, predictor.device().device);
     std::vector<LaunchCosts> launches;
     // Behind the host, the device's kernels follow one another with their gaps.
     const auto at = [&](std::int64_t batch) {

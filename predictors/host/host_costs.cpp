@@ -19,15 +19,15 @@ bool is_measured_host(const FrameworkProfile& profile) {
 
 }  // namespace
 
-double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device) {
+double kernel_gap_s(const FrameworkProfile& profile, const LibraryVersions& libraries, const DeviceSpec& device) {
     if (is_cpu(device)) return 0;
     const LoweringTraits& traits = model_of(profile).traits;
+    // A kernel is launched before the one ahead of it has ended (programmatic dependent launch).
+    const int since = traits.library == Library::sglang ? 10 : 9;
+    if (device.compute_capability_major >= since && behaviour_of(model_of(profile), libraries).launches_early) return 0;
     const bool fitted = is_measured_host(profile) || traits.serves_sequences;
     const bool captured = traits.host_kind == HostKind::graph_node;
     if (device.kernel_gap_s && !captured && !is_measured_host(profile)) return *device.kernel_gap_s;
-    // A kernel is launched before the one ahead of it has ended (programmatic dependent launch). Source: SGLang and
-    // FlashInfer, is_arch_support_pdl; flashinfer's pull request 930.
-    if (traits.library == Library::sglang && device.compute_capability_major >= 10) return 0;
     // The GPU's own work, in cycles of an A100's 1.41 GHz. Source: NVIDIA's tables of BERT, A100 to L40S.
     if (traits.engine && !is_measured_host(profile))
         return host_parameter(profile, "kernel_gap_s") * (1.41e9 / device.boost_clock_hz);
@@ -94,9 +94,10 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision, doubl
     return costs;
 }
 
-HostCosts host_costs(const FrameworkProfile& profile, Precision precision, const DeviceSpec& device) {
-    HostCosts costs = host_costs(profile, precision, is_measured_host(profile) ? 1 : device.host_slowdown.value_or(1));
-    costs.kernel_gap_s = kernel_gap_s(profile, device);
+HostCosts host_costs(const FrameworkProfile& profile, const PredictOptions& options, const DeviceSpec& device) {
+    HostCosts costs =
+        host_costs(profile, options.precision, is_measured_host(profile) ? 1 : device.host_slowdown.value_or(1));
+    costs.kernel_gap_s = kernel_gap_s(profile, options.libraries, device);
     return costs;
 }
 

@@ -37,12 +37,14 @@ struct HostCosts {
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision, double slowdown = 1);
 
 /// Returns the time between consecutive kernels: that of the device's generation if it was measured, else the
-/// profile's; 0 on a CPU, which launches none. A measured host and a server of language models have gaps that were
-/// fitted with their kernels, an engine's are cycles.
-[[nodiscard]] double kernel_gap_s(const FrameworkProfile& profile, const DeviceSpec& device);
+/// profile's; 0 on a CPU, which launches none, and where kernels are launched early. A measured host and a server of
+/// language models have gaps that were fitted with their kernels, an engine's are cycles.
+[[nodiscard]] double kernel_gap_s(const FrameworkProfile& profile, const LibraryVersions& libraries,
+                                  const DeviceSpec& device);
 
 /// The costs beside that device: on its own CPU where it has one, with its time between kernels.
-[[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision, const DeviceSpec& device);
+[[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, const PredictOptions& options,
+                                   const DeviceSpec& device);
 
 /// Returns the name of a host's second scalar: the cost of the call whose speed does not follow the host's scale, a
 /// cuBLAS heuristic query or, if the framework calls engines, an engine call.

@@ -49,7 +49,7 @@ class Samples {
             const PredictOptions& options, std::span<const Sample> samples, const Campaign& campaign,
             const ShapeBindings& dims)
         : space_(space),
-          costs_(host_costs(framework, options.precision, device.device)),
+          costs_(host_costs(framework, options, device.device)),
           campaign_(campaign),
           synchronized_(synchronizes_runs(model_of(framework), options)) {
         for (const Sample& sample : samples) {

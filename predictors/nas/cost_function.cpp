@@ -149,10 +149,10 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     for (const std::int64_t batch : batches)
         if (batch < 1) throw_error(ErrorCode::usage, "batch must be at least 1, not {}", batch);
     if (space.options().empty()) throw_error(ErrorCode::usage, "the space {} has no choices", space.name());
-    const SegmentMaker segment_of(host_costs(framework, options.precision, device.device), campaign, space,
-                                  synchronizes_runs(model_of(framework), options));
     const FrameworkModel& model = model_of(framework);
     options = libraries_of(framework, options);
+    const SegmentMaker segment_of(host_costs(framework, options, device.device), campaign, space,
+                                  synchronizes_runs(model, options));
     state_.reset(new State{&space, std::move(device), std::move(framework), options, std::move(batches),
                            dims_of(space, dims), segment_of,
                            model.rewrites.empty() && !options.channels_last && !model.traits.host_kind});

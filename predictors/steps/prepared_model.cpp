@@ -80,7 +80,7 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
       first_equal(first_equal_kernels(graph, schedule)),
       first_equal_launch(first_equal_launches(graph, schedule, first_equal)),
       kernel_models(device_model(device)),
-      costs(host_costs(framework, options.precision, device.device)),
+      costs(host_costs(framework, options, device.device)),
       run{"", deciding_version(model, options.libraries), options.precision, device.device.slug,
           device.device.architecture},
       weights(half_type_of_weights(source)),
@@ -91,7 +91,6 @@ PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, 
         require_arithmetic(device.device, precision_spec(Precision::fp8));
     if (std::ranges::any_of(graph.ops, [](const Op& op) { return op.integer(experts_attribute, 0) > 0; }))
         costs.device_relative_stddev = std::hypot(costs.device_relative_stddev, experts_log_stddev);
-    if (libraries.launches_early && device.device.compute_capability_major >= 9) costs.kernel_gap_s = 0;
     if (has_foreign_host())
         costs.scale_relative_stddev = std::hypot(costs.scale_relative_stddev, foreign_host_log_stddev);
 }

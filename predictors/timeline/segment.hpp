@@ -32,8 +32,7 @@ struct Segment {
     /// Builds a synchronisation: the host waits for the device and pays for the call.
     static Segment wait(double host_s) { return {host_s, host_s, 0, 0}; }
 
-    /// Interpolates between two segments whose launches differ only in duration; exact while the same path is the
-    /// longest.
+    /// Interpolates between two segments whose launches differ only in duration; exact if the longest path is the same.
     static Segment between(const Segment& shorter, const Segment& longer, double share) {
         const auto mix = [share](double a, double b) { return a == never ? never : a + share * (b - a); };
         return {mix(shorter.host_s, longer.host_s), mix(shorter.host_from_device_s, longer.host_from_device_s),

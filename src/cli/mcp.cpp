@@ -44,8 +44,7 @@ struct McpArguments {
     std::uint64_t megabytes = 4096;
 };
 
-/// A failed tool call is a result, so that the caller can correct its arguments. It runs in a process of its own, which
-/// may die.
+/// A failed tool call is a result, so that the caller can correct its arguments. Its own process may die.
 json call(const json& parameters, const McpArguments& limits) {
     const std::string name = parameters.value("name", "");
     if (std::ranges::count(commands_in_process, name) == 0)

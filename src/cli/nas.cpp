@@ -114,8 +114,7 @@ struct Target {
     [[nodiscard]] double latency_of(std::size_t i) const { return latency_s[i * cost.batches().size()]; }
 };
 
-/// With several cards, the result names each row's; with a score, it keeps the input columns. Returns the names of all
-/// columns.
+/// With several cards, the result names each row's; with a score, it keeps the input columns. Returns all columns.
 std::vector<std::string> keep_columns(Architectures& archs, const std::string& score, bool names_devices) {
     std::vector<std::string> names{"arch", "batch", "predicted_ms"};
     if (names_devices) names.insert(names.begin() + 1, "device");

@@ -34,7 +34,7 @@ struct Run {
 Run run(const Graph& graph, const char* device, const std::string& framework, const ShapeBindings& bindings,
         PredictOptions options = {}) {
     Predictor predictor(graph, device_profile(device), framework_profile(framework), options);
-    Run run{.costs = host_costs(predictor.framework(), options.precision, predictor.device().device),
+    Run run{.costs = host_costs(predictor.framework(), predictor.options(), predictor.device().device),
             .device = predictor.device()};
     run.prediction = predictor.predict(bindings, run.launches);
     return run;
@@ -225,8 +225,8 @@ TEST_CASE("what ONNX Runtime's host computes is copied there and back, what stay
 
 TEST_CASE(
     "the gap between kernels is that of the generation where it was measured, and a measured host keeps its own") {
-    const auto gap_s = [](std::string_view framework, std::string_view device) {
-        return kernel_gap_s(framework_profile(framework), device_spec(device));
+    const auto gap_s = [](std::string_view framework, std::string_view device, int engine = 0) {
+        return kernel_gap_s(framework_profile(framework), {.engine = engine}, device_spec(device));
     };
     CHECK(gap_s("pytorch-eager", "h100-sxm5-80gb") == 1.65e-6);
     CHECK(gap_s("pytorch-eager", "b200") == gap_s("pytorch-eager", "h100-sxm5-80gb"));
@@ -235,13 +235,16 @@ TEST_CASE(
     CHECK(gap_s("vllm", "h100-sxm5-80gb") == gap_s("vllm", "t4"));
     CHECK(gap_s("sglang", "h100-sxm5-80gb") == 1e-6);
     CHECK(gap_s("sglang", "b200") == 0);  // programmatic dependent launch
+    CHECK(gap_s("llama.cpp", "h100-sxm5-80gb", 202605) == 0);
+    CHECK(gap_s("llama.cpp", "h100-sxm5-80gb", 202604) > 0);
+    CHECK(gap_s("llama.cpp", "rtx-4090", 202605) > 0);
     // An engine's gaps are cycles: 0.7 us at the 1.41 GHz of an A100, an L40S has 2.52.
     CHECK(gap_s("tensorrt", "a100-sxm4-40gb") == approx(0.7e-6));
     CHECK(gap_s("tensorrt-cuda-graph", "l40s") == approx(0.7e-6 * 1.41 / 2.52));
     FrameworkProfile measured = framework_profile("pytorch-eager");
     measured.host = "mine";
-    CHECK(kernel_gap_s(measured, device_spec("h100-sxm5-80gb")) == 1e-6);
-    CHECK(host_costs(measured, Precision::fp16, device_spec("t4")).kernel_gap_s == 1e-6);
+    CHECK(kernel_gap_s(measured, {}, device_spec("h100-sxm5-80gb")) == 1e-6);
+    CHECK(host_costs(measured, PredictOptions{.precision = Precision::fp16}, device_spec("t4")).kernel_gap_s == 1e-6);
 }
 
 TEST_CASE("a predictor that keeps the plans of the size before gives each size what a new one gives") {
