@@ -49,6 +49,7 @@ class Liveness {
                 static_cast<double>(element_count(graph_.tensors[step.tensor], bound)) * step.value_bytes;
             use.weights_bytes += step.weights * bytes;
             use.cache_bytes += step.cache * bytes;
+            if (step.cache != 0 && graph_.tensors[step.tensor].name.ends_with("state")) use.state_bytes += bytes;
             alive += step.alive * bytes;
             use.activations_bytes = std::max(use.activations_bytes, alive);
         }

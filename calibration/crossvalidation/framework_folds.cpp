@@ -62,8 +62,7 @@ struct Scored {
 /// Rows with what the predictor counts on the host and times on the device for each.
 class Folds {
   public:
-    /// Rows whose model, device or framework is unknown are left out, as are rows above the largest batch, and those of
-    /// unsound_run.
+    /// Leaves out rows of unknown models, devices and frameworks, above the largest batch, and of unsound_run.
     explicit Folds(std::vector<Measurement> measured) {
         constexpr std::int64_t largest_batch = 128;
         for (Measurement& row : measured) {

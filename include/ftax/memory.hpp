@@ -5,7 +5,8 @@ namespace ftax {
 /// Peak device memory of a run, by component.
 struct MemoryUse {
     double weights_bytes = 0;      ///< tied weights count once
-    double cache_bytes = 0;        ///< keys and values of all sequences, including new tokens
+    double cache_bytes = 0;        ///< keys and values of all sequences, including new tokens, and states
+    double state_bytes = 0;        ///< the part of fixed size: states of linear attention and Mamba
     double activations_bytes = 0;  ///< largest total of inputs, outputs and intermediates alive at once
     double workspace_bytes = 0;    ///< library workspaces
     double context_bytes = 0;      ///< CUDA context and modules of the framework

@@ -191,8 +191,7 @@ inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
     return plan;
 }
 
-/// Returns the traffic of a kernel, further passes over rows included, and the time that the arithmetic of its class
-/// takes.
+/// Returns the traffic of a kernel, further passes over rows included, and the time of the arithmetic of its class.
 inline std::pair<double, double> class_work(const MemoryShape& shape, const DeviceRates& device,
                                             const MemoryParameters& p) {
     const double sm_hertz = device.sms * device.boost_clock_hz;

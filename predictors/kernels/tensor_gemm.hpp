@@ -76,8 +76,7 @@ inline double widening(const PrecisionSpec& operands, const DeviceCounts& device
 
 /// Returns the share of its rate that a main loop reaches on tensor cores that a board slows down: the cycles beyond
 /// those of the products stay the same. Source: products of 4096 to 10240 rows, columns and steps in bf16, an L20 at
-/// 108 to 114 of 119 TFLOP/s, an H20 at 133 to 142 of 148 (github.com/zzc0721/torch-performance-test-data, issues 107
-/// and 77).
+/// 108 to 114 of 119 TFLOP/s, an H20 at 133 to 142 of 148 (zzc0721/torch-performance-test-data, issues 107 and 77).
 inline double share_left(double share, const DeviceCounts& device) {
     return 1 / (1 + device.tensor_rate_left * (1 / share - 1));
 }

@@ -308,8 +308,7 @@ class Grouping {
         return no_tensor;
     }
 
-    /// Returns true if a parameter is an ordinary operand (layer scale, position embedding), which affects type
-    /// promotion.
+    /// Whether a parameter is an ordinary operand (layer scale, position embedding), which affects type promotion.
     bool reads_parameter(const Op& op) const {
         return (op.kind == OpKind::pointwise || op.kind == OpKind::concat) &&
                std::ranges::any_of(op.inputs, [&](TensorId input) {

@@ -176,9 +176,21 @@ Generator* draft_model(const ServingArguments& arguments, RunArguments& run, con
     return &drafting;
 }
 
+/// Limits the sequences to those whose states have slots; returns the bytes of these. Of what is left beside the
+/// weights, 0.9 / 1.9 is for states (--mamba-full-memory-ratio); a sequence has five slots, which also serve the radix
+/// cache, and one for each token that a step verifies. Source: SGLang, mem_cache/kv_cache_configurator.py.
+double take_state_slots(SchedulerOptions& options, double room_bytes, double state_bytes) {
+    constexpr double share = 0.9 / 1.9, of_sequence = 5;
+    const auto verified = static_cast<double>(options.draft_tokens > 0 ? options.draft_tokens + 1 : 0);
+    const double most = room_bytes * share / state_bytes - 1 - verified;
+    const double slots = std::max(of_sequence, std::floor(most / (1 + verified / of_sequence)));
+    options.max_sequences = std::min(options.max_sequences, static_cast<std::int64_t>(slots / of_sequence));
+    return state_bytes * (slots + 1 + verified * static_cast<double>(options.max_sequences + 1));
+}
+
 /// Sets the room for keys and values, in tokens of a group; returns the bytes that a token takes of a card.
 double set_cache_room(SchedulerOptions& options, const Layout& layout, Generator& generator, Generator* draft,
-                      std::int64_t length, MemoryUse& memory) {
+                      std::int64_t length, bool has_state_slots, MemoryUse& memory) {
     memory = generator.serving_memory({options.max_sequences, options.max_tokens}, length);
     if (draft != nullptr) {
         const MemoryUse more = draft->serving_memory({1, 1}, length);
@@ -190,9 +202,13 @@ double set_cache_room(SchedulerOptions& options, const Layout& layout, Generator
     memory.cache_bytes = 0;
     memory.weights_bytes /= stages;
     require(generator.fits(memory), generator.does_not_fit(memory));
-    const double room_bytes = generator.limit_bytes(memory) - memory.total_bytes();
-    options.cache_tokens = static_cast<std::int64_t>(room_bytes / token_bytes);
-    memory.cache_bytes = token_bytes * static_cast<double>(options.cache_tokens);
+    double room_bytes = generator.limit_bytes(memory) - memory.total_bytes(), key_bytes = token_bytes;
+    if (has_state_slots && memory.state_bytes > 0) {
+        key_bytes -= memory.state_bytes / static_cast<double>(length) / stages;
+        room_bytes -= take_state_slots(options, room_bytes, memory.state_bytes / stages);
+    }
+    options.cache_tokens = static_cast<std::int64_t>(room_bytes / key_bytes);
+    memory.cache_bytes = generator.limit_bytes(memory) - memory.total_bytes();
     return token_bytes;
 }
 
@@ -236,7 +252,7 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
-    token_bytes = set_cache_room(options, layout, generator, draft, mean, row.memory);
+    token_bytes = set_cache_room(options, layout, generator, draft, mean, libraries.sizes_by_memory, row.memory);
     row.cache_tokens = options.cache_tokens * layout.data;
     constexpr std::int64_t typical_sequences = 32;
     const std::int64_t together = arguments.engine.concurrency > 0 ? arguments.engine.concurrency : typical_sequences;

@@ -160,8 +160,7 @@ const char* reason_why_not(Action action) {
 }  // namespace
 }  // namespace ftax::bench
 
-// What calibration/bench/python/libtorch.py calls, one network at a time; a function that can fail returns why, or
-// nullptr.
+// What calibration/bench/python/libtorch.py calls, one network at a time; returns why it failed, or nullptr.
 
 using namespace ftax;
 using namespace ftax::bench;
