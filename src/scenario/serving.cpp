@@ -93,7 +93,9 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
     options.evicts = traits.evicts_sequences;
     options.caches_prefixes = options.mixes_phases;  // vLLM's V1 engine, SGLang's radix cache
     const EngineLimits limits = generator.engine_limits();
-    if (options.max_sequences == 0) options.max_sequences = limits.sequences;
+    constexpr std::int64_t most_with_drafts = 48;  // source: SGLang, server_args.py (_handle_speculative_decoding)
+    const bool few = libraries.sizes_by_memory && options.draft_tokens > 0;
+    if (options.max_sequences == 0) options.max_sequences = few ? most_with_drafts : limits.sequences;
     if (options.max_tokens == 0) options.max_tokens = limits.tokens;
     require(options.max_tokens >= options.max_sequences || !options.mixes_phases || arguments.engine.max_tokens == 0,
             fmt::format("--max-num-batched-tokens {} is less than a token for each of {} sequences", options.max_tokens,
