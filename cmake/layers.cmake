@@ -41,7 +41,7 @@ ftax_sources(core_sources
         near_names.cpp precision.cpp types.cpp
     graphs/ir/
         control_flow.cpp einsum.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp operands.cpp
-        size_checks.cpp strides.cpp symbol_names.cpp text_graph.cpp work.cpp work_polynomial.cpp
+        size_checks.cpp splice.cpp strides.cpp symbol_names.cpp text_graph.cpp work.cpp work_polynomial.cpp
     graphs/ir/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
     graphs/ir/rewriting/

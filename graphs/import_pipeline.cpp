@@ -12,6 +12,7 @@
 #include "graphs/files/json_document.hpp"
 #include "graphs/ir/control_flow.hpp"
 #include "graphs/ir/operands.hpp"
+#include "graphs/ir/splice.hpp"
 #include "graphs/loading.hpp"
 
 namespace ftax {
@@ -84,7 +85,6 @@ class Pipeline : public GraphBuilder {
     Tensors append_all(const std::string& block, const std::string& path, const Tensors& inputs,
                        const ShapeBindings& sizes) {
         const Graph& part = blocks.at(block);
-        const DType own = half_type_of_weights(part);  // what else is f32 in such a block stays f32
         Graph& whole = graph();
         if (whole.ops.size() > options_.max_nodes) check_room(whole, options_.max_nodes, whole.name);
         std::map<std::string, Expression, std::less<>> replace;
@@ -96,29 +96,15 @@ class Pipeline : public GraphBuilder {
             for (std::size_t axis = 0; axis < named.size(); ++axis)
                 replace.emplace(part.expressions.to_string(named[axis]), shape(inputs[i]).at(axis));
         }
-        const auto placed = [&](const std::string& name) { return path + (name.empty() ? "" : ".") + name; };
-        for (std::size_t i = 0; i < ids.size(); ++i) {
-            if (ids[i] != no_tensor) continue;
-            Tensor tensor = part.tensors[i];
-            ids[i] = static_cast<TensorId>(whole.tensors.size());
-            if (tensor.role == TensorRole::weight) {
-                const auto [known, is_new] = weights_.emplace(placed(tensor.name), ids[i]);
-                ids[i] = known->second;
-                if (!is_new) continue;
-            }
-            for (auto* dims : {&tensor.shape, &tensor.strides})
-                for (Expression& e : *dims) e = whole.expressions.import(part.expressions, e, replace);
-            if (tensor.dtype == own) tensor.dtype = dtype;
-            whole.tensors.push_back(std::move(tensor));
-        }
-        for (const ModuleCall& call : part.module_calls) whole.module_calls.push_back({placed(call.path), call.type});
-        for (Op op : part.ops) {
-            for (Tensors* tensors : {&op.inputs, &op.outputs})
-                for (TensorId& id : *tensors) id = ids.at(id);
-            for (const TensorId id : op.outputs) whole.tensors[id].producer = static_cast<OpId>(whole.ops.size());
-            op.module = placed(op.module);
-            whole.ops.push_back(std::move(op));
-        }
+        const auto each_weight = [&](const auto& visit) {
+            for (std::size_t i = 0; i < ids.size(); ++i)
+                if (part.tensors[i].role == TensorRole::weight) visit(path_below(path, part.tensors[i].name), ids[i]);
+        };
+        each_weight([&](const std::string& name, TensorId& id) {
+            if (const auto known = weights_.find(name); known != weights_.end()) id = known->second;
+        });
+        splice(whole, part, ids, path, replace, half_type_of_weights(part), dtype);  // other f32 stays f32
+        each_weight([&](const std::string& name, TensorId id) { weights_.emplace(name, id); });
         return mapped(part.outputs, [&](TensorId id) { return ids[id]; });
     }
 

@@ -2,10 +2,34 @@
 
 #include <utility>
 
+#include "ftax/text_graph.hpp"
+#include "graphs/base/embedded.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/config/transformer.hpp"
 #include "graphs/ir/shape_rules.hpp"
+#include "graphs/ir/splice.hpp"
 
 namespace ftax::config {
+namespace {
+
+/// A text of blocks.txt with its numbers, without the parts whose number is 0.
+std::string filled_in(std::string_view text, const ShapeBindings& numbers) {
+    std::string filled;
+    for (std::size_t mark = 0; (mark = text.find_first_of("$>")) != std::string_view::npos;) {
+        filled += text.substr(0, mark);
+        const bool ends = text[mark] == '>';
+        text.remove_prefix(mark + 1);
+        if (ends) continue;
+        const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+        const std::int64_t number = numbers.at(std::string(text.substr(0, end)));
+        const bool optional = text[end] == '<';
+        if (!optional) filled += std::to_string(number);
+        text.remove_prefix(!optional ? end : number == 0 ? text.find('>') + 1 : end + 1);
+    }
+    return filled.append(text);
+}
+
+}  // namespace
 
 Network::Module::Module(Network& network, std::string_view name, std::string_view type)
     : network_(network), outer_(network.path_.size()) {
@@ -18,7 +42,31 @@ Network::Network(std::string name, DType dtype) : builder_(std::move(name)), dty
 }
 
 std::string Network::path_to(std::string_view name) const {
-    return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
+    return path_below(path_, std::string(name));
+}
+
+std::vector<TensorId> Network::block(std::string_view name, const ShapeBindings& numbers,
+                                     const std::vector<TensorId>& inputs, std::string_view past) {
+    const std::string_view all = embedded_text("graphs/config/blocks.txt");
+    const std::size_t start = all.find(fmt::format("graph {}\n", name));
+    const auto [known, is_new] =
+        blocks_.try_emplace(filled_in(all.substr(start, all.find("\n~", start) - start), numbers));
+    const Graph& part = is_new ? known->second = parse_text_graph(known->first, "blocks.txt") : known->second;
+    Graph& whole = builder_.graph();
+    std::vector<TensorId> ids(part.tensors.size(), no_tensor);
+    for (std::size_t i = 0; i < inputs.size(); ++i) ids[part.inputs[i]] = inputs[i];
+    std::size_t op = whole.ops.size();
+    splice(whole, part, ids, path_, {}, DType::bf16, dtype_);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        if (part.tensors[i].role == TensorRole::weight) whole.tensors[ids[i]].name = path_to(part.tensors[i].name);
+    for (std::size_t i = inputs.size(); i < part.inputs.size(); ++i) {
+        const TensorId id = whole.inputs.emplace_back(ids[part.inputs[i]]);
+        whole.tensors[id].name = fmt::format("{}.{}", past, whole.tensors[id].name);
+    }
+    for (; op < whole.ops.size(); ++op)
+        whole.tensors[whole.ops[op].outputs[0]].name = whole.ops[op].name =
+            fmt::format("{}_{}", name_of(whole.ops[op].kind), op);
+    return mapped(part.outputs, [&](TensorId id) { return ids[id]; });
 }
 
 TensorId Network::input(std::string_view name, Shape shape, DType dtype) {

@@ -83,6 +83,9 @@ class Network {
     /// Layer norm, or x / sqrt(mean(x²) + ε) · w in f32. Source: transformers, LlamaRMSNorm, Gemma2RMSNorm.
     TensorId norm(std::string_view name, TensorId x, NormKind kind);
     TensorId lookup(TensorId table, TensorId indices);
+    /// The results of a block of blocks.txt with these numbers. Its inputs beyond `inputs` are new ones below `past`.
+    std::vector<TensorId> block(std::string_view name, const ShapeBindings& numbers,
+                                const std::vector<TensorId>& inputs, std::string_view past = "");
 
     [[nodiscard]] DType dtype() const { return dtype_; }
     [[nodiscard]] Graph finish(const std::vector<TensorId>& outputs) { return builder_.finish(outputs); }
@@ -93,6 +96,7 @@ class Network {
     GraphBuilder builder_;
     DType dtype_;
     std::string path_;
+    std::map<std::string, Graph> blocks_;  ///< by their text
 };
 
 /// Appends the layers of a transformer as run by transformers (5.x) in eager mode with `attn_implementation="sdpa"`
@@ -123,7 +127,7 @@ class Transformer {
     TensorId layer(std::size_t index, TensorId hidden, TensorId memory);
     TensorId add(TensorId hidden, TensorId x);
     using Sublayer = TensorId(std::size_t index, TensorId x);
-    Sublayer mix, mamba, mamba2, delta, gated_convolution, lightning, feed_forward;
+    Sublayer mix, mix_state, feed_forward;
     using Step = TensorId(TensorId x);
     Step activate, mix_experts;
     TensorId rotate(TensorId x, const HeadSizes& sizes);
@@ -131,12 +135,6 @@ class Transformer {
     TensorId repeat_heads(TensorId x, std::int64_t copies);
     TensorId add_layer_input(TensorId hidden);
     void embed_for_layers(TensorId ids, TensorId hidden);
-    TensorId state(std::size_t index, std::string_view what, Shape shape);
-    void update_state(TensorId old, TensorId fresh);
-    Expression in_prefill(Expression count);
-    TensorId short_convolution(std::size_t index, TensorId x, bool activated);
-    TensorId chunk_product(TensorId x, std::int64_t rows, std::int64_t depth, std::int64_t columns);
-    TensorId decay_state(std::size_t index, TensorId gates, Shape shape);
     TensorId norm_heads(std::string_view name, TensorId x);
     TensorId linear(std::string_view name, TensorId x, std::int64_t width, bool bias);
     TensorId position_embedding(Expression rows);
