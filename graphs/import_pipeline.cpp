@@ -90,21 +90,15 @@ class Pipeline : public GraphBuilder {
         std::map<std::string, Expression, std::less<>> replace;
         for (const auto& [symbol, size] : sizes) replace[symbol] = whole.expressions.constant(size);
         Tensors ids(part.tensors.size(), no_tensor);
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-            ids[part.inputs[i]] = inputs[i];
-            const auto& named = part.tensors[part.inputs[i]].shape;
-            for (std::size_t axis = 0; axis < named.size(); ++axis)
-                replace.emplace(part.expressions.to_string(named[axis]), shape(inputs[i]).at(axis));
-        }
-        const auto each_weight = [&](const auto& visit) {
-            for (std::size_t i = 0; i < ids.size(); ++i)
-                if (part.tensors[i].role == TensorRole::weight) visit(path_below(path, part.tensors[i].name), ids[i]);
-        };
-        each_weight([&](const std::string& name, TensorId& id) {
-            if (const auto known = weights_.find(name); known != weights_.end()) id = known->second;
-        });
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            name_sizes(part, i, ids[part.inputs[i]] = inputs[i], whole, replace);
+        const auto is_weight = [&](std::size_t i) { return part.tensors[i].role == TensorRole::weight; };
+        const auto place_of = [&](std::size_t i) { return path_below(path, part.tensors[i].name); };
+        for (std::size_t i = 0; i < ids.size(); ++i)
+            if (is_weight(i) && weights_.contains(place_of(i))) ids[i] = weights_[place_of(i)];
         splice(whole, part, ids, path, replace, half_type_of_weights(part), dtype);  // other f32 stays f32
-        each_weight([&](const std::string& name, TensorId id) { weights_.emplace(name, id); });
+        for (std::size_t i = 0; i < ids.size(); ++i)
+            if (is_weight(i)) weights_.emplace(place_of(i), ids[i]);
         return mapped(part.outputs, [&](TensorId id) { return ids[id]; });
     }
 

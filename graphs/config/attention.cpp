@@ -15,18 +15,15 @@ void Transformer::prepare_rotation() {
     const Positions positions = config_.structure.positions;
     if (positions != Positions::rotary && positions != Positions::rotary_halves) return;
     const Network::Module module(net_, "rotary_emb", config_.title + "RotaryEmbedding");
-    const TensorId places = net_.map_scalar("add", net_.fill("aten::arange", {length_}, DType::i64), 1);
-    const TensorId column = net_.cast(net_.view(places, {net_.number(1), length_, net_.number(1)}), DType::f32);
+    const TensorId column = net_.block("rotation", {}, {})[0];
     std::set<std::int64_t> widths{config_.rotary_width};
     for (const Layer& layer : config_.layers) widths.insert(layer.sizes.rotary_width);
+    const bool whole = positions == Positions::rotary;
     for (const std::int64_t width : widths) {
-        TensorId angle = net_.map("mul", {column}, Shape{net_.number(1), length_, net_.number(width / 2)});
-        if (config_.structure.positions == Positions::rotary) angle = net_.concat({angle, angle}, 2);
-        const auto wave = [&](std::string_view function) {
-            return net_.cast(net_.map_scalar("mul", net_.map(function, {angle}), 1), net_.dtype());
-        };
-        const TensorId cosines = wave("cos");
-        rotations_[width] = {cosines, wave("sin")};
+        ShapeBindings numbers{{"half", width / 2}, {"width", whole ? width : width / 2}, {"whole", whole}};
+        numbers.insert({"halves", !whole});
+        const auto waves = net_.block("waves", numbers, {column});
+        rotations_[width] = {waves[0], waves[1]};
     }
 }
 
@@ -140,58 +137,80 @@ void Transformer::choose_tokens(std::size_t index, TensorId x, TensorId query_ra
     const Network::Module module(net_, "indexer", config_.title + "Indexer");
     const std::int64_t heads = config_.latent.index_heads;
     const std::int64_t width = config_.latent.index_width;
-    const TensorId queries = heads_of(net_.linear("wq_b", query_rank, heads * width, false), heads, width);
-    const TensorId fresh = net_.norm("k_norm", net_.linear("wk", x, width, false), NormKind::layer);
-    const TensorId keys =
-        cached(index, "index_key", net_.view(fresh, {batch_, net_.number(1), length_, net_.number(width)}));
-    const TensorId weights = net_.linear("weights_proj", x, heads, false);
-    TensorId scores = net_.matmul(queries, net_.swap(keys, 2, 3));
-    scores = net_.swap(net_.map("relu", {scores}), 1, 2);
-    scores = net_.matmul(net_.view(weights, {batch_, length_, net_.number(1), net_.number(heads)}), scores);
-    scores = net_.view(scores, {batch_, net_.number(1), length_, net_.shape(keys)[2]});
-    const TensorId best = net_.apply(OpKind::sort, "aten::topk", {scores}, net_.shape(scores),
-                                     {{"function", std::string("topk")}, {"axis", std::int64_t{3}}});
-    chosen_ = net_.apply(OpKind::scatter, "aten::scatter_", {scores, best}, net_.shape(scores));
+    const ShapeBindings numbers = numbers_of_shared(heads, width);
+    if (config_.layers[index].ratio > 0) {
+        const TensorId entries = cached(index, "index_key", compress(index, "indexer", x, width));
+        const auto [cosines, sines] = rotations_.at(config_.rotary_width);
+        chosen_ = net_.block("chosen_entries", numbers, {x, query_rank, entries, cosines, sines})[0];
+        return;
+    }
+    const std::vector<TensorId> projected = net_.block("index_heads", numbers, {x, query_rank});
+    const TensorId keys = cached(index, "index_key", projected[1]);
+    chosen_ = net_.block("index_scores", numbers, {x, projected[0], keys})[0];
 }
 
 /// Keys and values of all tokens expand from the cached latent vectors. Source: DeepseekV3Attention.
 Transformer::Heads Transformer::project_latent(std::size_t index, TensorId x) {
     const Latent& ranks = config_.latent;
     const std::int64_t head = ranks.plain_width + ranks.rotary_width;
-    TensorId query = x;
+    TensorId rank = x;
     if (ranks.query_rank > 0) {
-        query = norm("q_a_layernorm", net_.linear("q_a_proj", x, ranks.query_rank, config_.query_bias));
-        if (ranks.index_heads > 0) choose_tokens(index, x, query);
-        query = net_.linear("q_b_proj", query, config_.heads * head, false);
-    } else {
-        query = net_.linear("q_proj", x, config_.heads * head, false);
+        rank = norm("q_a_layernorm", net_.linear("q_a_proj", x, ranks.query_rank, config_.query_bias));
+        if (ranks.index_heads > 0) choose_tokens(index, x, rank);
     }
-    query = heads_of(query, config_.heads, head);
+    rank = net_.linear(ranks.query_rank > 0 ? "q_b_proj" : "q_proj", rank, config_.heads * head, false);
+    const TensorId query = heads_of(rank, config_.heads, head);
     const TensorId plain = net_.part(query, 3, net_.number(ranks.plain_width));
     const TensorId query_turn = rotate_all(net_.part(query, 3, net_.number(ranks.rotary_width)), ranks.rotary_width);
+    ShapeBindings numbers{{"hidden", config_.hidden}, {"heads", config_.heads}, {"plain", ranks.plain_width}};
+    numbers.insert({{"turned", ranks.rotary_width}, {"rank", ranks.key_value_rank}});
+    numbers.insert({{"value", config_.value_width}, {"biased", config_.query_bias}});
+    const std::vector<TensorId> fresh = net_.block("latent_keys", numbers, {x});
+    const TensorId turn = rotate_all(fresh[1], ranks.rotary_width);
+    const auto heads =
+        net_.block("latent_heads", numbers,
+                   {plain, query_turn, cached(index, "latent", fresh[0]), cached(index, "rotary_key", turn)});
+    return {heads[0], heads[1], heads[2]};
+}
 
-    const TensorId packed =
-        net_.linear("kv_a_proj_with_mqa", x, ranks.key_value_rank + ranks.rotary_width, config_.query_bias);
-    TensorId latent = norm("kv_a_layernorm", net_.part(packed, 2, net_.number(ranks.key_value_rank)));
-    latent = net_.view(latent, {batch_, net_.number(1), length_, net_.number(ranks.key_value_rank)});
-    TensorId key_turn = net_.view(net_.part(packed, 2, net_.number(ranks.rotary_width)),
-                                  {batch_, net_.number(1), length_, net_.number(ranks.rotary_width)});
-    key_turn = rotate_all(key_turn, ranks.rotary_width);
-    latent = cached(index, "latent", latent);
-    key_turn = cached(index, "rotary_key", key_turn);
+/// The numbers of the blocks of an attention with shared keys and of an indexer, for heads of a width.
+ShapeBindings Transformer::numbers_of_shared(std::int64_t heads, std::int64_t width) const {
+    const std::int64_t turned = config_.rotary_width;
+    ShapeBindings numbers{{"hidden", config_.hidden}, {"heads", heads}, {"width", width}, {"turned", turned / 2}};
+    numbers.insert({{"plain", width - turned}, {"rank", config_.latent.query_rank}});
+    numbers.insert({{"groups", config_.latent.output_groups}, {"low", config_.latent.output_rank}});
+    return numbers;
+}
 
-    Heads heads{};
-    heads.query = net_.concat({plain, query_turn}, 3);
-    const TensorId expanded =
-        net_.linear("kv_b_proj", latent, config_.heads * (ranks.plain_width + config_.value_width), false);
-    const Expression tokens = net_.shape(latent)[2];
-    const Expression all_heads = net_.number(config_.heads);
-    const TensorId split = net_.swap(
-        net_.view(expanded, {batch_, tokens, all_heads, net_.number(ranks.plain_width + config_.value_width)}), 1, 2);
-    heads.value = net_.part(split, 3, net_.number(config_.value_width));
-    const TensorId shared = net_.expand(key_turn, {batch_, all_heads, tokens, net_.number(ranks.rotary_width)});
-    heads.key = net_.concat({net_.part(split, 3, net_.number(ranks.plain_width)), shared}, 3);
-    return heads;
+/// An entry for each `ratio` of the new tokens: [batch, 1, length / ratio, width].
+TensorId Transformer::compress(std::size_t index, std::string_view owner, TensorId x, std::int64_t width) {
+    const Network::Module module(net_, "compressor", config_.title + "Compressor");
+    const std::int64_t ratio = config_.layers[index].ratio;
+    const auto [cosines, sines] = rotations_.at(config_.rotary_width);
+    ShapeBindings numbers = numbers_of_shared(1, width);
+    const bool overlaps = ratio == indexed_ratio;
+    numbers.insert({{"ratio", ratio}, {"series", overlaps ? 2 : 1}, {"overlaps", overlaps}, {"apart", !overlaps}});
+    const std::vector<TensorId> results =
+        net_.block("compressed", numbers, {x, cosines, sines}, fmt::format("past_key_values.{}.{}", index, owner));
+    states_.push_back(results[1]);
+    return results[0];
+}
+
+/// All heads share one of keys, which are the values as well: those in the window and compressed ones. Source:
+/// DeepseekV4Attention.
+TensorId Transformer::attend_shared(std::size_t index, TensorId x) {
+    const HeadSizes& sizes = config_.layers[index].sizes;
+    const auto [cosines, sines] = rotations_.at(config_.rotary_width);
+    const ShapeBindings numbers = numbers_of_shared(sizes.heads, sizes.head_width);
+    const std::vector<TensorId> projected = net_.block("shared_heads", numbers, {x, cosines, sines});
+    TensorId key = projected[2];
+    chosen_ = no_tensor;
+    if (config_.layers[index].ratio > 0)
+        key = net_.concat({key, compress(index, "compressor", x, sizes.head_width)}, 2);
+    if (config_.layers[index].ratio == indexed_ratio) choose_tokens(index, x, projected[0]);
+    key = cached(index, "key", key);
+    const TensorId mixed = score({projected[1], key, key}, sizes, true, config_.layers[index].window);
+    return sum_over_cards(net_.block("grouped_output", numbers, {mixed, cosines, sines})[0]);
 }
 
 /// What the cache holds of a layer, with the new tokens appended: DynamicCache joins both into a new tensor, the other
@@ -199,15 +218,15 @@ Transformer::Heads Transformer::project_latent(std::size_t index, TensorId x) {
 /// A layer with a window keeps as many tokens as its next query can see. Source: DynamicSlidingWindowLayer.
 TensorId Transformer::cached(std::size_t index, std::string_view what, TensorId fresh) {
     if (past_ == Expression{}) return fresh;
-    const std::int64_t window = config_.layers[index].window;
-    Shape held = net_.shape(fresh);
-    held[2] = window > 0 ? net_.pool().minimum(past_, net_.number(window - 1)) : past_;
+    const auto [window, ratio] = std::pair(config_.layers[index].window, config_.layers[index].ratio);
     const CacheKind kind = config_.cache.kind;
-    if (kind == CacheKind::paged) held[2] = net_.pool().add(held[2], length_);
-    if (kind == CacheKind::fixed) {
-        const Expression all = net_.symbol("cache");
-        held[2] = window > 0 ? net_.pool().minimum(all, net_.number(window)) : all;
-    }
+    const bool fixed = kind == CacheKind::fixed;
+    const Expression all = fixed ? net_.symbol("cache") : past_;
+    Expression seen = window > 0 ? net_.pool().minimum(all, net_.number(window - (fixed ? 0 : 1))) : all;
+    if (what == "index_key" && ratio > 0) seen = net_.number(0);
+    if (ratio > 0) seen = net_.pool().add(seen, net_.pool().floor_divide(all, net_.number(ratio)));
+    Shape held = net_.shape(fresh);
+    held[2] = kind == CacheKind::paged ? net_.pool().add(seen, held[2]) : seen;
     const DType type = config_.cache.type == DType::unknown ? net_.dtype() : config_.cache.type;
     const TensorId past = net_.input(fmt::format("past_key_values.{}.{}", index, what), held, type);
     if (kind == CacheKind::dynamic) return net_.concat({past, fresh}, 2);
@@ -258,19 +277,14 @@ TensorId Transformer::score(const Heads& heads, const HeadSizes& sizes, bool cau
             net_.fill("aten::arange", {net_.number(sizes.heads), net_.number(1), keys}, net_.dtype());
         scores = net_.map("add", {scores, slopes});
     }
-    scores = net_.map("add", {scores, mask_});
+    scores = net_.map("add", {scores, chosen_ != no_tensor ? chosen_ : mask_});
     const bool with_sinks = config_.structure.attention_sinks || (window > 0 && config_.structure.window_sinks);
-    if (with_sinks) {
-        const TensorId sinks = net_.parameter("sinks", {net_.number(sizes.heads)});
-        Shape column = query;
-        column[3] = net_.number(1);
-        scores = net_.concat({scores, net_.expand(sinks, column)}, 3);
-        scores = net_.map("sub", {scores, net_.reduce("max", scores, 3, true)});
-    }
+    if (with_sinks) scores = net_.block("with_sinks", {{"heads", sizes.heads}}, {scores})[0];
     TensorId weights = net_.softmax(scores);
     if (with_sinks) weights = net_.part(weights, 3, keys);
-    const TensorId mixed =
-        net_.apply(OpKind::matmul, "aten::matmul", {weights, value}, std::move(result), {{window_attribute, window}});
+    std::vector<Attribute> seen{{window_attribute, window}};
+    if (sizes.entries > 0) seen.push_back({entries_attribute, sizes.entries});
+    const TensorId mixed = net_.apply(OpKind::matmul, "aten::matmul", {weights, value}, std::move(result), seen);
     const TensorId turned = net_.swap(mixed, 1, 2);
     return net_.view(net_.copy("aten::contiguous", turned, net_.shape(turned)), flat);
 }
@@ -278,6 +292,7 @@ TensorId Transformer::score(const Heads& heads, const HeadSizes& sizes, bool cau
 TensorId Transformer::attend(std::size_t index, TensorId x, TensorId memory) {
     const bool own = memory == no_tensor, latent = config_.structure.projection == Projection::latent;
     const HeadSizes& sizes = config_.layers[index].sizes;
+    if (config_.structure.projection == Projection::shared) return attend_shared(index, x);
     Heads heads = latent ? project_latent(index, x) : project(index, x, memory);
     const OutputGate gate = config_.structure.output_gate;
     const bool per_head = gate == OutputGate::per_head;

@@ -30,6 +30,10 @@ TensorId Transformer::activate(TensorId x) {
     return net_.map("mul", {half, net_.map_scalar("add", bent, 1)});
 }
 
+TensorId Transformer::limited(TensorId x) {
+    return config_.structure.clamped ? net_.map("clamp", {x}) : x;
+}
+
 TensorId Transformer::dense(TensorId x, std::int64_t width) {
     const Structure& structure = config_.structure;
     const auto projected = [&](std::string_view name, std::int64_t to) {
@@ -43,8 +47,8 @@ TensorId Transformer::dense(TensorId x, std::int64_t width) {
         const TensorId up = net_.part(both, last, net_.number(width));
         inner = net_.map("mul", {up, activate(gate)});
     } else {
-        inner = activate(projected(structure.gated ? "gate_proj" : "up_proj", width));
-        if (structure.gated) inner = net_.map("mul", {inner, projected("up_proj", width)});
+        inner = activate(limited(projected(structure.gated ? "gate_proj" : "up_proj", width)));
+        if (structure.gated) inner = net_.map("mul", {inner, limited(projected("up_proj", width))});
         if (structure.inner_norms) inner = norm("sub_norm", inner);
     }
     return linear("down_proj", inner, config_.hidden, config_.mlp_bias);
@@ -52,7 +56,7 @@ TensorId Transformer::dense(TensorId x, std::int64_t width) {
 
 /// Scores of the experts of each token: [tokens, per_token]. Source: MixtralTopKRouter, GptOssTopKRouter,
 /// DeepseekV3TopkRouter, Gemma4TextRouter.
-TensorId Transformer::route(TensorId tokens) {
+TensorId Transformer::route(TensorId tokens, bool hashed) {
     const Network::Module module(net_, "gate", config_.title + "TopKRouter");
     const Experts& experts = config_.experts;
     const TensorId weight = net_.parameter("weight", {net_.number(experts.count), net_.number(config_.hidden)});
@@ -74,20 +78,16 @@ TensorId Transformer::route(TensorId tokens) {
     }
     if (routing == Routing::best_first) return net_.softmax(net_.best(scores, experts.per_token));
     if (routing == Routing::sigmoid) return net_.map("sigmoid", {net_.best(scores, experts.per_token)});
-    scores = net_.map("sigmoid", {scores});
+    const bool is_root = routing == Routing::root_softplus;
+    scores = is_root ? net_.map("sqrt", {net_.map("softplus", {scores})}) : net_.map("sigmoid", {scores});
+    const Shape pairs{net_.shape(scores)[0], net_.number(experts.per_token)};
     TensorId choice =
-        net_.map("add", {scores, net_.parameter("e_score_correction_bias", {net_.number(experts.count)})});
-    if (experts.groups > 1) {
-        const Expression rows = net_.shape(scores)[0];
-        const TensorId grouped =
-            net_.view(choice, {rows, net_.number(experts.groups), net_.number(experts.count / experts.groups)});
-        const TensorId of_groups = net_.reduce("sum", net_.best(grouped, 2), 2, false);
-        const TensorId kept = net_.best(of_groups, 1);
-        const TensorId marks = net_.apply(OpKind::scatter, "aten::scatter_", {of_groups, kept}, net_.shape(of_groups));
-        choice = net_.map("where", {choice, marks});
-    }
-    choice = net_.best(choice, experts.per_token);
-    const TensorId weights = net_.apply(OpKind::gather, "aten::gather", {scores, choice}, net_.shape(choice));
+        hashed ? net_.apply(OpKind::gather, "aten::index", {ids_}, pairs)
+               : net_.map("add", {scores, net_.parameter("e_score_correction_bias", {net_.number(experts.count)})});
+    if (experts.groups > 1)
+        choice = net_.block("best_groups", {{"experts", experts.count}, {"groups", experts.groups}}, {choice})[0];
+    if (!hashed) choice = net_.best(choice, experts.per_token);
+    const TensorId weights = net_.apply(OpKind::gather, "aten::gather", {scores, choice}, pairs);
     return net_.map_scalar("mul", normalize(weights), 1);
 }
 
@@ -115,26 +115,22 @@ TensorId Transformer::expert_layer(std::string_view name, TensorId x, std::int64
 
 TensorId Transformer::activate_experts(TensorId gate_up, std::int64_t width) {
     if (!config_.structure.gated) return activate(gate_up);
-    const TensorId gate = net_.part(gate_up, 1, net_.number(width));
-    const TensorId up = net_.part(gate_up, 1, net_.number(width));
-    if (!config_.structure.clamped_experts) return net_.map("mul", {activate(gate), up});
-    // GptOssExperts: clamped, x · sigmoid(1.702 x), up + 1.
-    const TensorId low = net_.map("clamp", {gate});
-    const TensorId high = net_.map("clamp", {up});
-    const TensorId swish = net_.map("mul", {low, net_.map("sigmoid", {net_.map_scalar("mul", low, 1.702)})});
-    return net_.map("mul", {net_.map_scalar("add", high, 1), swish});
+    const TensorId gate = limited(net_.part(gate_up, 1, net_.number(width)));
+    const TensorId up = limited(net_.part(gate_up, 1, net_.number(width)));
+    if (config_.structure.clamped_experts) return net_.block("clamped_swish", {{"width", width}}, {gate, up})[0];
+    return net_.map("mul", {activate(gate), up});
 }
 
 /// Tokens are sorted by expert, multiplied group by group, put back and summed (transformers, integrations/moe.py,
 /// grouped_mm_experts_forward). Groups of cards with tokens of their own that share the experts gather all tokens and
 /// scatter the sums by NCCL: two calls that move as much as an all-reduce. Source: vLLM, allgather_reducescatter;
 /// TensorRT-LLM, fused_moe without MNNVL's all-to-all; SGLang, dp_gather and dp_scatter.
-TensorId Transformer::mix_experts(TensorId x) {
+TensorId Transformer::mix_experts(TensorId x, bool hashed) {
     const Experts& experts = config_.experts;
     ExpressionPool& pool = net_.pool();
     const std::int64_t depth = experts.latent_width > 0 ? experts.latent_width : config_.hidden;
     const Expression hidden = net_.number(depth);
-    const Expression count = net_.number(experts.count / experts.cards);
+    const std::int64_t count = experts.count / experts.cards;
     const Expression tokens = pool.multiply(pool.multiply(batch_, length_), net_.number(experts.token_groups));
     const Expression all_pairs = pool.multiply(tokens, net_.number(experts.per_token));
     // The card with most tokens: the highest of 2 to 16 normal sums of loads, 0.68 ln(cards) deviations above the mean.
@@ -143,34 +139,26 @@ TensorId Transformer::mix_experts(TensorId x) {
         1.5 * std::sqrt(double(experts.cards) / double(experts.count)) * 0.68 * std::log(experts.cards);
     const Expression busiest = pool.multiply(all_pairs, net_.number(std::llround(100 * (1 + above))));
     const Expression pairs = pool.ceil_divide(busiest, net_.number(100 * experts.cards));
-    const Expression active = pool.minimum(pairs, count);
+    const Expression active = pool.minimum(pairs, net_.number(count));
     const Expression rows = pool.ceil_divide(pairs, active);
     const Shape gathered_shape{net_.number(experts.token_groups), pool.multiply(batch_, length_), net_.shape(x).back()};
     const TensorId all = experts.token_groups == 1 ? x : net_.expand(x, gathered_shape);
     TensorId flat = net_.view(all, {tokens, net_.shape(x).back()});
-    const TensorId scores = route(flat);
+    const TensorId scores = route(flat, hashed);
     if (experts.latent_width > 0) flat = net_.linear("fc1_latent_proj", flat, depth, false);
     TensorId mixed = no_tensor;
     {
         const Network::Module module(net_, "experts", config_.title + "Experts");
         TensorId chosen = net_.view(scores, {all_pairs});
         if (experts.cards > 1) chosen = net_.part(chosen, 0, pairs);
-        const TensorId order =
-            net_.apply(OpKind::sort, "aten::sort", {chosen}, {pairs}, {{"function", "sort"}, {"axis", 0}}, DType::i64);
-        const TensorId token = net_.map_scalar("floor_divide", order, static_cast<double>(experts.per_token));
-        const TensorId gathered = net_.apply(OpKind::gather, "aten::index", {flat, token}, {pairs, hidden});
-        const TensorId weight = net_.apply(OpKind::gather, "aten::index", {chosen, order}, {pairs});
-        const TensorId histogram =
-            net_.apply(OpKind::reduce, "aten::histc", {net_.cast(order, DType::i32)}, {count}, {{"function", "histc"}});
-        net_.apply(OpKind::cumulative, "aten::cumsum", {histogram}, {count}, {{"function", "cumsum"}, {"axis", 0}});
+        const ShapeBindings sizes{{"width", depth}, {"each", experts.per_token}, {"own", count}};
+        const std::vector<TensorId> sorted = net_.block("sorted_pairs", sizes, {chosen, flat});
         const bool gated = config_.structure.gated;
         const TensorId up =
-            expert_layer(gated ? "gate_up_proj" : "up_proj", gathered, (gated ? 2 : 1) * experts.width, active, rows);
+            expert_layer(gated ? "gate_up_proj" : "up_proj", sorted[1], (gated ? 2 : 1) * experts.width, active, rows);
         const TensorId down = expert_layer("down_proj", activate_experts(up, experts.width), depth, active, rows);
-        const TensorId weighted = net_.map("mul", {down, weight});
-        const TensorId place = net_.fill("aten::arange", {pairs}, DType::i64);
-        const TensorId inverse = net_.apply(OpKind::scatter, "aten::index_put_", {place, order}, {pairs});
-        const TensorId restored = net_.apply(OpKind::gather, "aten::index", {weighted, inverse}, {pairs, hidden});
+        const TensorId weighted = net_.map("mul", {down, sorted[2]});
+        const TensorId restored = net_.block("restored_pairs", sizes, {weighted, sorted[0]})[0];
         if (experts.cards > 1) {
             mixed = net_.apply(OpKind::reduce, "aten::index_add", {restored}, {tokens, hidden}, {{"function", "sum"}});
         } else {
@@ -198,7 +186,7 @@ TensorId Transformer::mix_experts(TensorId x) {
 TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
     const Network::Module module(net_, "mlp", config_.title + "MLP");
     const Layer& layer = config_.layers[index];
-    if (layer.feed_forward == FeedForward::experts) return mix_experts(x);
+    if (layer.feed_forward == FeedForward::experts) return mix_experts(x, layer.hashed);
     return sum_over_cards(dense(x, layer.mlp_width));
 }
 

@@ -39,7 +39,15 @@ void complete_type(json& document) {
         return config.contains("dtype") ? config["dtype"] : config.value("torch_dtype", json());
     };
     if (!document.is_object()) return;
+    for (const char* name :
+         {"llm_config", "language_config"})  // InternVL; DeepSeek-VL2 and OCR, without latent vectors
+        if (const auto found = document.find(name); found != document.end() && found->is_object()) {
+            if (found->contains("use_mla") && (*found)["use_mla"] == false) (*found)["model_type"] = "deepseek";
+            document.emplace("text_config", *found);
+        }
     if (document.contains("quantization_config") && type_of(document).is_null()) document["dtype"] = "bfloat16";
+    if (document.contains("expert_dtype") && document.value("quantization_config", json()).is_object())
+        document["quantization_config"].emplace("expert_dtype", document["expert_dtype"]);
     const auto inner = document.find("text_config");
     if (inner == document.end() || !inner->is_object() || !type_of(*inner).is_null()) return;
     if (json type = type_of(document); !type.is_null()) (*inner)["dtype"] = std::move(type);
@@ -135,6 +143,7 @@ void cut_for_cards(TransformerConfig& config, const ImportOptions& options) {
         config.experts.cards = options.expert_parallel;
         config.experts.token_groups = options.data_parallel;
     }
+    if (config.latent.output_groups > 0) cut(config.latent.output_groups, "o_groups", "groups of heads");
     cut(config.experts.shared_width, "shared_expert_intermediate_size", "columns of the shared expert");
     cut(config.space.inner, "intermediate_size", "channels of the layers that keep a state");
     cut(config.space.heads, "num_attention_heads", "heads of the layers that keep a state");
@@ -201,9 +210,8 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     if (document.find("sparse_attention_config") || (inside && inner->find("sparse_attention_config")))
         graph.warnings.push_back("sparse_attention_config: every layer is predicted to attend to all tokens");
     if (inside || family->is_part)
-        graph.warnings.push_back(
-            fmt::format("{}: the graph is the language model{} alone; image, audio and video encoders are not included",
-                        type.text(), inside ? " in text_config" : ""));
+        graph.warnings.push_back(type.text() + ": the graph is the language model alone; image, audio and video " +
+                                 "encoders are not included");
     return graph;
 }
 

@@ -54,9 +54,10 @@ std::vector<TensorId> Network::block(std::string_view name, const ShapeBindings&
     const Graph& part = is_new ? known->second = parse_text_graph(known->first, "blocks.txt") : known->second;
     Graph& whole = builder_.graph();
     std::vector<TensorId> ids(part.tensors.size(), no_tensor);
-    for (std::size_t i = 0; i < inputs.size(); ++i) ids[part.inputs[i]] = inputs[i];
+    std::map<std::string, Expression, std::less<>> sizes;
+    for (std::size_t i = 0; i < inputs.size(); ++i) name_sizes(part, i, ids[part.inputs[i]] = inputs[i], whole, sizes);
     std::size_t op = whole.ops.size();
-    splice(whole, part, ids, path_, {}, DType::bf16, dtype_);
+    splice(whole, part, ids, path_, sizes, DType::bf16, dtype_);
     for (std::size_t i = 0; i < ids.size(); ++i)
         if (part.tensors[i].role == TensorRole::weight) whole.tensors[ids[i]].name = path_to(part.tensors[i].name);
     for (std::size_t i = inputs.size(); i < part.inputs.size(); ++i) {

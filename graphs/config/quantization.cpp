@@ -118,7 +118,8 @@ class KeptModules {
         return std::ranges::any_of(others_, [&](const std::string& pattern) { return is_named(module, pattern); });
     }
 
-    std::unordered_set<std::string> names_;
+    /// Kept besides in checkpoints of DeepSeek-V4. Source: DeepseekV4PreTrainedModel, _keep_in_fp32_modules.
+    std::unordered_set<std::string> names_{"compressor", "attn_hc", "ffn_hc", "hc_head"};
     std::vector<std::string> others_;
     std::unordered_map<std::string, bool> known_;
 };
@@ -140,7 +141,9 @@ std::optional<Precision> read_quantization(const JsonField& quantization) {
 }
 
 void note_quantization(Graph& graph, const JsonField& quantization) {
-    const auto precision = read_quantization(quantization);
+    const bool narrow_experts = text_of(quantization, "expert_dtype") == "fp4";  // DeepSeek-V4: mxfp4, else ModelOpt's
+    const auto rest = read_quantization(quantization);
+    const auto precision = narrow_experts ? Precision::nvfp4 : rest;
     if (!precision) {
         const std::string method = text_of(quantization, "quant_method");
         graph.warnings.push_back(
@@ -150,7 +153,8 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
         return;
     }
     const std::string name(name_of(*precision));
-    const bool mxfp4 = text_of(quantization, "quant_method") == "mxfp4";
+    const bool mxfp4 = text_of(quantization, "quant_method") == "mxfp4" ||
+                       (narrow_experts && text_of(quantization, "moe_quant_algo") != "NVFP4");
     KeptModules kept(quantization);
     for (Op& op : graph.ops) {
         if (kept.contains(op.module)) continue;
@@ -158,6 +162,8 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
                            op.inputs[1] != no_tensor && graph.tensors[op.inputs[1]].role == TensorRole::weight;
         if (layer || op.integer(experts_attribute, 0) > 0)
             op.attributes.push_back({std::string(weights_attribute), name});
+        if (layer && narrow_experts && rest)
+            op.attributes.push_back({std::string(rest_attribute), std::string(name_of(*rest))});
         if (op.integer(experts_attribute, 0) > 0 && mxfp4) op.attributes.push_back({"mxfp4", std::int64_t{1}});
     }
 }

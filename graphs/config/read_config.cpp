@@ -104,7 +104,8 @@ std::set<std::int64_t> listed_layers(const JsonField& document, std::string_view
 bool set_type(Layer& layer, std::string_view type, const Family& family, std::int64_t window) {
     constexpr std::array<std::string_view, 5> full{"full_attention", "attention", "global", "indexed_attention",
                                                    "deepseek_sparse_attention"};
-    constexpr std::array<std::string_view, 3> windowed{"sliding_attention", "chunked_attention", "local"};
+    constexpr std::array<std::string_view, 5> windowed{"sliding_attention", "chunked_attention", "local",
+                                                       "compressed_sparse_attention", "heavily_compressed_attention"};
     if (std::ranges::find(full, type) != full.end()) return true;
     if (std::ranges::find(windowed, type) != windowed.end()) {
         layer.window = window;
@@ -183,10 +184,12 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     const auto listed_types = document.find("mlp_layer_types");
     const std::vector<std::string> types = listed_types ? listed_types->texts() : std::vector<std::string>{};
     if (listed_types) check_length(document, "mlp_layer_types", types.size(), config.layers.size());
+    const std::int64_t hashed = read_count(document, "num_hash_layers", 0);
     const std::set<std::int64_t> dense_layers = listed_layers(document, "mlp_only_layers", 0);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         const auto place = static_cast<std::int64_t>(i);
-        const bool sparse = listed_types ? types[i] == "sparse" : place >= dense && place % step == at;
+        const bool sparse = listed_types ? types[i] != "dense" : place >= dense && place % step == at;
+        config.layers[i].hashed = listed_types ? types[i] == "hash_moe" : place < hashed;
         if (sparse && !family.lone_sublayers && !dense_layers.contains(place))
             config.layers[i].feed_forward = family.structure.gemma4 ? FeedForward::both : FeedForward::experts;
     }
@@ -237,6 +240,29 @@ void read_latent(const JsonField& document, TransformerConfig& config) {
     config.head_width = latent.plain_width + latent.rotary_width;
     config.key_value_heads = config.heads;
     config.rotary_width = latent.rotary_width;
+}
+
+/// Source: DeepseekV4Config.
+void read_compression(const JsonField& document, TransformerConfig& config) {
+    Latent& latent = config.latent;
+    latent.query_rank = read_count(document, "q_lora_rank");
+    latent.output_groups = read_count(document, "o_groups");
+    latent.output_rank = read_count(document, "o_lora_rank");
+    latent.index_heads = read_count(document, "index_n_heads");
+    latent.index_width = read_count(document, "index_head_dim");
+    latent.index_count = read_count(document, "index_topk");
+    quotient(document, "num_attention_heads", config.heads, latent.output_groups, "groups (o_groups)");
+    config.streams = read_count(document, "hc_mult");
+    config.balances = read_count(document, "hc_sinkhorn_iters", {}, 1000);
+    const auto types = document.find("compress_ratios") ? std::nullopt : find_layer_types(document);
+    const std::vector<JsonField> ratios = document[types ? "layer_types" : "compress_ratios"].elements();
+    check_length(document, types ? "layer_types" : "compress_ratios", ratios.size(), config.layers.size());
+    for (std::size_t i = 0; i < config.layers.size(); ++i) {
+        Layer& layer = config.layers[i];
+        layer.ratio = types ? read_count(document["compress_rates"], (*types)[i], 0) : ratios[i].integer();
+        if (layer.ratio < 0) ratios[i].fail("is negative");
+        if (layer.ratio > 0) layer.sizes.entries = layer.ratio == indexed_ratio ? latent.index_count : config.positions;
+    }
 }
 
 /// Heads of each layer: the file's usual ones, those of layers with or without a window, and what `per_layer_config`
@@ -425,6 +451,7 @@ TransformerConfig read_transformer(const JsonField& document, const Family& fami
     if (const auto cap = document.find("final_logit_softcapping")) config.logit_cap = cap->positive();
     read_mixers(document, family, config.layers);
     read_head_sizes(document, family, config);
+    if (config.structure.projection == Projection::shared) read_compression(document, config);
     config.layer_input_width = read_count(document, "hidden_size_per_layer_input", 0);
     if (config.layer_input_width > 0) config.layer_vocabulary = read_count(document, "vocab_size_per_layer_input");
     read_state_space(document, family, config);

@@ -13,25 +13,12 @@ TensorId Transformer::mix_state(std::size_t index, TensorId x) {
     const bool is_lightning = mixer == Mixer::lightning, by_head = mixer == Mixer::delta;
     const std::int64_t heads = is_lightning ? config_.heads : space.heads;
     const std::int64_t inner = is_lightning ? heads * config_.head_width : space.inner;
-    const ShapeBindings numbers{{"hidden", config_.hidden},
-                                {"inner", inner},
-                                {"channels", inner + 2 * space.key_heads * space.state},
-                                {"heads", heads},
-                                {"width", inner / std::max<std::int64_t>(1, heads)},
-                                {"state", space.state},
-                                {"kernel", space.kernel},
-                                {"taps", std::max<std::int64_t>(0, space.kernel - 2)},
-                                {"rank", space.rank},
-                                {"chunk", space.chunk},
-                                {"bias", space.bias},
-                                {"conv_bias", space.conv_bias},
-                                {"normed", space.inner_norm},
-                                {"unnormed", !space.inner_norm},
-                                {"scalar", by_head},
-                                {"low", mixer == Mixer::kda},
-                                {"wide", mixer == Mixer::kda_wide},
-                                {"decays", by_head ? heads : inner},
-                                {"decays_channels", !by_head}};
+    const std::int64_t width = inner / std::max<std::int64_t>(1, heads), keys = space.key_heads * space.state;
+    ShapeBindings numbers{{"hidden", config_.hidden}, {"inner", inner}, {"channels", inner + 2 * keys}};
+    numbers.insert({{"heads", heads}, {"width", width}, {"state", space.state}, {"decays", by_head ? heads : inner}});
+    numbers.insert({{"chunk", space.chunk}, {"rank", space.rank}, {"kernel", space.kernel}, {"bias", space.bias}});
+    numbers.insert({{"normed", space.inner_norm}, {"unnormed", !space.inner_norm}, {"scalar", by_head}});
+    numbers.insert({{"low", mixer == Mixer::kda}, {"wide", mixer == Mixer::kda_wide}, {"conv_bias", space.conv_bias}});
     const std::string_view name = mixer == Mixer::mamba                               ? "mamba"
                                   : mixer == Mixer::conv                              ? "conv"
                                   : is_lightning                                      ? "lightning"

@@ -19,11 +19,7 @@ TensorId Transformer::linear(std::string_view name, TensorId x, std::int64_t wid
 TensorId Transformer::position_embedding(Expression rows) {
     TensorId ids = no_tensor;
     if (config_.structure.positions == Positions::learned_from_mask) {
-        const TensorId mask = net_.fill("aten::ones", {batch_, net_.pool().add(past_, length_)}, DType::i64);
-        const TensorId sums = net_.apply(OpKind::cumulative, "aten::cumsum", {mask}, net_.shape(mask),
-                                         {{"function", std::string("cumsum")}, {"axis", std::int64_t{1}}});
-        const TensorId numbers = net_.map_scalar("sub", net_.map("mul", {sums, mask}), 1);
-        ids = net_.map_scalar("add", net_.part(numbers, 1, length_), 2);
+        ids = net_.block("position_numbers", {}, {})[0];
     } else {
         ids = net_.map_scalar("add", net_.fill("aten::arange", {net_.number(1), length_}, DType::i64), 1);
     }
@@ -33,6 +29,7 @@ TensorId Transformer::position_embedding(Expression rows) {
 
 TensorId Transformer::embed(TensorId ids) {
     const Structure& s = config_.structure;
+    ids_ = ids;
     TensorId hidden = net_.within("embed_tokens", "torch.nn.modules.sparse.Embedding", [&] {
         table_ = net_.parameter("weight", {net_.number(config_.vocabulary), net_.number(config_.embedding_width)});
         const TensorId rows = sum_over_cards(net_.lookup(table_, ids));
@@ -57,7 +54,10 @@ TensorId Transformer::embed(TensorId ids) {
 TensorId Transformer::run(TensorId hidden, TensorId memory) {
     prepare_rotation();
     prepare_mask();
+    if (config_.streams > 1)
+        hidden = net_.block("copied_streams", {{"streams", config_.streams}, {"hidden", config_.hidden}}, {hidden})[0];
     for (std::size_t i = 0; i < config_.layers.size(); ++i) hidden = layer(i, hidden, memory);
+    if (config_.streams > 1) hidden = gather_streams("hc_head", hidden, false)[0];
     return config_.structure.final_norm ? norm("norm", hidden) : hidden;
 }
 
@@ -81,16 +81,10 @@ TensorId Transformer::capped(TensorId x, double cap) {
 /// An embedding of the tokens for each layer, plus a projection of the usual one. Source: Gemma4TextModel,
 /// get_per_layer_inputs and project_per_layer_inputs.
 void Transformer::embed_for_layers(TensorId ids, TensorId hidden) {
-    const Expression width = net_.number(config_.layer_input_width);
-    const auto count = static_cast<std::int64_t>(config_.layers.size());
-    const std::int64_t all = count * config_.layer_input_width;
-    const TensorId table =
-        net_.parameter("embed_tokens_per_layer", {net_.number(config_.layer_vocabulary), net_.number(all)});
-    const Shape apart{batch_, length_, net_.number(count), width};
-    const TensorId own = net_.view(net_.map_scalar("mul", net_.lookup(table, ids), 1), apart);
-    TensorId projected = net_.linear("per_layer_model_projection", hidden, all, false);
-    projected = norm("per_layer_projection_norm", net_.view(net_.map_scalar("mul", projected, 1), apart));
-    layer_inputs_ = net_.map_scalar("mul", net_.map("add", {projected, own}), 1);
+    const auto layers = static_cast<std::int64_t>(config_.layers.size());
+    ShapeBindings numbers{{"hidden", config_.hidden}, {"layers", layers}, {"width", config_.layer_input_width}};
+    numbers.insert({"rows", config_.layer_vocabulary});
+    layer_inputs_ = net_.block("layer_embeddings", numbers, {hidden, ids})[0];
 }
 
 /// Source: Gemma4TextDecoderLayer.
@@ -107,6 +101,24 @@ TensorId Transformer::add(TensorId hidden, TensorId x) {
     return net_.map("add", {hidden, x});
 }
 
+/// The mixture of the streams that a sublayer reads, and how it changes them. Source: DeepseekV4HyperConnection.
+std::vector<TensorId> Transformer::gather_streams(std::string_view name, TensorId streams, bool mixes) {
+    const Network::Module module(net_, name, config_.title + "HyperConnection");
+    const ShapeBindings numbers{{"streams", config_.streams}, {"hidden", config_.hidden}, {"mixes", mixes}};
+    std::vector<TensorId> results = net_.block("gathered_streams", numbers, {streams});
+    for (std::int64_t i = 1; mixes && i < config_.balances; ++i)
+        results[2] = net_.block("balanced", numbers, {results[2]})[0];
+    return results;
+}
+
+TensorId Transformer::in_streams(std::size_t index, TensorId streams, std::string_view name,
+                                 Sublayer Transformer::*sublayer) {
+    const std::vector<TensorId> gathered = gather_streams(name, streams, true);
+    const TensorId x = (this->*sublayer)(index, norm(std::string(name) + "_norm", gathered[0]));
+    return net_.block("spread_streams", {{"streams", config_.streams}, {"hidden", config_.hidden}},
+                      {streams, x, gathered[1], gathered[2]})[0];
+}
+
 /// Source: LlamaDecoderLayer, GPTNeoXLayer, FalconDecoderLayer, Gemma2DecoderLayer, Olmo2DecoderLayer, BertLayer,
 /// NemotronHBlock of transformers 5.24.
 TensorId Transformer::layer(std::size_t index, TensorId hidden, TensorId memory) {
@@ -114,6 +126,9 @@ TensorId Transformer::layer(std::size_t index, TensorId hidden, TensorId memory)
     const Layer& kind = config_.layers[index];
     const NormPlace place = config_.structure.place;
     const bool first = place == NormPlace::before || place == NormPlace::around;
+    if (config_.streams > 1)
+        return in_streams(index, in_streams(index, hidden, "attn_hc", &Transformer::mix), "ffn_hc",
+                          &Transformer::feed_forward);
     if (kind.mixer != Mixer::none) {
         const bool norm_first = first || place == NormPlace::shared || place == NormPlace::apart;
         TensorId x =

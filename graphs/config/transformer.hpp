@@ -127,9 +127,13 @@ class Transformer {
     TensorId layer(std::size_t index, TensorId hidden, TensorId memory);
     TensorId add(TensorId hidden, TensorId x);
     using Sublayer = TensorId(std::size_t index, TensorId x);
-    Sublayer mix, mix_state, feed_forward;
+    Sublayer mix, mix_state, attend_shared, feed_forward;
+    std::vector<TensorId> gather_streams(std::string_view name, TensorId streams, bool mixes);
+    TensorId in_streams(std::size_t index, TensorId streams, std::string_view name, Sublayer Transformer::*sublayer);
     using Step = TensorId(TensorId x);
-    Step activate, mix_experts;
+    Step activate, limited;
+    TensorId mix_experts(TensorId x, bool hashed = false);
+    TensorId compress(std::size_t index, std::string_view owner, TensorId x, std::int64_t width);
     TensorId rotate(TensorId x, const HeadSizes& sizes);
     TensorId rotate_all(TensorId x, std::int64_t width);
     TensorId repeat_heads(TensorId x, std::int64_t copies);
@@ -144,13 +148,14 @@ class Transformer {
     Heads project(std::size_t index, TensorId x, TensorId memory);
     Heads project_latent(std::size_t index, TensorId x);
     void choose_tokens(std::size_t index, TensorId x, TensorId query_rank);
+    [[nodiscard]] ShapeBindings numbers_of_shared(std::int64_t heads, std::int64_t width) const;
     TensorId capped(TensorId x, double cap);
     TensorId cached(std::size_t index, std::string_view what, TensorId fresh);
     TensorId score(const Heads& heads, const HeadSizes& sizes, bool causal, std::int64_t window);
     TensorId attend(std::size_t index, TensorId x, TensorId memory);
     TensorId activate_experts(TensorId gate_up, std::int64_t width);
     TensorId dense(TensorId x, std::int64_t width);
-    TensorId route(TensorId tokens);
+    TensorId route(TensorId tokens, bool hashed);
     TensorId expert_layer(std::string_view name, TensorId x, std::int64_t width, Expression active, Expression rows);
     TensorId sum_over(TensorId x, std::int64_t cards, std::int64_t calls = 1);
     TensorId sum_over_cards(TensorId x) { return sum_over(x, config_.cards); }
@@ -159,7 +164,7 @@ class Transformer {
     const TransformerConfig& config_;
     Expression batch_, length_, past_;
     std::vector<TensorId> states_;
-    TensorId table_ = no_tensor;
+    TensorId table_ = no_tensor, ids_ = no_tensor;
     TensorId mask_ = no_tensor, layer_inputs_ = no_tensor;
     std::map<std::int64_t, std::pair<TensorId, TensorId>> rotations_;  ///< cosines and sines by rotated width
     /// Keys and values of the last layer without and with a window that has its own.

@@ -46,8 +46,8 @@ FTAX_CHOICE(NormKind, layer, layer_weight, layer_plain, rms, rms_offset, rms_pla
 FTAX_CHOICE(NormPlace, before, after, around, outputs, shared, apart)
 
 /// q, k and v by a layer each, by one layer (packed), or multi-head latent attention (DeepSeek), whose keys and values
-/// expand from a cached low-rank vector.
-FTAX_CHOICE(Projection, apart, packed, latent)
+/// expand from a cached low-rank vector; or one head of keys for all, which are the values as well (DeepSeek-V4).
+FTAX_CHOICE(Projection, apart, packed, latent, shared)
 
 /// `rotary_halves` are products of both halves instead of one rotated copy, `learned_from_mask` are numbered by a
 /// running sum over the attention mask, `linear_bias` is ALiBi.
@@ -64,8 +64,8 @@ FTAX_CHOICE(OutputGate, none, apart, packed, per_head)
 FTAX_CHOICE(Scoring, fused, written_out)
 
 /// Softmax over all experts, then the best; the best, then a softmax over them; the best, each with its sigmoid; or
-/// sigmoid, best groups, best experts of these.
-FTAX_CHOICE(Routing, softmax_first, best_first, sigmoid, grouped)
+/// sigmoid, or root of softplus, best groups, best experts of these.
+FTAX_CHOICE(Routing, softmax_first, best_first, sigmoid, grouped, root_softplus)
 
 /// Token mixer of a layer. All except attention and `linear`, a matrix in its place, keep a state of fixed size. Kimi's
 /// delta attention (kda) decays each channel; kda_wide has gates of full rank.
@@ -81,6 +81,7 @@ struct HeadSizes {
     std::int64_t rotary_width = 0;   ///< leading part of a head that is rotated
     bool values_are_keys = false;    ///< values are what keys are before norm and rotation
     bool shares_key_values = false;  ///< reads those of the last layer of its type that has its own
+    std::int64_t entries = 0;        ///< most compressed entries that a query sees beside its window
 };
 
 struct Layer {
@@ -89,6 +90,8 @@ struct Layer {
     FeedForward feed_forward = FeedForward::dense;
     std::int64_t window = 0;  ///< tokens its attention sees; 0: all
     bool rotated = true;      ///< whether its queries and keys have rotary positions
+    bool hashed = false;      ///< experts by a table of token ids
+    std::int64_t ratio = 0;   ///< tokens for which one compressed entry stays beyond the window; 0: none
     std::int64_t mlp_width = 0;
 };
 
@@ -112,6 +115,7 @@ struct Structure {
     bool attention_sinks = false, window_sinks = false;  ///< a learned score per head in the softmax, with a window
     bool gemma4 = false;  ///< norms of values and before the router, experts beside an MLP, a factor for each layer
     bool expert_bias = false;
+    bool clamped = false;          ///< an MLP's gate and factor are clamped (DeepSeek-V4)
     bool clamped_experts = false;  ///< GPT-OSS: (up + 1) · gate · sigmoid(1.702 gate), both clamped
     bool samples_all = false;      ///< its generation_config.json samples from all tokens, without top-k and top-p
     bool addmm_layers = false;     ///< linear layers flatten their input and call addmm (GPT-2's Conv1D)
@@ -134,7 +138,10 @@ struct Experts {
     bool normalized = true;  ///< the scores of a token's experts are divided by their sum
 };
 
-/// Ranks of multi-head latent attention.
+/// Tokens of a compressed entry where an indexer selects them. Source: DeepSeek-V4, inference/model.py (Compressor).
+inline constexpr std::int64_t indexed_ratio = 4;
+
+/// Ranks of multi-head latent attention, of an attention with shared keys and of an indexer.
 struct Latent {
     std::int64_t query_rank = 0;  ///< 0: queries come straight from the hidden state
     std::int64_t key_value_rank = 0;
@@ -143,6 +150,7 @@ struct Latent {
     std::int64_t index_heads = 0;   ///< heads of the indexer that selects tokens (DeepSeek-V3.2); 0: none
     std::int64_t index_width = 0;
     std::int64_t index_count = 0;  ///< tokens that it selects
+    std::int64_t output_groups = 0, output_rank = 0;
 };
 
 /// Sizes of the mixers with a state of constant size.
@@ -168,6 +176,8 @@ struct TransformerConfig : HeadSizes {
     std::int64_t mlp_width = 0;          ///< of layers that state none
     std::int64_t layer_input_width = 0;  ///< width of an embedding that each layer has of its own; 0: none
     std::int64_t layer_vocabulary = 0;   ///< its rows
+    std::int64_t streams = 1;            ///< residual streams side by side (hyper-connections)
+    std::int64_t balances = 0;           ///< iterations that balance their mixture
     std::int64_t vocabulary = 0;
     std::int64_t embedding_width = 0;  ///< hidden, unless projected
     std::int64_t positions = 0;        ///< longest context; 0: unlimited

@@ -83,11 +83,17 @@ inline constexpr std::string_view latent_attribute = "latent";
 /// token; 0: all previous tokens. Serving libraries skip tokens outside; PyTorch only masks them.
 inline constexpr const char* window_attribute = "window";
 
+/// Attribute beside a window: most of the keys that stand for several tokens each, which are seen as well.
+inline constexpr const char* entries_attribute = "entries";
+
 /// Attribute of a fused operator with lookups: pairs of a table and a tensor of the size that is read from it.
 inline constexpr std::string_view lookups_attribute = "lookups";
 
 /// Attribute of a layer with quantised weights in the checkpoint: name of the precision (ftax/precision.hpp).
 inline constexpr std::string_view weights_attribute = "weights";
+
+/// Attribute of a layer that the checkpoint has in a precision of its own beside narrower experts: its name.
+inline constexpr std::string_view rest_attribute = "rest";
 
 /// Attribute of the layer that computes logits: tokens are sampled without top-k and top-p.
 inline constexpr std::string_view samples_all_attribute = "samples_all";

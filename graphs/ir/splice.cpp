@@ -26,4 +26,11 @@ void splice(Graph& whole, const Graph& part, std::vector<TensorId>& ids, const s
     }
 }
 
+void name_sizes(const Graph& part, std::size_t i, TensorId given, const Graph& whole,
+                std::map<std::string, Expression, std::less<>>& sizes) {
+    const auto& named = part.tensors[part.inputs[i]].shape;
+    for (std::size_t axis = 0; axis < named.size(); ++axis)
+        sizes.emplace(part.expressions.to_string(named[axis]), whole.tensors[given].shape.at(axis));
+}
+
 }  // namespace ftax

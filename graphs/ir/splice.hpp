@@ -14,6 +14,10 @@ namespace ftax {
 void splice(Graph& whole, const Graph& part, std::vector<TensorId>& ids, const std::string& path,
             const std::map<std::string, Expression, std::less<>>& sizes, DType own, DType type);
 
+/// Notes the sizes of a tensor of `whole` under what input `i` of the part calls them.
+void name_sizes(const Graph& part, std::size_t i, TensorId given, const Graph& whole,
+                std::map<std::string, Expression, std::less<>>& sizes);
+
 /// A path below a module, which may be the whole network.
 [[nodiscard]] inline std::string path_below(const std::string& module, const std::string& name) {
     return module.empty() || name.empty() ? module + name : module + "." + name;

@@ -96,6 +96,10 @@ void bind_dimensions(kernels::AttentionShape& shape, const BoundKernel& kernel) 
         if (widths.latent) shape.latent_width = widths.key;
         if (!widths.latent) shape.kv_heads = shape.heads;
     }
+    if (kernel.op().inputs[1] == kernel.op().inputs[2]) shape.latent_width = width;
+    // Beyond those of the new tokens and the window, keys stand for several tokens each.
+    if (shape.window > 0)
+        shape.window += std::min(kernel.op().integer(entries_attribute, 0), shape.kv_length - shape.q_length);
     // A single new query attends to every key, or to those of its window.
     shape.causal = shape.causal && (shape.q_length > 1 || shape.kv_length == 1);
     if (shape.window > 0 && shape.q_length == 1) shape.kv_length = std::min(shape.kv_length, shape.window);

@@ -22,6 +22,11 @@ bool is_light(const Graph& graph, const Op& op) {
         const OpId producer = op.inputs.size() < 2 ? no_op : graph.tensors[op.inputs[1]].producer;
         return producer != no_op && graph.ops[producer].is(fill);
     }
+    if (op.is(matmul)) {  // of a few streams with one another
+        constexpr std::int64_t few = 8;
+        const auto depth = graph.expressions.constant_value(graph.tensors[op.inputs[0]].shape.back());
+        return depth && *depth <= few && graph.tensors[op.inputs[1]].role == TensorRole::activation;
+    }
     return op.is(pointwise, cast, fill, copy, concat, pad, softmax, layer_norm, rms_norm, reduce, cumulative, sort,
                  gather);
 }
@@ -266,7 +271,10 @@ void append_to_pages(Graph& graph) {
         if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
         op.inputs.resize(std::max<std::size_t>(4, op.inputs.size()), no_tensor);
         if (op.inputs[3] != no_tensor && differs_between_queries(graph, op.inputs[3])) set_causal(op);
+        std::vector<TensorId> indexer;  // its layers stay, as above
+        collect_layers(graph, op.inputs[3], indexer);
         op.inputs[3] = no_tensor;  // the mask: an engine knows how long each sequence is
+        op.inputs.insert(op.inputs.end(), indexer.begin(), indexer.end());
         for (const std::size_t operand : {std::size_t{1}, std::size_t{2}}) {
             const OpId producer = graph.tensors[op.inputs[operand]].producer;
             if (producer == no_op) continue;

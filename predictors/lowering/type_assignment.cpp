@@ -86,7 +86,10 @@ Precision TypeAssignment::operands_of(const Op& op) const {
     // ggml-org's files of checkpoints with narrow experts have the other layers in q8_0.
     const bool rest_of_gguf = precision_.is_of_gguf() && names_quantized_layers_ && op.kind == OpKind::linear;
     if (rest_of_gguf && op.text(weights_attribute).empty()) return Precision::q8_0;
-    return is_quantized(op) ? options_.precision : Precision::fp32;
+    if (!is_quantized(op)) return Precision::fp32;
+    const auto own = precision_from_name(op.text(rest_attribute));
+    if (!own || bits_of(precision_spec(*own).weight) <= bits_of(precision_.weight)) return options_.precision;
+    return device_.peak(precision_spec(*own).path) ? *own : Precision::w8a16;
 }
 
 bool TypeAssignment::is_quantized(const Op& op) const {

@@ -201,8 +201,8 @@ TensorId boolean_mask(const Rewriter& r, TensorId added, std::vector<OpId>& grou
 /// Attributes of the attention that ends with this product.
 std::vector<Attribute> attributes_of(const Op& last) {
     std::vector<Attribute> attributes{{"causal", std::int64_t{0}}};
-    if (const std::int64_t window = last.integer(window_attribute, 0); window > 0)
-        attributes.push_back({window_attribute, window});
+    for (const char* name : {window_attribute, entries_attribute})
+        if (const std::int64_t keys = last.integer(name, 0); keys > 0) attributes.push_back({name, keys});
     return attributes;
 }
 

@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/loading.hpp"
 #include "tests/approx.hpp"
@@ -148,9 +152,9 @@ TEST_CASE("a family that ftax does not build says what is missing and which one 
         CHECK(refused.code == ErrorCode::model);
         CHECK_MESSAGE(refused.says(expected), text);
     };
-    says(R"({"model_type":"deepseek_v4"})",
-         "model_type: unsupported type 'deepseek_v4' (compressed_attention,hyper-connections); nearest supported type: "
-         "deepseek_v32");
+    says(R"({"model_type":"longcat_flash"})",
+         "model_type: unsupported type 'longcat_flash' (two_attentions_in_a_layer,experts_without_weights); nearest "
+         "supported type: deepseek_v3");
     // Its language model says that it is a Kimi-Linear, and is none.
     says(R"({"model_type":"kimi_k3","text_config":{"model_type":"kimi_linear","hidden_size":64}})",
          "nearest supported type: kimi_linear");
@@ -256,7 +260,7 @@ TEST_CASE("the language model of Qwen-Omni lies in its thinker") {
                                inner + "}}");
     CHECK(parameters(graph) == parameters(import(with("model_type", "\"qwen2\""))));
     REQUIRE(graph.warnings.size() == 1);
-    CHECK(graph.warnings[0].find("language model in text_config alone") != std::string::npos);
+    CHECK(graph.warnings[0].find("language model alone") != std::string::npos);
 }
 
 TEST_CASE("experts are counted under every name that transformers writes") {
@@ -777,4 +781,87 @@ TEST_CASE("a router of groups judges each by its best two experts") {
         if (shape.size() == 3) kept.insert(graph.expressions.constant_value(shape.back()).value_or(0));
     }
     CHECK(kept == std::set<std::int64_t>{2});
+}
+
+/// A small DeepSeek-V4: a layer with a window alone, one with an indexer, one that compresses 128 tokens to an entry.
+std::string deepseek_v4(const std::string& fields = "") {
+    return R"({"model_type":"deepseek_v4","dtype":"bfloat16","hidden_size":128,"num_hidden_layers":3,"vocab_size":1000,
+        "num_attention_heads":8,"num_key_value_heads":1,"head_dim":64,"qk_rope_head_dim":16,"q_lora_rank":96,
+        "o_groups":2,"o_lora_rank":32,"index_n_heads":4,"index_head_dim":32,"index_topk":512,"sliding_window":128,
+        "compress_ratios":[0,4,128,0],"num_nextn_predict_layers":1,"num_hash_layers":1,"hc_mult":4,
+        "hc_sinkhorn_iters":20,"n_routed_experts":8,"n_shared_experts":1,"num_experts_per_tok":2,
+        "moe_intermediate_size":96,"hidden_act":"silu","max_position_embeddings":1048576)" +
+           fields + "}";
+}
+
+TEST_CASE("DeepSeek-V4 keeps a window, an entry for every 4 or 128 tokens, and tokens that wait to be one") {
+    const Graph graph = import(deepseek_v4());
+    const BoundShapes bound = bind(graph, {{"batch", 2}, {"seq", 1}, {"past", 1024}});
+    std::map<std::string, std::vector<std::int64_t>> kept;
+    for (const TensorId id : graph.inputs) kept[graph.tensors[id].name] = bound_type(graph.tensors[id], bound).shape;
+    kept.erase("input_ids");
+    const std::map<std::string, std::vector<std::int64_t>> expected{
+        {"past_key_values.0.key", {2, 1, 127, 64}},
+        {"past_key_values.1.key", {2, 1, 127 + 256, 64}},
+        {"past_key_values.1.index_key", {2, 1, 256, 32}},
+        {"past_key_values.1.compressor.waiting", {2, 4, 4 * 64}},
+        {"past_key_values.1.indexer.waiting", {2, 4, 4 * 32}},
+        {"past_key_values.2.key", {2, 1, 127 + 8, 64}},
+        {"past_key_values.2.compressor.waiting", {2, 128, 2 * 64}}};
+    CHECK(kept == expected);
+    int biases = 0;  // of routers: the first layer's experts are those of a table
+    for (const Tensor& tensor : graph.tensors) biases += tensor.name.ends_with("e_score_correction_bias");
+    CHECK(biases == 2);
+    // transformers writes the kinds of layers instead.
+    std::string named = deepseek_v4(
+        R"(,"layer_types":["sliding_attention","compressed_sparse_attention","heavily_compressed_attention"])");
+    named.replace(named.find("compress_ratios"), std::string("compress_ratios").size(), "unused");
+    CHECK(to_text(import(named)) == to_text(graph));
+    CHECK(failure(deepseek_v4().replace(deepseek_v4().find("[0,4,128,0]"), 11, "[0,4,-128,0]"))
+              .says("compress_ratios[2]: is negative"));
+}
+
+TEST_CASE("experts of DeepSeek-V4 are mxfp4 where the file says fp4, other layers fp8, compressors 16 bits wide") {
+    const auto precisions = [](const std::string& fields) {
+        const std::string quantization =
+            R"("quantization_config":{"quant_method":"fp8","weight_block_size":[128,128]})";
+        const Graph graph = import(deepseek_v4("," + quantization + fields));
+        std::map<std::string, std::string> result;
+        for (const Op& op : graph.ops) {
+            const std::string module = op.module.substr(op.module.rfind('.') + 1);
+            const bool reads_weight = op.inputs.size() > 1 && graph.tensors[op.inputs[1]].role == TensorRole::weight;
+            if (op.source != "aten::_grouped_mm" && !(op.kind == OpKind::linear && reads_weight)) continue;
+            result[module] = std::string(op.text("weights")) + "/" + std::string(op.text("rest")) +
+                             (op.integer("mxfp4", 0) != 0 ? "/mxfp4" : "");
+        }
+        return result;
+    };
+    std::map<std::string, std::string> mixed = precisions(R"(,"expert_dtype":"fp4")");
+    CHECK(mixed["experts"] == "nvfp4//mxfp4");
+    CHECK(mixed["q_a_proj"] == "nvfp4/fp8_block");
+    CHECK(mixed["compressor"] == "/");
+    CHECK(mixed["attn_hc"] == "/");
+    std::map<std::string, std::string> whole = precisions("");
+    CHECK(whole["experts"] == "fp8_block/");
+    CHECK(whole["q_a_proj"] == "fp8_block/");
+}
+
+TEST_CASE(
+    "a language model may be inside as llm_config or language_config, without latent vectors if the file says so") {
+    const std::string qwen = R"({"model_type":"qwen3","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,
+        "num_key_value_heads":2,"head_dim":16,"intermediate_size":96,"vocab_size":100,"torch_dtype":"bfloat16"})";
+    const Graph inside = import(R"({"model_type":"internvl_chat","vision_config":{},"llm_config":)" + qwen + "}");
+    CHECK(inside.tensors.size() == import(qwen).tensors.size());
+    CHECK(inside.warnings.at(0).find("the language model alone") != std::string::npos);
+    const auto heads = [](const char* latent) {
+        const Graph graph = import(fmt::format(
+            R"({{"model_type":"deepseek_vl_v2","language_config":{{"model_type":"deepseek_v2","use_mla":{},
+        "kv_lora_rank":32,"qk_nope_head_dim":16,"qk_rope_head_dim":8,"v_head_dim":16,"hidden_size":64,"vocab_size":100,
+        "num_hidden_layers":1,"num_attention_heads":4,"intermediate_size":96,"moe_intermediate_size":32,
+        "n_routed_experts":4,"n_shared_experts":1,"num_experts_per_tok":2,"first_k_dense_replace":1}}}})",
+            latent));
+        return std::ranges::count_if(graph.tensors, [](const Tensor& t) { return t.name.ends_with("k_proj.weight"); });
+    };
+    CHECK(heads("true") == 0);
+    CHECK(heads("false") == 1);
 }
