@@ -260,7 +260,6 @@ void read_compression(const JsonField& document, TransformerConfig& config) {
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         Layer& layer = config.layers[i];
         layer.ratio = types ? read_count(document["compress_rates"], (*types)[i], 0) : ratios[i].integer();
-        if (layer.ratio < 0) ratios[i].fail("is negative");
         if (layer.ratio > 0) layer.sizes.entries = layer.ratio == indexed_ratio ? latent.index_count : config.positions;
     }
 }

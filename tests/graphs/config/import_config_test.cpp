@@ -818,7 +818,7 @@ TEST_CASE("DeepSeek-V4 keeps a window, an entry for every 4 or 128 tokens, and t
     named.replace(named.find("compress_ratios"), std::string("compress_ratios").size(), "unused");
     CHECK(to_text(import(named)) == to_text(graph));
     CHECK(failure(deepseek_v4().replace(deepseek_v4().find("[0,4,128,0]"), 11, "[0,4,-128,0]"))
-              .says("compress_ratios[2]: is negative"));
+              .says("compress_ratios[2]: must be a non-negative number"));
 }
 
 TEST_CASE("experts of DeepSeek-V4 are mxfp4 where the file says fp4, other layers fp8, compressors 16 bits wide") {
