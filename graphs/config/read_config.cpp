@@ -251,6 +251,7 @@ void read_compression(const JsonField& document, TransformerConfig& config) {
     latent.index_heads = read_count(document, "index_n_heads");
     latent.index_width = read_count(document, "index_head_dim");
     latent.index_count = read_count(document, "index_topk");
+    if (latent.index_width < config.rotary_width) document["index_head_dim"].fail("is less than qk_rope_head_dim");
     quotient(document, "num_attention_heads", config.heads, latent.output_groups, "groups (o_groups)");
     config.streams = read_count(document, "hc_mult");
     config.balances = read_count(document, "hc_sinkhorn_iters", {}, 1000);

@@ -819,6 +819,9 @@ TEST_CASE("DeepSeek-V4 keeps a window, an entry for every 4 or 128 tokens, and t
     CHECK(to_text(import(named)) == to_text(graph));
     CHECK(failure(deepseek_v4().replace(deepseek_v4().find("[0,4,128,0]"), 11, "[0,4,-128,0]"))
               .says("compress_ratios[2]: must be a non-negative number"));
+    const std::string width = R"("index_head_dim":32)";
+    CHECK(failure(deepseek_v4().replace(deepseek_v4().find(width), width.size(), R"("index_head_dim":8)"))
+              .says("index_head_dim: is less than qk_rope_head_dim"));
 }
 
 TEST_CASE("experts of DeepSeek-V4 are mxfp4 where the file says fp4, other layers fp8, compressors 16 bits wide") {
