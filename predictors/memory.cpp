@@ -16,9 +16,7 @@ namespace {
 /// Source: PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize) and Blas.cpp
 /// (CUBLASLT_WORKSPACE_SIZE).
 double library_workspace_bytes(const DeviceSpec& device) {
-    constexpr double mebibyte = 1 << 20;
-    if (is_cpu(device)) return 0;
-    return (device.compute_capability_major >= 9 ? 32 : 8.125) * mebibyte + mebibyte;
+    return is_cpu(device) ? 0 : (device.compute_capability_major >= 9 ? 33 : 9.125) * (1 << 20);
 }
 
 class Liveness {

@@ -53,18 +53,6 @@ kernels::MemoryShape traffic(const OperatorMeasurement& row, kernels::MemoryClas
     return shape;
 }
 
-kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
-    const bool two_tensors = row.op == "add" || row.op == "mul" || row.op == "div" || row.op == "pow";
-    return traffic(row, memory_class(row.op), dimension(row, "b"), dimension(row, "h"), two_tensors ? 2 : 1);
-}
-
-/// Returns true if a layer's kernel before Volta belongs to cuBLAS and not to cublasLt: the only evidence in
-/// neusight_ops.csv that a layer has no bias.
-bool is_without_lt(std::string_view kernel) {
-    return kernel.starts_with("sgemm_128x128x8_NT") || kernel == "maxwell_sgemm_128x64_tn" ||
-           kernel == "maxwell_sgemm_128x128_tn";
-}
-
 kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     kernels::GemmShape shape;
     shape.batch = dimension(row, "b");
@@ -77,8 +65,10 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     if (row.weights)  // bytes touched between two uses of a copy
         shape.weight_reuse_bytes = real(*row.weights) * weight_bytes(shape) * real(shape.n) * real(shape.k);
     shape.older_library = row.library == "sarathi";  // cuBLAS of 2023
-    const bool without_lt = dimension(row, "bias") == 0 || is_without_lt(row.kernel);
-    if (shape.linear && without_lt) shape.library = kernels::BlasLibrary::cublas;
+    // A kernel of cuBLAS before Volta, not of cublasLt, is the only sign in neusight_ops.csv that a layer has no bias.
+    const bool of_blas = row.kernel.starts_with("sgemm_128x128x8_NT") || row.kernel == "maxwell_sgemm_128x64_tn" ||
+                         row.kernel == "maxwell_sgemm_128x128_tn";
+    if (shape.linear && (of_blas || dimension(row, "bias") == 0)) shape.library = kernels::BlasLibrary::cublas;
     return shape;
 }
 
@@ -206,8 +196,9 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     }
     if (product) return has_dimensions(row, {"m", "n", "k"}) ? std::optional(gemm_shape(row)) : std::nullopt;
     if (row.op == "conv") return conv_shape(row);
-    const bool complete = operator_index(row.op) && has_dimensions(row, {"b", "h"});
-    return complete ? std::optional(memory_shape(row)) : std::nullopt;
+    if (!operator_index(row.op) || !has_dimensions(row, {"b", "h"})) return std::nullopt;
+    const bool two_tensors = row.op == "add" || row.op == "mul" || row.op == "div" || row.op == "pow";
+    return traffic(row, memory_class(row.op), dimension(row, "b"), dimension(row, "h"), two_tensors ? 2 : 1);
 }
 
 KernelModels graph_kernels(KernelModels models) {

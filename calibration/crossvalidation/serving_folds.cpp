@@ -24,12 +24,6 @@ namespace {
 
 constexpr double unit_s = 1e-3;  // step in the host costs to determine a row's (linear) dependence on them
 
-FrameworkProfile with_costs(const std::string& framework, double pass_s, double sequence_s) {
-    FrameworkProfile profile{.framework = framework, .host = "reference"};
-    profile.parameters = {{"host.forward", pass_s}, {"host.scale", 1.0, 0.2}, {"host.sequence", sequence_s}};
-    return profile;
-}
-
 struct Run {
     const LanguageMeasurement* row;
     fit::ServingRow times;
@@ -49,7 +43,9 @@ LanguageMeasurement as_run(LanguageMeasurement row) {
 
 std::vector<Run> runs_of(const std::string& framework, const std::vector<LanguageMeasurement>& rows) {
     const auto generator = [&](double pass_s, double sequence_s) {
-        return scenario::LanguagePredictor({.costs = with_costs(framework, pass_s, sequence_s)});
+        FrameworkProfile profile{.framework = framework, .host = "reference"};
+        profile.parameters = {{"host.forward", pass_s}, {"host.scale", 1.0, 0.2}, {"host.sequence", sequence_s}};
+        return scenario::LanguagePredictor({.costs = profile});
     };
     constexpr double almost_none = 1e-12;
     auto device = generator(almost_none, almost_none);

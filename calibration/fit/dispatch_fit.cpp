@@ -2,9 +2,7 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,13 +40,6 @@ double campaign_median(const std::vector<RowTime>& times) {
     for (auto& of_span : hosts)
         if (!of_span.empty()) medians.push_back(quantile(std::move(of_span), 0.5));
     return quantile(std::move(medians), 0.5);
-}
-
-/// The spread that these rows show; the fit of the memory-bound operators has its own.
-std::optional<std::string_view> spread_of(std::string_view op) {
-    if (op == "conv") return "operator.conv_spread";
-    if (is_product(op)) return "operator.product_spread";
-    return std::nullopt;
 }
 
 }  // namespace
@@ -94,9 +85,8 @@ FitReport fit_dispatch(std::span<const OperatorRow> rows, const DeviceProfileFil
         const double host_s = campaign_median(of_device);
         by_name[name].push_back(host_s / host.host_scale);
         report.nuisance.push_back({{name, host_s / host.host_scale, 0, source}, ParameterScope::device, slug});
-        const auto spread = spread_of(op);
-        if (!spread) continue;
-        auto& of_spread = errors[{std::string(*spread), slug}];
+        if (op != "conv" && !is_product(op)) continue;  // the fit of the memory-bound operators has its own spread
+        auto& of_spread = errors[{op == "conv" ? "operator.conv_spread" : "operator.product_spread", slug}];
         for (const RowTime& row : all.at(key)) {
             const double predicted_s = operator_latency_s(host_s, launch_share(op, host), row.kernel_s);
             of_spread.push_back(std::abs(std::log(predicted_s / row.latency_s)));

@@ -482,8 +482,6 @@ class Importer {
         if (argument.integers.size() != argument.sizes.size()) argument.integers.clear();
     }
 
-    // ---- higher-order operators: a node that calls graphs
-
     /// One argument before, between or after the graphs that a node calls.
     struct Operands {
         std::vector<TensorId> tensors;  ///< no_tensor for other values

@@ -138,8 +138,6 @@ class HostOperators {
         return x && y ? std::optional(*x == *y) : std::nullopt;
     }
 
-    // ---- lists, tuples and dictionaries
-
     std::optional<std::size_t> position(const Value& index, std::size_t size) {
         const auto number = number_of(pool_, index);
         if (!number) return std::nullopt;
@@ -336,8 +334,6 @@ class HostOperators {
         }
         return if_known(result);
     }
-
-    // ---- text and numbers
 
     std::optional<Value> on_text(std::string_view kind) {
         const auto* text = a_[0].as<std::string>();

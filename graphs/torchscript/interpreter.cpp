@@ -54,8 +54,6 @@ class Interpreter {
   private:
     using Frame = std::vector<Value>;
 
-    // ---- inputs and outputs
-
     std::vector<Value> inputs(const Function& forward) {
         std::vector<Value> arguments{ObjectValue{0}};
         std::vector<std::string> missing;
@@ -151,8 +149,6 @@ class Interpreter {
         }
     }
 
-    // ---- tensors
-
     TensorId declare(AtenOutput type, std::string name) {
         if (type.shape.size() > max_rank)
             throw_error(ErrorCode::limit, "'{}' has more than {} dimensions", excerpt(name), max_rank);
@@ -193,8 +189,6 @@ class Interpreter {
         graph_.tensors[id].role = TensorRole::constant;
         return id;
     }
-
-    // ---- control
 
     std::vector<Value> call(std::uint32_t index, std::vector<Value> arguments) {
         const Function& function = program_.functions.at(index);
@@ -357,8 +351,6 @@ class Interpreter {
     [[noreturn]] void malformed(const Node& node) const { fail(fmt::format("a malformed {}", excerpt(node.kind))); }
 
     [[noreturn]] void fail(std::string_view what) const { throw_error(ErrorCode::model, "{}: {}", place(), what); }
-
-    // ---- conditions and loops
 
     /// What was decided about a condition on data.
     struct Choice {
@@ -630,8 +622,6 @@ class Interpreter {
             idle = idle && is_same(carried[i], results[i + 1]).value_or(true);
         return results;
     }
-
-    // ---- operators
 
     void dispatch(const Node& node, Frame& frame, const std::vector<Value>& arguments) {
         check_room(graph_, options_.max_nodes, node.kind);

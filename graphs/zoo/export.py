@@ -172,9 +172,6 @@ def build(spec):
     return model.to("meta").eval(), {name: value.to("meta") for name, value in inputs.items()}, dims
 
 
-# ---- export ------------------------------------------------------------------------------------------------------------
-
-
 class ControlUnknown(Exception):
     """The model asks for a value of a tensor that was not noted."""
 
