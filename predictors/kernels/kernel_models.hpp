@@ -86,6 +86,8 @@ struct KernelModels {
     /// Plans a product with a kernel of cuBLAS or an engine.
     [[nodiscard]] kernels::KernelPlan plan_tiled(const kernels::GemmShape& shape, MathPath path) const {
         const auto& device = at(path_of(shape, path));
+        if (shape.scaled_outside)
+            return kernels::tensor_gemm::plan_scaled_outside(shape, device, quantized(shape, parameters.tensor_gemm));
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
             const auto own = engine_products(device);
             return kernels::plan(shape, own.device,

@@ -58,6 +58,7 @@ struct GemmShape {
     /// more rows; 0: all products use cuBLAS.
     double row_bytes_per_cycle = 0;
     bool dot_products = false;             ///< 8-bit products in blocks of 32 values (ggml), dp4a on CUDA cores
+    bool scaled_outside = false;           ///< see GroupedGemmShape
     Precision operands = Precision::fp32;  ///< for quantised layers: precision that gives the formats of x and weight
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };

@@ -309,6 +309,28 @@ inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, c
     return plan;
 }
 
+/// Plans FlashInfer's kernel for block scales on Blackwell, with tiles of 32 tokens for any product, which scales each
+/// sum of 128 values before the next; each tile reads the weights again. Sources: FlashInfer, trtllm_gemm_runner.cu
+/// (selectHeuristic); times of a B200 (docs/kernel-models/quantised-products.md).
+inline KernelPlan plan_scaled_outside(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
+    constexpr double columns = 128, rows = 32, block = 128, block_s = 0.181e-6, fill_s = 2.15e-6;  // at 1,965 MHz
+    const Rates r = rates_of(s, device, p);
+    const double scale = 1965e6 / device.boost_clock_hz, tiles = round_up(real(s.m) / rows);
+    const double weights = real(s.n) * real(s.k) * r.weight_bytes;
+    const double missed = miss_share(weights / (p.l2_share * device.l2_bytes));
+    KernelPlan plan;
+    plan.algorithm = "gemm";
+    plan.tile = {"128x32", columns, rows};
+    plan.blocks = tiles * round_up(real(s.n) / columns);
+    plan.waves = plan.blocks / device.sms;
+    plan.floor_s = p.floor_s * r.cycle_scale;
+    plan.compute_s = round_up(plan.waves) * (fill_s + round_up(real(s.k) / block) * block_s) * scale;
+    plan.memory_s = memory_time(s, device, r, p) + (tiles - 1) * weights * missed / r.dram_bytes_per_s;
+    plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
+    plan.power_limited_s = plan.seconds;
+    return plan;
+}
+
 /// Returns true for 8-bit products in an engine's own kernels.
 inline bool of_engine(const GemmShape& s) {
     return s.engine && (s.operands == Precision::int8 || s.operands == Precision::fp8);

@@ -36,6 +36,9 @@ class Lowering {
             traits_.host_kind = std::nullopt;
             traits_.module_calls = true;
         }
+        // Groups of attention keep DeepGEMM. Source: srt-slurm, b200-fp8/8k1k_mtp_maxtpt_1.yaml, gb200-fp8/8k1k.yaml.
+        const auto in_groups = [](const Op& op) { return op.integer("groups", 1) > 1; };
+        libraries_.scales_outside = libraries_.scales_outside && std::ranges::none_of(graph.ops, in_groups);
         if (!traits.captures_no_updates || !rewrites::updates_buffers(graph)) return;
         traits_.host_kind = std::nullopt;
         traits_.copies_inputs = traits_.copies_weights = false;
@@ -508,6 +511,7 @@ class Lowering {
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
         shape.dot_products =
             shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= first_chip_with_dp4a;
+        shape.scaled_outside = libraries_.scales_outside && operands == Precision::fp8_block && chip / 10 == 10;
         if (libraries_.streams_faster && chip >= 75) shape.row_bytes_per_cycle *= 2;
         const Tensor& right = graph_.tensors[op.inputs[1]];
         shape.linear = op.kind == OpKind::linear || (right.shape.size() <= 2 && right.role == TensorRole::weight);
@@ -805,7 +809,7 @@ class Lowering {
     const PredictOptions& options_;
     const PrecisionSpec& precision_;
     LoweringTraits traits_;
-    const LibraryBehaviour libraries_;
+    LibraryBehaviour libraries_;
     TypeAssignment types_;
     Schedule schedule_;
     std::vector<std::vector<OpId>> readers_;  ///< readers of each tensor, in order

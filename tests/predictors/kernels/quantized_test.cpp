@@ -149,6 +149,25 @@ TEST_CASE("a library that launches two kernels to quantise pays two floors and t
     CHECK(floor_s("b200") == approx(2 * floor_s("h100-sxm5-80gb") + graph_gap_s));
 }
 
+TEST_CASE("FlashInfer's kernel for block scales on Blackwell reads all weights for each 32 tokens") {
+    const auto planned = [](const char* device, std::int64_t m, std::int64_t n, std::int64_t k) {
+        GemmShape s = layer(m, n, k, Precision::fp8_block);
+        s.scaled_outside = true;
+        return fitted(device).plan(s, MathPath::fp8_tensor);
+    };
+    // A B200 (sglang pull request 13528): weights that the L2 holds, and weights that it does not.
+    CHECK(1e6 * planned("b200", 2048, 576, 7168).seconds == approx(41.2).epsilon(0.12));
+    CHECK(1e6 * planned("b200", 4096, 576, 7168).seconds == approx(63.5).epsilon(0.05));
+    CHECK(1e6 * planned("b200", 256, 24576, 7168).seconds == approx(223.5).epsilon(0.1));
+    CHECK(1e6 * planned("b200", 2048, 24576, 7168).seconds == approx(1632).epsilon(0.05));
+    CHECK(1e6 * planned("b200", 512, 2048, 1024).seconds == approx(8.67).epsilon(0.12));  // flashinfer issue 2146
+    CHECK(planned("b200", 32, 576, 7168).blocks == 5);
+    CHECK(planned("b200", 33, 576, 7168).blocks == 10);
+    const auto waves_s = [&](const char* device, std::int64_t m) { return planned(device, m, 576, 7168).compute_s; };
+    CHECK(waves_s("b200", 1024) == approx(2 * waves_s("b200", 32)));
+    CHECK(waves_s("b300", 32) == approx(waves_s("b200", 32) * 1965 / 2032));
+}
+
 TEST_CASE("a small tile on tcgen05 takes 0.8 µs for 1,000 values, whatever their width") {
     const auto models = unfitted("b200");
     // SGLang 0.5.14 on a B200, with the kernel that quantises (AIConfigurator 0.12): 41.4 and 22.2 µs.

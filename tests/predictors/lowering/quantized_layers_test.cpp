@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -47,6 +49,33 @@ TEST_CASE("layers are quantised, with a kernel for their activations; norms and 
     CHECK(std::get<kernels::MemoryShape>(shape(2)).element_bytes == 2);
     CHECK(std::get<kernels::GemmShape>(shape(3)).operands == Precision::fp32);
     CHECK(schedule.kernels[3].path == MathPath::bf16_tensor);
+}
+
+TEST_CASE("SGLang scales sums of blocks outside of Blackwell's tensor cores, but in groups of attention") {
+    const auto scales_outside = [](const char* device, const char* framework, std::string_view experts) {
+        const Graph graph = parse_text_graph(fmt::format(R"(graph layers
+input %x f32[batch,256]
+weight %v f32[256,256]
+weight %w f32[8,256,256]
+%y f32[batch,256] = linear(%x,%v)
+%z f32[batch,256] = matmul(%y,%w) {{experts=8 experts_per_token=2{}}}
+output %z
+)",
+                                                         experts));
+        const FrameworkModel& model = framework_model(framework);
+        const PredictOptions options{.precision = Precision::fp8_block, .libraries = {.engine = 5}};
+        const Schedule schedule = lower(graph, device_spec(device), options, model.traits);
+        const auto product = std::ranges::find_if(schedule.kernels, [](const Kernel& kernel) {
+            return std::holds_alternative<kernels::GemmShape>(kernel.shape);
+        });
+        REQUIRE(product != schedule.kernels.end());
+        return std::get<kernels::GemmShape>(product->shape).scaled_outside;
+    };
+    CHECK(scales_outside("b200", "sglang", ""));
+    CHECK(scales_outside("b300", "sglang", ""));
+    CHECK_FALSE(scales_outside("b200", "sglang", " groups=8"));
+    CHECK_FALSE(scales_outside("h200-sxm-141gb", "sglang", ""));
+    CHECK_FALSE(scales_outside("b200", "vllm", ""));
 }
 
 TEST_CASE("weights alone need no kernel for activations") {
