@@ -39,6 +39,10 @@ inline void visit_parameters(QuantizedParameters& p, const ParameterVisitor& vis
 
 namespace quantized {
 
+/// Time of a value in TensorRT-LLM's kernel for sorted rows relative to others. Source: fp8_block experts on an H100,
+/// AIConfigurator 0.12 (docs/kernel-models/mixture-of-experts.md).
+inline constexpr double by_expert = 8;
+
 /// Returns the parameters for a precision; weight-only quantisation does not change the arithmetic.
 inline TensorGemmParameters parameters(const PrecisionSpec& precision, TensorGemmParameters p,
                                        const QuantizedParameters& q) {
@@ -76,7 +80,7 @@ inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const 
                                             : rows * columns / (device.sms * device.max_threads_per_sm / 32.0);
     const double cycles =
         precision.kernels == QuantizedKernels::fp8_block  // a warp quantises a scale block
-            ? of_warp / ratios.rate
+            ? of_warp * (s.by_expert ? quantized::by_expert : 1) / ratios.rate
             : double((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
     plan.compute_s = cycles / (p.clock * device.boost_clock_hz);
     const double passes = precision.activation_block > 0 ? 1 : 2;  // the maximum of a row requires a pass of its own

@@ -176,6 +176,7 @@ struct AttentionShape {
 struct QuantizeShape {
     std::int64_t rows = 1, columns = 1;
     Precision operands = Precision::fp8;
+    bool by_expert = false;  ///< rows that are sorted by expert, in TensorRT-LLM's kernel for Hopper
     friend bool operator==(const QuantizeShape&, const QuantizeShape&) = default;
 };
 

@@ -640,7 +640,9 @@ class Lowering {
 
     void quantize(OpId id, TensorId input) {
         begin_launch(id, HostKind::elementwise);
-        add_kernel({.shape = kernels::QuantizeShape{.operands = options_.precision},
+        const bool by_expert = graph_.ops[id].integer(experts_attribute, 0) > 0 &&
+                               traits_.library == Library::tensorrt_llm && device_.compute_capability_major == 9;
+        add_kernel({.shape = kernels::QuantizeShape{.operands = options_.precision, .by_expert = by_expert},
                     .path = precision_.path,
                     .op = id,
                     .reads = {input},

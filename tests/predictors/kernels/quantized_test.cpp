@@ -168,6 +168,14 @@ TEST_CASE("FlashInfer's kernel for block scales on Blackwell reads all weights f
     CHECK(waves_s("b300", 32) == approx(waves_s("b200", 32) * 1965 / 2032));
 }
 
+TEST_CASE("TensorRT-LLM's kernel quantises rows that are sorted by expert at an eighth of the rate of others") {
+    const auto compute_s = [](bool by_expert) {
+        const QuantizeShape s{65536, 7168, Precision::fp8_block, by_expert};
+        return unfitted("h200-sxm-141gb").plan(s, MathPath::fp8_tensor).compute_s;
+    };
+    CHECK(compute_s(true) == approx(8 * compute_s(false)));
+}
+
 TEST_CASE("a small tile on tcgen05 takes 0.8 µs for 1,000 values, whatever their width") {
     const auto models = unfitted("b200");
     // SGLang 0.5.14 on a B200, with the kernel that quantises (AIConfigurator 0.12): 41.4 and 22.2 µs.
