@@ -48,14 +48,8 @@ inline constexpr double volta_flops_per_cycle = 370;
 
 /// Returns the elements of queries, keys, values and result; a key head shared by several query heads counts once.
 inline double elements(const AttentionShape& s) {
-    const auto kv_heads = real(s.kv_heads > 0 ? s.kv_heads : s.heads);
     return real(s.batch) * (real(s.heads) * 2 * real(s.q_length) * real(s.head_dim) +
-                            kv_heads * cached_elements(s) * real(s.kv_length));
-}
-
-/// Returns the next larger head size with a kernel: a multiple of 32.
-inline double padded_head(std::int64_t head_dim) {
-    return real((head_dim + 31) / 32 * 32);
+                            flash::kv_heads(s) * cached_elements(s) * real(s.kv_length));
 }
 
 }  // namespace attention
@@ -66,7 +60,9 @@ inline double padded_head(std::int64_t head_dim) {
 /// Source: FLOPs and traffic of arXiv 2205.14135, section 3; waves of query tiles over the SMs.
 inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, const AttentionParameters& p,
                        const TensorGemmParameters& gemm) {
-    if (has_flash_kernels(shape, device)) return plan_flash(shape, device, p.flash, gemm);
+    // FlashAttention 2 needs mma.sync of Ampere and 16 bits.
+    if (shape.path == AttentionPath::flash && is_tensor(device.path) && !flash::kernels_of(shape, device).dense.empty())
+        return plan_flash(shape, device, p.flash, gemm);
     const double heads = real(shape.batch) * real(shape.heads);
     const auto queries = real(shape.q_length);
     const auto keys = real(shape.kv_length);
@@ -98,7 +94,7 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
     } else {
         const double waves =
             plan.blocks < slots ? std::ceil(plan.blocks / device.sms) / attention::blocks_per_sm : plan.waves;
-        const double head = attention::padded_head(shape.head_dim);
+        const auto head = real((shape.head_dim + 31) / 32 * 32);  // kernels are for multiples of 32
         const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
         const bool tf32 = device.path == MathPath::tf32;

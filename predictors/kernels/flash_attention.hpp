@@ -68,6 +68,9 @@ inline constexpr double cudnn_score_cycles = 0.14;
 /// TensorRT-LLM on Hopper, not under vLLM.
 inline constexpr double fp8_ratio = 1.6, latent_fp8_ratio = 1.16;
 
+/// Rate of TensorRT-LLM's prompts on Hopper relative to FlashAttention 3. Source: AIConfigurator 0.12, H100.
+inline constexpr double tensorrt_llm_prompts = 0.83;
+
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
 
@@ -90,8 +93,7 @@ inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, dou
 /// Returns the kernels for a shape. Source: PyTorch builds FlashAttention 2 for Ampere and later and prefers it to
 /// cuDNN's, except 2.5.0 on Hopper (pytorch pull request 138522); serving engines ship kernels for the generation.
 inline const AttentionKernels& kernels_of(const AttentionShape& s, const DeviceCounts& device) {
-    const bool is_portable = s.library > FlashLibrary::cudnn;
-    return is_portable ? device.chip->flash2 : device.chip->attention;
+    return s.library > FlashLibrary::cudnn ? device.chip->flash2 : device.chip->attention;  // portable ones come last
 }
 
 /// Returns the resident blocks per SM: two if shared memory holds the queries, keys and values of both.
@@ -154,13 +156,14 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
 }
 
 /// Returns the query rows of a tile of decoding; with 8 to 64, keys are the rows of its products. Source: FlashInfer,
-/// trtllm/fmha/fmhaKernels.cuh; TensorRT-LLM, xqa; for latent vectors FlashMLA (config.h), FlashAttention 3.
+/// trtllm/fmha/fmhaKernels.cuh; TensorRT-LLM, xqa; FlashMLA, config.h; FlashAttention 3, use_one_mma_wg (16 bits).
 inline double decode_rows(const AttentionShape& s, const AttentionKernels& kernels) {
     const bool latent = s.latent_width > 0, packs = kernels.packs_query_heads;
     const double group = real(s.heads) / kv_heads(s);
     if (latent && (packs || group > 32)) return 64;
-    const bool by_group =
-        packs ? s.library == FlashLibrary::tensorrt_llm && group > 1 : kernels.asynchronous && s.paged;
+    const bool in_fp8 = s.element_bytes == 1, nvidia = s.library == FlashLibrary::tensorrt_llm;
+    if (packs && !in_fp8 && !nvidia && s.head_dim == 128) return 64;
+    const bool by_group = packs ? nvidia && in_fp8 && group > 1 : kernels.asynchronous && s.paged;
     if (!by_group) return kernels.decode_rows;
     return std::clamp(std::exp2(std::ceil(std::log2(group))), 8.0, latent ? 16.0 : packs ? 32.0 : 64.0);
 }
@@ -206,7 +209,8 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
     const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
     double rate = sm_flops_per_s * kind.rate * kernels.mma_share;
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
-    const bool in_fp8 = s.element_bytes == 1 && (is_decode(s) || s.library == FlashLibrary::tensorrt_llm);
+    const bool nvidia = s.library == FlashLibrary::tensorrt_llm;
+    const bool in_fp8 = s.element_bytes == 1 && (is_decode(s) || nvidia);
     if (kernels.asynchronous && in_fp8)
         rate *= kernels.packs_query_heads && s.latent_width > 0 ? latent_fp8_ratio : fp8_ratio;
     const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
@@ -215,17 +219,13 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
     if (overlaps) seconds = double(equations::smooth_maximum(seconds, cudnn_score_cycles * cycle_s));
     if (!overlaps) seconds += kernels.exponential_ratio * kind.score_cycles * cycle_s;
     if (is_decode(s)) seconds *= kind.decode_step;
+    if (nvidia && kernels.packs_query_heads && !is_decode(s) && head <= 128) seconds /= tensorrt_llm_prompts;
     if (s.library == FlashLibrary::flash1) seconds *= flash1_step;
     if (s.library == FlashLibrary::ggml && !is_decode(s)) seconds *= ggml_step;
     return seconds;
 }
 
 }  // namespace flash
-
-/// Returns true if the chip has fused kernels for this shape. FlashAttention 2 needs mma.sync of Ampere and 16 bits.
-inline bool has_flash_kernels(const AttentionShape& s, const DeviceRates& device) {
-    return s.path == AttentionPath::flash && is_tensor(device.path) && !flash::kernels_of(s, device).dense.empty();
-}
 
 /// Plans fused attention on tensor cores, preceded by the kernel that appends to a paged cache.
 inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device, const FlashParameters& p,

@@ -151,8 +151,8 @@ struct MemoryShape {
 /// Implementation of attention. `products`: llama.cpp without --flash-attn, two products and a softmax of f32 scores.
 enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine, products };
 
-/// Kernels of path flash: of the generation (serving engines), `tensorrt_llm`'s for fp8 keys on Hopper (the rows of its
-/// products are keys, 8 to 32 query heads the columns), cuDNN's; portable ones of FlashAttention, llama.cpp, xformers.
+/// Kernels of path flash: of the generation (serving engines), `tensorrt_llm`'s on Hopper (with fp8 keys as the rows of
+/// products, 8 to 32 query heads as columns), cuDNN's; portable ones of FlashAttention, llama.cpp, xformers.
 enum class FlashLibrary : std::uint8_t { generation, tensorrt_llm, cudnn, flash1, flash2, ggml, xformers };
 
 struct AttentionShape {

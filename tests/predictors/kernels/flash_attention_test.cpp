@@ -165,6 +165,20 @@ TEST_CASE("decoding on Hopper hides its products behind the reads of a large cac
     CHECK(1e6 * seconds(unfitted("h100-sxm5-80gb"), decode(16, 16384, 64, 8)) == approx(351).epsilon(0.12));
 }
 
+TEST_CASE("FlashAttention 3 decodes over 16-bit keys with tiles of 64 rows, as fast as an H200's memory allows") {
+    const auto of = [](int bytes, FlashLibrary library, std::int64_t head_dim = 128) {
+        AttentionShape s = decode(128, 8192, 16, 4);
+        s.head_dim = head_dim, s.element_bytes = bytes, s.library = library;
+        return unfitted("h200-sxm-141gb").plan(s, MathPath::bf16_tensor);
+    };
+    // vLLM 0.24 (AIConfigurator 0.12).
+    CHECK(1e6 * of(2, FlashLibrary::generation).seconds == approx(494).epsilon(0.1));
+    CHECK(of(2, FlashLibrary::generation).tile.rows == 64);
+    CHECK(of(2, FlashLibrary::generation, 64).tile.rows == 128);
+    CHECK(of(1, FlashLibrary::generation).tile.rows == 128);
+    CHECK(of(2, FlashLibrary::tensorrt_llm).tile.rows == 128);
+}
+
 TEST_CASE("a B200 decodes heads that share fp8 keys as fast as the memory allows") {
     const auto models = unfitted("b200");
     AttentionShape s = decode(128, 2048, 64, 8);
