@@ -71,6 +71,9 @@ inline constexpr double fp8_ratio = 1.6, latent_fp8_ratio = 1.16;
 /// Rate of TensorRT-LLM's prompts on Hopper relative to FlashAttention 3. Source: AIConfigurator 0.12, H100.
 inline constexpr double tensorrt_llm_prompts = 0.83;
 
+/// Floor of the kernel that casts queries, keys and values of a prompt to fp8. Source: ditto, latent vectors, B200.
+inline constexpr double cast_s = 4e-6;
+
 /// FlashAttention 1 takes twice as long as 2 for the same tile. Source: arXiv 2307.08691, figures 4 to 6.
 inline constexpr double flash1_step = 2;
 
@@ -273,11 +276,18 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     const double missed =
         tensor_gemm::miss_share(std::max(bytes, s.reuse_bytes) / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
     plan.memory_s = rates.seconds(bytes, missed);
+    // Each tile of heads reads the latent vectors, all but one from the L2. Source: AIConfigurator 0.12, B200.
+    const double tiles = round_up(real(s.heads) / flash::kv_heads(s) / plan.tile.rows);
+    if (decodes && s.latent_width > 0 && plan.tile.rows < 64)
+        plan.memory_s += (tiles - 1) * cached_bytes * keys / rates.l2_bytes_per_s;
     const double ramp_s = decodes && s.library != FlashLibrary::ggml ? kind.decode_ramp_s : flash::ramp_s;
     plan.memory_s += ramp_s * plan.memory_s / (plan.memory_s + (decodes ? flash::decode_ramp_bytes_s : gemm.ramp_s));
     // Hopper's kernels load keys while they multiply others.
     plan.seconds += decodes && kernels.packs_query_heads ? std::max(plan.compute_s, plan.memory_s)
                                                          : tensor_gemm::overlap(plan.compute_s, plan.memory_s);
+    // Keys and values that were expanded from latent vectors are cast; of others, the kernel that appends them does it.
+    if (!decodes && s.element_bytes == 1 && s.library == FlashLibrary::tensorrt_llm && s.heads == s.kv_heads)
+        plan.seconds += flash::cast_s + rates.seconds(3 * 3 * vector_bytes * real(s.heads) * tokens, 1);
     if (s.paged) {
         const double append_s = rates.seconds(2 * cached_bytes * flash::kv_heads(s) * tokens, missed) +
                                 tokens / device.sms * p.append_row_s * rates.cycle_scale;

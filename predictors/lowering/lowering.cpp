@@ -562,7 +562,9 @@ class Lowering {
         shape.path = graph_.tensors[op.inputs[0]].shape.size() != 4 ? math : flashes ? flash : memory_efficient;
         shape.paged = op.integer(rewrites::paged, 0) != 0;
         if (shape.paged) shape.window = op.integer(window_attribute, 0);
-        const bool own_kernels = libraries_.attends_in_fp8 && major == 9;
+        // FlashInfer contains TensorRT-LLM's for latent vectors on Blackwell; vLLM expands these to 16 bits.
+        const bool latent = op.integer(latent_attribute, 0) != 0 && traits_.library != Library::vllm;
+        const bool own_kernels = major == 10 ? latent : libraries_.attends_in_fp8 && major == 9;
         const auto paged = own_kernels ? tensorrt_llm : generation;
         shape.library = shape.paged ? paged : through_cudnn ? cudnn : libraries_.flash1 ? flash1 : flash2;
         if (shape.path == memory_efficient && libraries_.xformers) shape.library = xformers;

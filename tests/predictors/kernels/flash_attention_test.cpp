@@ -146,6 +146,8 @@ TEST_CASE("heads that share latent vectors fill tiles of 64 on Hopper, of 8 to 6
     CHECK(us("h100-sxm5-80gb", 64, 4096, 16, 2) == approx(119).epsilon(0.2));
     CHECK(us("h100-sxm5-80gb", 64, 8192, 64, 1) == approx(140).epsilon(0.2));
     CHECK(us("b200", 256, 4096, 16, 1) == approx(110).epsilon(0.2));
+    CHECK(us("b200", 256, 8192, 16, 1) == approx(200).epsilon(0.1));
+    CHECK(us("b200", 256, 8192, 32, 1) == approx(305).epsilon(0.1));  // each tile of 16 heads reads the vectors
     CHECK(blocks("b200", 32) == 2 * blocks("b200", 16));
     CHECK(blocks("b200", 64) == blocks("b200", 16));
     CHECK(blocks("h100-sxm5-80gb", 64) == blocks("h100-sxm5-80gb", 16));
@@ -177,6 +179,23 @@ TEST_CASE("FlashAttention 3 decodes over 16-bit keys with tiles of 64 rows, as f
     CHECK(of(2, FlashLibrary::generation, 64).tile.rows == 128);
     CHECK(of(1, FlashLibrary::generation).tile.rows == 128);
     CHECK(of(2, FlashLibrary::tensorrt_llm).tile.rows == 128);
+}
+
+TEST_CASE(
+    "TensorRT-LLM's kernels for Blackwell multiply prompts over fp8 keys in fp8, behind a cast if they are expanded") {
+    const auto planned = [](std::int64_t kv_heads, int bytes, FlashLibrary library) {
+        AttentionShape s = prefill(1, 16384, 16, kv_heads, kv_heads == 16 ? 160 : 128);
+        s.element_bytes = bytes, s.library = library;
+        return unfitted("b200").plan(s, MathPath::bf16_tensor);
+    };
+    using enum FlashLibrary;
+    CHECK(planned(4, 1, tensorrt_llm).compute_s < 0.8 * planned(4, 1, generation).compute_s);
+    CHECK(planned(4, 2, tensorrt_llm).compute_s == planned(4, 2, generation).compute_s);
+    // TensorRT-LLM 1.3 (AIConfigurator 0.12): 1,054 us over keys of 16 bits, 926 over fp8.
+    CHECK(1e6 * planned(16, 2, tensorrt_llm).seconds == approx(1054).epsilon(0.15));
+    CHECK(1e6 * planned(16, 1, tensorrt_llm).seconds == approx(926).epsilon(0.1));
+    const double beside_s = planned(16, 1, tensorrt_llm).seconds - planned(16, 1, tensorrt_llm).compute_s;
+    CHECK(beside_s > planned(4, 1, tensorrt_llm).seconds - planned(4, 1, tensorrt_llm).compute_s + flash::cast_s);
 }
 
 TEST_CASE("a B200 decodes heads that share fp8 keys as fast as the memory allows") {
