@@ -24,15 +24,13 @@ import tempfile
 
 from model_folds import read, write
 
-EVERY, APART_EVERY = 5, 3
+EVERY, APART_EVERY, ANCHORS, DRAWS = 5, 3, 5, 2
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "h200_sxm": "h200-sxm-141gb", "b200_sxm": "b200"}
 ENGINES = {"trtllm": "tensorrt-llm@1.2", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
 PRECISIONS = {"": "bf16", "bfloat16": "bf16", "fp4": "nvfp4"}
 BLOCK_SCALED = ("deepseek-v3", "qwen3-235b-a22b")  # checkpoints in fp8
 OWN = ("qwen3-32b", "llama-3.1-8b")  # of AIConfigurator: requests of one length
 UNTOLD = "1.1.0rc2.post2"  # TensorRT-LLM: ran with drafts and without, no column or pair of rows says which
-SPREAD = 0.05  # of those requests under vLLM, whose clients drift apart: chosen on first tokens of Qwen3-32B
-ANCHORS, DRAWS = 5, 2
 GPT_OSS = {"h100-sxm5-80gb": "w4a16", "b200": "nvfp4"}  # how mxfp4 weights are predicted
 # Places of a group that decodes, where it has fewer than its clients: srt-slurm's recipes/trtllm by clients, which no other has
 PLACES = {6: 1, 9: 2, 30: 8, 60: 16, 100: 16, 154: 64, 180: 32, 370: 64, 450: 64, 837: 32, 1365: 32, 1606: 192, 2192: 128, 2222: 128}
@@ -175,8 +173,9 @@ def recipe(row, model, tp, dp, clients, drafts):
     """Options that a run's script gives its engine; data/ledger/served.md has those of TensorRT-LLM's Llama-3.1-8B."""
     if row["backend"] == "trtllm" and model == "llama-3.1-8b":
         yield from ("--max-num-seqs", clients - 1)
-    if row["backend"] == "trtllm" and model in OWN:  # a prompt a step: of four limits the best on a fifth of these runs
-        yield from ("--max-num-batched-tokens", int(row["isl"]) + clients)
+    if row["backend"] != "sglang" and model in OWN:  # a prompt a step: of four limits the best on a fifth of these runs
+        yield from ("--spread", 0, "--max-num-batched-tokens", int(row["isl"]) + clients,
+                    "--frontend-time", "5ms" if row["backend"] == "vllm" else "20ms")
     if drafts:
         yield from ("--draft-tokens", drafts)
     if row["backend"] == "trtllm":
@@ -277,8 +276,7 @@ def engines(rows, folder):
         drafts = drafts_of(row, dp, faster and model == "deepseek-v3")
         lengths = ("--requests", requests_file(folder, row, clients))
         if model in OWN or row["isl"] not in ("1024", "8192"):
-            spread = () if row["backend"] == "sglang" else ("--spread", SPREAD if row["backend"] == "vllm" else 0)
-            lengths = ("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", 10 * clients, *spread)
+            lengths = ("--prompt", row["isl"], "--new-tokens", row["osl"], "--count", 10 * clients)
         yield (engine_of(row), DEVICES[row["system"]], model, [
             *precision_of(row, model, "--kv-precision", "fp8"),
             "--tp", tp, "--dp", dp, "--ep", ep, "--concurrency", clients, *lengths, *recipe(row, model, tp, dp, clients, drafts)],
@@ -288,12 +286,11 @@ def engines(rows, folder):
 def requests(path):
     times = [{k: float(v) for k, v in row.items()} for row in read(path)]
     first = sorted(r["first_token_s"] - r["arrival_s"] for r in times)
-    last = [r["last_token_s"] - r["arrival_s"] for r in times]
     each = [(r["last_token_s"] - r["first_token_s"]) / (r["output"] - 1) for r in times if r["output"] > 1]
     yield ("vllm@0.19", "rtx-4090", "llama-3.1-8b", ["--requests", path],
            {"300 requests, time per token": ("tpot_mean_s", sum(each) / len(each)),
             "300 requests, first token, p90": ("ttft_p90_s", first[int(0.9 * len(first))]),
-            "300 requests, latency": ("latency_mean_s", sum(last) / len(last))})
+            "300 requests, latency": ("latency_mean_s", statistics.fmean(r["last_token_s"] - r["arrival_s"] for r in times))})
 
 
 def anchored(runs, folder):

@@ -86,7 +86,7 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
 SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
                                    const LibraryBehaviour& libraries, const ServingTraits& traits) {
     SchedulerOptions options = arguments.engine;
-    options.frontend_s = traits.frontend_s;
+    if (options.frontend_s == 0) options.frontend_s = traits.frontend_s;
     options.mixes_phases = libraries.mixes_phases;
     options.chunks_prompts = libraries.chunks_prompts;
     options.schedules_ahead = libraries.schedules_ahead;

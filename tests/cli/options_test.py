@@ -96,6 +96,7 @@ ROWS = [
     ("predict llama-3-8b --device a100-sxm4-40gb --batch 1 --dim seq=8 --dim past=0", "--precision bf16", {P + "latency_s": "="}),
     (SERVE + " --price 2", "--price 6", {"rows.0.dollars_per_million": 3}),
     (CLOSED, "--concurrency 16", {"rows.0.mean_outstanding": ">", "rows.0.tokens_per_s": ">"}),
+    (SERVE, "--frontend-time 100ms", {"rows.0.ttft_mean_s": ">"}),
     (IMAGES, "--max-batch 1", {"rows.0.latency_mean_s": "!", "rows.0.mean_sequences": "<"}),
     (IMAGES, "--max-delay 20ms", {"rows.0.latency_mean_s": ">"}),
     (HEAD, "--budget 20%", {"headroom.0.to": ">", "budget": 4}),
