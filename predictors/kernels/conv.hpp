@@ -72,7 +72,6 @@ inline bool is_timed(const ConvShape& s) {
     return s.library == ConvLibrary::cudnn_timed || s.library == ConvLibrary::tensorrt;
 }
 
-/// Returns the largest number of parts of a split reduction.
 inline double most_parts(const ConvShape& s) {
     return s.library == ConvLibrary::tensorrt ? 16 : is_timed(s) ? 2 : 1;
 }
@@ -277,7 +276,6 @@ inline double merged_groups(const ConvShape& s) {
     return s.groups % merged == 0 ? real(merged) : 1;
 }
 
-/// Returns true for types narrower than f32 on a device with tensor cores for them.
 inline bool is_half(const ConvShape& s, MathPath path) {
     return s.element_bytes < 4 && path != MathPath::fp32;
 }

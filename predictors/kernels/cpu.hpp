@@ -62,7 +62,6 @@ struct CpuModel {
     /// Channels per block of an f32 layout. Source: oneDNN, nChw16c of AVX-512; nChw8c pads less.
     static constexpr double block_channels = 16;
 
-    /// Returns the share of threads that an elementwise loop keeps busy.
     [[nodiscard]] double busy_share(double elements) const {
         const double threads = device.sms;
         return std::min(threads, std::max(1.0, std::floor(elements / grain_elements))) / threads;

@@ -12,6 +12,7 @@ struct DeviceCounts {
     const ArchitectureSpec* chip = nullptr;  ///< static lifetime
     MathPath path = MathPath::fp32;
     double sms = 0;
+    double f32_lanes = 128;  ///< of an SM
     double l2_bytes = 0;
     double shared_memory_per_sm_bytes = 0;
     double max_threads_per_sm = 0;

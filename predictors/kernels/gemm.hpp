@@ -32,7 +32,6 @@ struct BlockRates {
     /// Depth of one step of the main loop. Source: shared-memory stages of sgemm.
     static constexpr double step = 8;
 
-    /// Returns the length of the main loop over one part of a split reduction.
     [[nodiscard]] double part(double k, double split_k) const { return step * round_up(k / split_k / step); }
 };
 
@@ -156,11 +155,10 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     plan.floor_s = gemm::floor_s(rates);
     if (c.split_k > 1 && rates.chip->has_measured_gaps())
         plan.floor_s += rates.floor_s + beyond_measured_floor_s(3, rates);
-    const double bias_copy_s = bias_bytes * per_byte_s;
     // ggml's kernel loads a tile before it multiplies it. Source: mmq.cuh, mul_mat_q_process_tile.
     const double main_s =
         s.dot_products ? plan.compute_s + plan.memory_s : equations::smooth_maximum(plan.compute_s, plan.memory_s);
-    plan.seconds = plan.floor_s + main_s + bias_copy_s;
+    plan.seconds = plan.floor_s + main_s + bias_bytes * per_byte_s;
     const double busy_s = block_s * blocks_per_sm;
     const double energy = s.dot_products ? 0.25 : 1;  // four products per instruction
     plan.power_limited_s = power_limited_seconds(

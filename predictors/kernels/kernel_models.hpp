@@ -59,7 +59,6 @@ struct KernelModels {
 
     [[nodiscard]] const kernels::DeviceRates& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
-    /// Returns the device and its matrix-product parameters as modified by an engine.
     [[nodiscard]] kernels::engine::Products engine_products(const kernels::DeviceRates& device) const {
         return kernels::engine::products(device, parameters.engine, parameters.tensor_gemm);
     }

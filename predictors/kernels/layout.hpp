@@ -15,11 +15,9 @@ namespace ftax {
     const int at = index < 0 ? index + rank : index;
     return at >= 0 && at < rank ? std::max<std::int64_t>(1, bound[tensor.shape[at]]) : 1;
 }
-/// Returns true if a view of `from` has the shape of `to`.
 [[nodiscard]] bool is_viewable(const Tensor& from, const Tensor& to, const BoundShapes& bound);
 [[nodiscard]] bool is_contiguous(const Tensor& tensor, const BoundShapes& bound);
 [[nodiscard]] bool is_channels_last(const Tensor& tensor, const BoundShapes& bound);
-/// Returns true if all dimensions but the last two can become one.
 [[nodiscard]] bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound);
 /// Returns how far apart in memory the neighbours of one tensor are in another of the same shape, in elements of the
 /// latter; 1 if both have the same fastest dimension. The second one is taken as stored in rows if `by_rows`.

@@ -59,8 +59,9 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
     const auto rows = real(s.rows), per_token = real(s.per_token), experts = real(s.experts);
     auto n = real(s.n), k = real(s.k);
     const double touched = touched_experts(rows / per_token, per_token, experts, q.spread);
-    const GemmShape one{
+    GemmShape one{
         .m = s.rows, .n = s.n, .k = s.k, .element_bytes = s.element_bytes, .linear = true, .operands = s.operands};
+    one.dot_products = precision_spec(s.operands).is_of_gguf();
     auto rates = tensor_gemm::rates_of(one, device, p);
     const double share = q.efficiency * own.efficiency;  // the fused operator's was fitted under the power limit
     rates.sm_flops_per_s =

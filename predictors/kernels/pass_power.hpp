@@ -24,7 +24,6 @@ struct PassPower {
     }
 };
 
-/// Returns the extra time of a kernel that runs alone under the power limit.
 inline double throttling_seconds(double seconds, double power_limited_s) {
     return std::max(0.0, power_limited_s - seconds);
 }

@@ -93,6 +93,7 @@ inline DeviceRates device_rates(const DeviceSpec& device, MathPath path, const S
     rates.chip = &device.chip();
     rates.path = path;
     rates.sms = device.sms;
+    rates.f32_lanes = fp32 / (2 * device.sms * device.boost_clock_hz);
     rates.l2_bytes = device.l2_bytes;
     rates.shared_memory_per_sm_bytes = device.shared_memory_per_sm_bytes;
     rates.max_threads_per_sm = device.max_threads_per_sm;

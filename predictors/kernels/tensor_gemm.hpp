@@ -50,17 +50,13 @@ inline constexpr double inline_ecc = 1.0 / 16;
 /// Share of the L2 read rate that streaming reads reach. Source: the same fits (0.52 if fitted freely).
 inline constexpr double l2_stream_share = 0.5;
 
-/// f32 results per cycle of an SM with 8-bit tensor cores. Source: CUDA C++
-/// Programming Guide, throughput of arithmetic instructions, 8.9 and 9.0.
-inline constexpr double f32_lanes_per_sm = 128;
-
 /// Returns the cycles of a main loop relative to those of its products alone. Unless tensor cores apply block scales,
 /// the sum of each block is scaled and accumulated in f32 before the next one. Source: "CUDA-core two-level
 /// accumulation (promotion)", DeepGEMM, README.
 inline double promotion(const PrecisionSpec& operands, const DeviceCounts& device) {
     if (operands.activation_block == 0 || device.chip->scales_on_tensor_cores) return 1;
     const double products_per_cycle_and_sm = device.peak_flops_per_s / (2 * device.boost_clock_hz * device.sms);
-    return 1 + products_per_cycle_and_sm / (f32_lanes_per_sm * real(operands.activation_block));
+    return 1 + products_per_cycle_and_sm / (device.f32_lanes * real(operands.activation_block));
 }
 
 /// Returns the cycles of a main loop that dequantises weights before its products, relative to those of the products
@@ -110,7 +106,6 @@ struct Rates {
     double weight_s = 0;            ///< of a weight at an SM's share of the memory; 0: loads and products overlap
     bool loads_whole_steps = true;  ///< loads of whole main-loop steps; false for unaligned rows
 
-    /// Returns the time of bytes of which the share `missed` misses the L2.
     [[nodiscard]] double seconds(double bytes, double missed) const {
         return bytes * (missed / dram_bytes_per_s + (1.0 - missed) / l2_bytes_per_s);
     }
@@ -130,7 +125,6 @@ inline std::int64_t vector_bytes(const ArchitectureSpec& chip) {
     return chip.asynchronous_copies && chip.flash2.mma_share == 1 ? 4 : 16;
 }
 
-/// Returns the factor from times at 2 GHz to times on this card.
 inline double cycle_scale(const DeviceRates& device, const TensorGemmParameters& p) {
     return 2e9 / (p.clock * device.boost_clock_hz);
 }
@@ -151,15 +145,16 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     share = share_left(share, device);
     if (quantized) share /= promotion(operands, device);
     if (quantized && s.row_bytes_per_cycle == 0) share /= widening(operands, device);
-    // llama.cpp converts the sums of 32 values, 64 a cycle, and multiplies them by two scales. Source:
-    // ggml-cuda/mmq.cuh (vec_dot_q8_0_q8_1_mma; mul_mat_q_process_tile, which loads and multiplies in turn); CUDA C++
-    // Programming Guide.
+    // Beside the tensor cores, llama.cpp converts the sums of 32 values, 64 a cycle, and multiplies them by two scales;
+    // a block of eight warps takes 2.4 times the cycles of these instructions. Source: ggml-cuda/mmq.cuh
+    // (vec_dot_q8_0_q8_1_mma; mul_mat_q_process_tile, which loads and multiplies in turn); CUDA C++ Programming Guide.
     const bool blocks_of_32 = s.dot_products && device.path == MathPath::int8_tensor;
     const double sums_per_cycle = device.peak_flops_per_s / (2 * 32 * device.boost_clock_hz * device.sms);
-    if (blocks_of_32) share /= 1 + sums_per_cycle * (1 / 64.0 + 2 / f32_lanes_per_sm);
+    if (blocks_of_32) share = std::min(share, 1 / (2.4 * sums_per_cycle * (1 / 64.0 + 2 / device.f32_lanes)));
     r.sm_boost_flops_per_s = peak * share / device.sms;
-    r.flop_j =
-        energy_per_flop_j(device) * (device.path == MathPath::tf32 ? 2 : 1) * (quantized ? operands.energy_ratio : 1);
+    // Those loops leave tensor cores waiting, slowed by the board or not.
+    const double flop_j = blocks_of_32 ? device.chip->tensor_energy_per_flop_j : energy_per_flop_j(device);
+    r.flop_j = flop_j * (device.path == MathPath::tf32 ? 2 : 1) * (quantized ? operands.energy_ratio : 1);
     const double powered = device.power_limit_w / (r.flop_j * p.energy_scale * device.sms);
     r.sm_flops_per_s = powered < r.sm_boost_flops_per_s ? powered : r.sm_boost_flops_per_s;
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(l2_bytes_per_clock_and_sm * device.sms);
@@ -292,7 +287,8 @@ inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const D
 inline constexpr std::string_view streamed = "matrix-vector";
 /// Plans a framework's own matrix-vector kernel, which streams the weights once with a limited rate of loads.
 inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
-    const Rates r = rates_of(s, device, p);
+    constexpr double quantizing_s = 0.5e-6;  // of the values, in a kernel of its own. Source: mmvq.cu
+    Rates r = rates_of(s, device, p);
     const double weights = real(s.n) * real(s.k) * r.weight_bytes;
     KernelPlan plan;
     plan.algorithm = streamed;
@@ -301,7 +297,15 @@ inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, c
     plan.waves = plan.blocks / (device.sms * plan.blocks_per_sm);
     plan.floor_s = p.floor_s * r.cycle_scale;
     const double cycles_per_s = device.sms * p.clock * device.boost_clock_hz;
-    plan.memory_s = overlap(weights / (s.row_bytes_per_cycle * cycles_per_s), memory_time(s, device, r, p));
+    const double loads_s = weights / (s.row_bytes_per_cycle * cycles_per_s);
+    plan.memory_s = overlap(loads_s, memory_time(s, device, r, p));
+    if (s.loads_ahead) {
+        TensorGemmParameters steady = p;
+        steady.ramp_s = 0;
+        r.dram_bytes_per_s = device.bandwidth_bytes_per_s;
+        plan.memory_s = std::max(loads_s, memory_time(s, device, r, steady));
+        if (s.dot_products) plan.floor_s += quantizing_s;
+    }
     // 32 products a cycle: Llama-3-8B in Q4_0 on an RTX 3090, four to eight tokens (llama.cpp pull request 15802).
     if (s.dot_products) plan.compute_s = flops(s) / 2 / (32 * cycles_per_s);
     plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
@@ -348,7 +352,6 @@ inline gemm::Choice choose(const GemmShape& s, const DeviceRates& device, const 
     return gemm::choose(s, kernels, TileTime{&s, &rates, &p, kernels.most_parts});
 }
 
-/// Returns true for tensor-core paths on chips with a catalogue of tensor-core kernels.
 inline bool runs_on_tensor_cores(const DeviceRates& device) {
     return is_tensor(device.path) && !device.chip->tensor.candidates.empty();
 }

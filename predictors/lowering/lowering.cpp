@@ -506,13 +506,11 @@ class Lowering {
         shape.oldest_library = libraries_.oldest_blas && !traits_.engine;
         shape.newest_library = libraries_.newest_blas;
         shape.operands = operands;
-        // Source: ggml-cuda, MIN_CC_DP4A.
-        constexpr int first_chip_with_dp4a = 61;
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
-        shape.dot_products =
-            shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= first_chip_with_dp4a;
+        // Source: ggml-cuda, MIN_CC_DP4A.
+        shape.dot_products = shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= 61;
+        shape.loads_ahead = libraries_.streams_faster && chip >= 80;
         shape.scaled_outside = libraries_.scales_outside && operands == Precision::fp8_block && chip / 10 == 10;
-        if (libraries_.streams_faster && chip >= 75) shape.row_bytes_per_cycle *= 2;
         const Tensor& right = graph_.tensors[op.inputs[1]];
         shape.linear = op.kind == OpKind::linear || (right.shape.size() <= 2 && right.role == TensorRole::weight);
         if (libraries_.cublas_lt_of_any_size && shape.cublas_lt_limit > 0)

@@ -86,10 +86,17 @@ Precision TypeAssignment::operands_of(const Op& op) const {
     // ggml-org's files of checkpoints with narrow experts have the other layers in q8_0.
     const bool rest_of_gguf = precision_.is_of_gguf() && names_quantized_layers_ && op.kind == OpKind::linear;
     if (rest_of_gguf && op.text(weights_attribute).empty()) return Precision::q8_0;
+    // A head has 6 bits in files with fewer, as has a table of embeddings that is one. Source: llama-quant.cpp.
+    const bool of_six_bits = precision_.is_of_gguf() && options_.precision != Precision::q8_0 && is_head(op);
     if (!is_quantized(op)) return Precision::fp32;
+    if (of_six_bits) return Precision::q6_k;
     const auto own = precision_from_name(op.text(rest_attribute));
     if (!own || bits_of(precision_spec(*own).weight) <= bits_of(precision_.weight)) return options_.precision;
     return device_.peak(precision_spec(*own).path) ? *own : Precision::w8a16;
+}
+
+bool TypeAssignment::is_head(const Op& op) const {
+    return std::ranges::count(graph_.outputs, op.outputs[0]) > 0 || op.module.ends_with("lm_head");
 }
 
 bool TypeAssignment::is_quantized(const Op& op) const {
@@ -102,10 +109,8 @@ bool TypeAssignment::is_quantized(const Op& op) const {
     const bool layer = op.kind == OpKind::linear || op.kind == OpKind::matmul;
     if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
     const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
-    static constexpr std::array<std::string_view, 4> kept{"lm_head", "gate", "router", "shared_expert_gate"};
-    const bool is_head = std::ranges::count(graph_.outputs, op.outputs[0]) > 0 || module == "lm_head";
-    return precision_.is_of_gguf() ? is_head || std::ranges::count(kept, module) == 0
-                                   : !is_head && std::ranges::count(kept, module) == 0;
+    static constexpr std::array<std::string_view, 3> kept{"gate", "router", "shared_expert_gate"};
+    return is_head(op) ? precision_.is_of_gguf() : std::ranges::count(kept, module) == 0;
 }
 
 const FusedAttention* TypeAssignment::fused_attention(const Op& op, DType type) const {

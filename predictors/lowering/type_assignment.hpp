@@ -43,6 +43,7 @@ class TypeAssignment {
     /// an engine also int8 convolutions. Source: the lists `ignore` of quantised checkpoints (llm-compressor, ModelOpt:
     /// "lm_head", "re:.*mlp.gate$"); TensorRT, developer guide, "Layer Support and Restrictions".
     [[nodiscard]] bool is_quantized(const Op& op) const;
+    [[nodiscard]] bool is_head(const Op& op) const;
 
     const Graph& graph_;
     const DeviceSpec& device_;

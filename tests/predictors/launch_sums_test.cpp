@@ -235,7 +235,7 @@ TEST_CASE(
     CHECK(gap_s("vllm", "h100-sxm5-80gb") == gap_s("vllm", "t4"));
     CHECK(gap_s("sglang", "h100-sxm5-80gb") == 1e-6);
     CHECK(gap_s("sglang", "b200") == 0);  // programmatic dependent launch
-    CHECK(gap_s("llama.cpp", "h100-sxm5-80gb", 202605) == 0);
+    CHECK(gap_s("llama.cpp", "h100-sxm5-80gb", 202605) == gap_s("llama.cpp", "rtx-4090", 202605) / 2);
     CHECK(gap_s("llama.cpp", "h100-sxm5-80gb", 202604) > 0);
     CHECK(gap_s("llama.cpp", "rtx-4090", 202605) > 0);
     // An engine's gaps are cycles: 0.7 us at the 1.41 GHz of an A100, an L40S has 2.52.

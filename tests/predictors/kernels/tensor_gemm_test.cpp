@@ -37,6 +37,12 @@ TEST_CASE("a kernel of its own for few rows takes what its loads in flight bring
     CHECK(share_of_bandwidth("rtx-4090") > 0.75);
     CHECK(share_of_bandwidth("rtx-4090") < 1);
     CHECK(bytes / unfitted("a100-sxm4-80gb").plan(few, MathPath::fp16_tensor).seconds < 8 * 108 * 1.41e9);
+    // Loads that run ahead reach what the memory sustains or what is in flight, whichever is less.
+    few.loads_ahead = true;
+    CHECK(share_of_bandwidth("rtx-4090") > 0.9);
+    CHECK(share_of_bandwidth("rtx-4090") < 1);
+    CHECK(bytes / unfitted("a100-sxm4-80gb").plan(few, MathPath::fp16_tensor).seconds < 8 * 108 * 1.41e9);
+    few.loads_ahead = false;
     double before = 0;
     for (const std::int64_t m : {1, 8, 9, 64, 512, 4096}) {
         few.m = m;
@@ -45,6 +51,19 @@ TEST_CASE("a kernel of its own for few rows takes what its loads in flight bring
         before = seconds;
     }
     CHECK(before == unfitted("a100-sxm4-80gb").plan(layer(4096, 4096, 14336), MathPath::fp16_tensor).seconds);
+}
+
+TEST_CASE("int8 products in blocks of 32 take what converting their sums takes, whatever the tensor cores' rate") {
+    GemmShape blocks = layer(512, 11008, 4096);
+    blocks.operands = Precision::q4_0;
+    blocks.dot_products = true;
+    blocks.row_bytes_per_cycle = 8;
+    const auto cycles = [&](std::string_view device) {  // of an SM
+        const DeviceSpec spec = device_spec(device);
+        return unfitted(device).plan(blocks, MathPath::int8_tensor).compute_s * spec.sms * spec.boost_clock_hz;
+    };
+    CHECK(cycles("l40") == approx(cycles("rtx-6000-ada")).epsilon(0.05));  // at half the rate
+    CHECK(cycles("a100-sxm4-80gb") > 1.2 * cycles("rtx-a6000"));           // twice the rate, half the f32 lanes
 }
 
 TEST_CASE("tensor cores that a board slows down hide the rest of the main loop, and take more energy") {
