@@ -123,16 +123,17 @@ class Liveness {
     }
 
     /// Weights of quantised products are stored with their scales. Embeddings keep their type, also one that a product
-    /// reads; files of GGUF quantise them.
+    /// reads; files of GGUF quantise them, and heads with more bits are in the mean of the file's.
     void note_narrow_weights() {
         double of_file = 0;  // bytes of a value outside of experts
         for (const Kernel& kernel : schedule_.kernels) {
             const PrecisionSpec& precision = precision_spec(weight_precision(kernel.shape));
             if (!precision.quantizes_weights()) continue;
-            if (precision.is_of_gguf()) of_file = std::max(of_file, precision.weight_bytes());
+            const bool head = precision.precision == Precision::q6_k && of_file > 0;
+            if (precision.is_of_gguf() && !head) of_file = std::max(of_file, precision.weight_bytes());
             const Op& op = graph_.ops[kernel.op];
             if (op.inputs.size() > 1 && op.inputs[1] != no_tensor)
-                narrow_bytes_[root_[op.inputs[1]]] = precision.weight_bytes();
+                narrow_bytes_[root_[op.inputs[1]]] = head ? of_file : precision.weight_bytes();
         }
         if (narrow_bytes_.empty()) return;
         for (const Op& op : graph_.ops) {

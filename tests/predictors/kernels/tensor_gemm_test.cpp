@@ -38,11 +38,16 @@ TEST_CASE("a kernel of its own for few rows takes what its loads in flight bring
     CHECK(share_of_bandwidth("rtx-4090") < 1);
     CHECK(bytes / unfitted("a100-sxm4-80gb").plan(few, MathPath::fp16_tensor).seconds < 8 * 108 * 1.41e9);
     // Loads that run ahead reach what the memory sustains or what is in flight, whichever is less.
-    few.loads_ahead = true;
-    CHECK(share_of_bandwidth("rtx-4090") > 0.9);
-    CHECK(share_of_bandwidth("rtx-4090") < 1);
-    CHECK(bytes / unfitted("a100-sxm4-80gb").plan(few, MathPath::fp16_tensor).seconds < 8 * 108 * 1.41e9);
-    few.loads_ahead = false;
+    GemmShape ahead = few;
+    ahead.operands = Precision::q4_0;
+    ahead.dot_products = true;
+    const double before_s = unfitted("rtx-4090").plan(ahead, MathPath::int8_tensor).seconds;
+    ahead.loads_ahead = true;
+    const double narrow = 4096.0 * 14336 * 4.5 / 8,
+                 ahead_s = unfitted("rtx-4090").plan(ahead, MathPath::int8_tensor).seconds;
+    CHECK(ahead_s < 0.95 * before_s);
+    CHECK(narrow / ahead_s < device_spec("rtx-4090").memory_bandwidth_bytes_per_s);
+    CHECK(narrow / unfitted("a100-sxm4-80gb").plan(ahead, MathPath::int8_tensor).seconds < 8 * 108 * 1.41e9);
     double before = 0;
     for (const std::int64_t m : {1, 8, 9, 64, 512, 4096}) {
         few.m = m;

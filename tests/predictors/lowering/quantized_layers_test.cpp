@@ -283,7 +283,9 @@ TEST_CASE("routers, gates and heads keep their weights, layers with longer names
         const bool keeps = name == "lm_head" || name == "gate" || name == "router" || name == "shared_expert_gate";
         CHECK_MESSAGE((weight_precision(schedule.kernels.at(0).shape) != Precision::w4a16) == keeps, name);
         const Schedule of_file = lowered(graph, "h100-sxm5-80gb", Precision::q4_k_m);
-        CHECK((weight_precision(of_file.kernels.at(0).shape) == Precision::q4_k_m) == (!keeps || name == "lm_head"));
+        const Precision stored = weight_precision(of_file.kernels.at(0).shape);
+        CHECK((stored == Precision::q4_k_m) == !keeps);
+        CHECK((stored == Precision::q6_k) == (name == "lm_head"));  // llama-quant.cpp
     }
 }
 
