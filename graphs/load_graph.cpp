@@ -207,8 +207,7 @@ Graph load_graph(const std::string& model, const ImportOptions& options) {
             apply_input_shapes(graph, options.input_shapes);
         } catch (const Error&) {
             if (graph.format != "onnx") throw;
-            // A leading dimension that is no batch, of tokens say: operators may be right for another size all the
-            // same.
+            // A leading dimension that is no batch, of tokens say: operators may still be right for another size.
             graph = read_graph(model, options, false);
             apply_input_shapes(graph, options.input_shapes);
         }

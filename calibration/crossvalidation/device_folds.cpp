@@ -149,8 +149,7 @@ void add_residual(const ModelRow& row, const DeviceProfile& profile, ResidualsOf
 
 /// Standard deviations of the log-factors of the classes between cards: log_error = Σ share · factor(card) + noise,
 /// where a refit has not seen the rows of a model. Source: empirical Bayes by expectation maximisation; Dempster, Laird
-/// and Rubin, J. Royal Stat. Soc. B 39 (1977), section 4.5. Classes that few cards tell about stay near the prior guess
-/// of 0.15.
+/// and Rubin, J. Royal Stat. Soc. B 39 (1977), section 4.5. Classes with few cards stay near the prior guess of 0.15.
 VectorXd class_spreads(std::span<const ModelRow> rows, const DeviceProfileFile& start) {
     ResidualsOfCards residuals;
     for_each_fold(rows, start, &ModelRow::model, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {

@@ -23,8 +23,7 @@
 namespace ftax::folds {
 namespace {
 
-/// Files behind fits of kernels, where errors are those of the fit, and others that a ledger scores. Files of neither
-/// are no evidence.
+/// Files behind fits of kernels, where errors are those of the fit, and others that a ledger scores.
 constexpr std::string_view fitted_files = "framework_tax framework_tax_more timm_infer";
 constexpr std::string_view scored_files = "edge_models kernelbench models_2x neusight_models";
 

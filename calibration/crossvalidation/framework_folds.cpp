@@ -188,8 +188,7 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
 }  // namespace
 
 /// Hosts of frameworks: one model, family or GPU left out; a GPU is anchored by resnet18 at batch 1, or by batch 1 of
-/// each model. Every scored row with its prediction; then, without a fold, the lines that the first fold does not
-/// score, and why.
+/// each model. Every scored row with its prediction; then the lines that the first fold does not score, and why.
 std::string frameworks(Arguments a) {
     Folds folds(scenario::usable_rows(read_model_measurements(read_csv(a[0]))));
     std::string text =

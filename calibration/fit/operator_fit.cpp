@@ -108,8 +108,7 @@ void add_fitted_kernels(DeviceProfileFile& profile, const std::string& slug, Fac
 namespace {
 
 /// Reads the kernel of a row from names as a profiler lists them ("volta_sgemm_128x64_tn+splitkreduce_kernel") and its
-/// grid ("16x31x10"), whose depth is the parts of a single product's reduction; nullopt for a kernel that the chip's
-/// catalogues lack.
+/// grid ("16x31x10"), whose depth is the parts of a single product's reduction; nullopt outside the chip's catalogues.
 std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& shape, const ArchitectureSpec& chip,
                                                      std::string_view kernel_names, std::string_view grid) {
     constexpr std::string_view family = "sgemm_";

@@ -43,8 +43,7 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
         graph.tensors[inputs[1]].role == TensorRole::weight && has_rank(inputs[2], 1))
         return OpKind::linear;
     if ((name == "max" || name == "min") && inputs.size() == 2) return OpKind::pointwise;
-    // torch.export writes a number of Python that is assigned or computed with as a copy of a tensor without
-    // dimensions.
+    // torch.export writes a number of Python that is computed with as a copy of a tensor without dimensions.
     if (name == "lift_fresh_copy" && !call.outputs.empty() && graph.tensors[call.outputs[0]].shape.empty())
         return OpKind::identity;
     if (row.kind == OpKind::pointwise && inputs.empty()) return OpKind::shape;  // numbers on the host

@@ -40,8 +40,7 @@ void Transformer::prepare_mask() {
     mask_ = net_.map("where", {net_.map("le", {keys, queries}, shape, DType::boolean)}, shape, net_.dtype());
 }
 
-/// Rotates all of the last axis. Source: apply_rotary_pos_emb of Llama; that of GptOss and DeepSeek writes products of
-/// both halves.
+/// Rotates all of the last axis. Source: apply_rotary_pos_emb of Llama; GptOss and DeepSeek multiply both halves.
 TensorId Transformer::rotate_all(TensorId x, std::int64_t width) {
     if (rotations_.empty()) return x;
     const std::size_t last = net_.shape(x).size() - 1;

@@ -64,8 +64,7 @@ void find_size_checks(Graph& graph);
 /// sums several rows per result.
 [[nodiscard]] std::int64_t looked_up_elements(const Graph& graph, const Op& lookup, const BoundShapes& bound);
 
-/// Returns the number of leading inputs that a scatter (index_copy, slice_scatter …) writes into: one, or its attribute
-/// `bases`.
+/// Returns the number of leading inputs that a scatter (index_copy, slice_scatter …) writes into: one, or `bases`.
 [[nodiscard]] std::size_t scatter_bases(const Op& scatter);
 /// Returns the source operands of a scatter, one per destination: its last inputs. Empty if it creates a new tensor or
 /// writes a scalar.

@@ -41,8 +41,7 @@ void SymbolNames::name(const std::string& symbol, const std::string& replacement
 }
 
 void SymbolNames::add_input(const std::string& input, const std::vector<std::string>& dims, bool integers) {
-    // Of several rows of integers, node numbers for each edge say, a file may fix their number; of texts it may fix
-    // one.
+    // Of several rows of integers, node numbers for each edge say, a file may fix their number; of texts one.
     const auto is_called = [&](std::string_view part) { return input.find(part) != std::string::npos; };
     const bool is_of_tokens =
         integers && dims.size() == 2 && !is_called("mask") && (!is_number(dims[0]) || dims[0] == "1");

@@ -236,8 +236,7 @@ std::vector<bool> guessed_operators(const Graph& graph) {
 }
 
 double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed) {
-    // How often a layer of unknown rows multiplies by its weights is unknown: its share of the weights counts as not
-    // modelled.
+    // How often a layer of unknown rows multiplies by its weights is unknown: its weights count as not modelled.
     double modelled = 0, all = 0, modelled_weights = 0, weights = 0;
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         const OpView view{graph, graph.ops[id], bound};

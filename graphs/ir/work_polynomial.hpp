@@ -19,8 +19,7 @@ struct PolynomialTerm {
 struct WorkPolynomial {
     std::vector<std::string> symbols;
     std::vector<PolynomialTerm> flops, bytes;  ///< as in total_work; bytes are read + written
-    /// True if it also holds between the sizes of the grid. Otherwise it holds for multiples of `step`, since shapes
-    /// are rounded.
+    /// True if it also holds between the sizes of the grid, else for multiples of `step`, since shapes are rounded.
     bool everywhere = true;
     std::int64_t step = 1;
 };

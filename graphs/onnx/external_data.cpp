@@ -44,8 +44,7 @@ std::optional<Descriptor> open_below(const std::string& directory, std::string_v
         }
         if (S_ISLNK(status.st_mode)) refuse(location, "symbolic link");
         if (last ? !S_ISREG(status.st_mode) : !S_ISDIR(status.st_mode)) refuse(location, "not a regular file");
-        // Between the look and this call another file may have taken the place: O_NOFOLLOW and O_NONBLOCK keep that
-        // harmless.
+        // Another file may have taken the place since the look: O_NOFOLLOW and O_NONBLOCK keep that harmless.
         const int flags = O_CLOEXEC | O_NOFOLLOW | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
         Descriptor next(::openat(at.number(), components[i].c_str(), flags));
         if (!next.open()) refuse(location, "cannot be opened");

@@ -191,8 +191,7 @@ class Importer {
     std::pmr::unordered_set<std::string_view> op_names_{&arena_};
     std::deque<std::string> made_names_;   ///< those of op_names_ that the file does not hold
     std::vector<std::string> data_sizes_;  ///< symbols that the caller could give a value
-    /// Bodies by where they lie in the file, and the orders of bodies and functions: each is read once, however often
-    /// it runs.
+    /// Bodies by where they lie in the file, and the orders of bodies and functions: each is read only once.
     mutable std::unordered_map<const char*, std::shared_ptr<const GraphRecord>> bodies_;
     std::unordered_map<const void*, Order> orders_;
     std::uint64_t unnamed_ = 0;

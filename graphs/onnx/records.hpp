@@ -174,8 +174,7 @@ struct ModelRecord {
 
 using Number = std::variant<std::int64_t, double>;
 /// Decodes the payload of a small tensor. `external_bytes` replaces the payload of an external one.
-/// Returns nullopt if the payload is absent (stripped) or holds strings. Throws Error{model} if its size contradicts
-/// the dims.
+/// Returns nullopt if the payload is absent (stripped) or strings. Throws Error{model} if its size contradicts dims.
 [[nodiscard]] std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std::int64_t count,
                                                               std::string_view external_bytes = {});
 

@@ -285,8 +285,7 @@ class Importer {
         graph_.other_names = symbols_.names();
     }
 
-    /// torch writes 2 for the least size of a dimension that it does not specialise; such a program runs with 1 as
-    /// well.
+    /// torch writes 2 for the least size of a dimension that it does not specialise; the program also runs with 1.
     void read_ranges(const Json& program) {
         const Json* constraints = member(program, "range_constraints");
         if (!constraints || !constraints->is_object()) return;

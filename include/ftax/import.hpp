@@ -43,8 +43,7 @@ struct ImportOptions {
     /// bound. In the symbol's name, characters other than letters and digits become _.
     std::vector<std::string> data_sizes;
     std::uint64_t max_bytes = 16ull << 30;  ///< file size
-    /// Operators after inlining plus interpreted program steps; each takes about 1 KiB (inlined 2 KiB) and up to 6 µs
-    /// to import.
+    /// Operators after inlining plus interpreted program steps; each takes about 1 KiB (inlined 2) and up to 6 µs.
     std::uint64_t max_nodes = 250'000;
     CacheOptions cache;                 ///< for models built from their config.json
     int tensor_parallel = 1;            ///< cards that share each layer of such a model; the graph is that of one card

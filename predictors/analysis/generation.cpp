@@ -226,8 +226,7 @@ double Generator::limit_bytes(const MemoryUse& use) const {
     // vLLM, gpu_worker.py (determine_available_memory).
     const double graphs_bytes = std::max(0.0, use.context_bytes - FrameworkModel{}.context_bytes);
     const double used_bytes = use.total_bytes() - use.cache_bytes - graphs_bytes;
-    // Source: vLLM, gpu_memory_utilization; TensorRT-LLM, free_gpu_memory_fraction, a share of what is free once the
-    // model is loaded.
+    // Source: vLLM, gpu_memory_utilization; TensorRT-LLM, free_gpu_memory_fraction, a share of what the model leaves.
     if (!model_->traits.serves_sequences) return use.capacity_bytes;
     if (behaviour_of(*model_, predictor_.options().libraries).sizes_by_memory)  // a share of weights and cache alone
         return use.activations_bytes + use.context_bytes + memory_share_ * use.capacity_bytes;

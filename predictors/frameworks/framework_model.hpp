@@ -62,8 +62,7 @@ struct FrameworkModel {
 /// Throws Error{usage} listing the frameworks if there is none of that name.
 [[nodiscard]] const FrameworkModel& framework_model(std::string_view name);
 [[nodiscard]] std::span<const FrameworkModel* const> framework_models();
-/// Returns the model of a profile: its own, or the named entry of the table. Throws Error{usage} if there is none of
-/// that name.
+/// Returns the model of a profile: its own, or the named entry of the table. Throws Error{usage} for unknown names.
 [[nodiscard]] const FrameworkModel& model_of(const FrameworkProfile& profile);
 
 /// Creates a profile for a framework that is not in the table, with initial host costs. It refers to `model`, which

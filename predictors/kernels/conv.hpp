@@ -143,8 +143,7 @@ inline KernelPlan cheapest_tile(std::span<const Tile> tiles, double count, doubl
     return plan;
 }
 
-/// Completes a plan: `extra_s` is the time before and after the main kernel, `floors` the shortest time of all
-/// launches.
+/// Completes a plan: `extra_s` is the time before and after the main kernel, `floors` the least of all launches.
 inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory_s, double extra_s, double floors,
                          double arithmetic_s, const DeviceRates& rates) {
     plan.algorithm = name_of(algorithm);

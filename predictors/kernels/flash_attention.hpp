@@ -245,8 +245,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.seconds = plan.floor_s;
     // Kernels for latent vectors support a single width, without padding. Source: FlashMLA, csrc.
     const double head = s.latent_width > 0 ? real(s.head_dim) : flash::padded_head(s.head_dim);
-    // cuDNN: sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1 in a block of three warpgroups, two of which
-    // compute.
+    // cuDNN: sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1, two of whose three warpgroups compute.
     const bool narrow_tiles = s.paged || s.library == FlashLibrary::cudnn || decodes;
     AttentionTile tile = flash::tile_of(narrow_tiles ? kernels.paged : kernels.dense, head);
     if (s.library == FlashLibrary::ggml && !decodes) {  // by queries and heads that share keys. Source: fattn.cu

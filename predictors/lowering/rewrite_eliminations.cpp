@@ -28,8 +28,7 @@ bool is_uncertain(const Op& op) {
     return std::ranges::any_of(names, [&](std::string_view name) { return op.source.find(name) != op.source.npos; });
 }
 
-/// Returns true if the result equals the first input: changes of layout or ownership only, full slices, concatenations
-/// of one tensor.
+/// Whether the result equals the first input: changes of layout or owner, full slices, concatenations of one tensor.
 bool is_copy(const Graph& graph, const Op& op) {
     if (op.inputs.empty() || op.inputs[0] == no_tensor || op.outputs.size() != 1) return false;
     const Tensor& input = graph.tensors[op.inputs[0]];
@@ -51,8 +50,7 @@ void drop_empty_parts(const Graph& graph, Op& op) {
     if (!std::ranges::all_of(op.inputs, is_empty)) std::erase_if(op.inputs, is_empty);
 }
 
-/// Returns true if the producer of a tensor can write it to another location; graph inputs and pieces of other tensors
-/// have a fixed location.
+/// Whether the producer of a tensor can write it elsewhere; graph inputs and pieces of other tensors have their place.
 bool is_movable(const Graph& graph, TensorId id) {
     const Tensor& tensor = graph.tensors[id];
     if (tensor.role != TensorRole::activation || tensor.producer == no_op) return false;

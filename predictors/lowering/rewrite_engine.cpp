@@ -6,8 +6,7 @@
 #include "graphs/ir/rewriting/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
-// Engine builders' rewrites of transformers: fused attention, sibling layers in one product, and no data movement
-// between them.
+// Engine builders' rewrites of transformers: fused attention, sibling layers in one product, no data movement between.
 
 namespace ftax::rewrites {
 namespace {
@@ -115,8 +114,7 @@ void fold_movement(Graph& graph) {
     }
 }
 
-/// Fuses additions into the norms that read them; if `writes_sum`, also root-mean-square norms, and sums that others
-/// read.
+/// Fuses additions into norms that read them; if `writes_sum`, also into RMS norms, and sums that others read.
 static void fuse_residuals(Graph& graph, bool writes_sum) {
     assign_producers(graph);
     std::vector<std::size_t> norms_of(graph.tensors.size(), 0);
@@ -153,8 +151,7 @@ void fuse_residual_layer_norm(Graph& graph) {
     fuse_residuals(graph, true);
 }
 
-/// As fuse_residual_layer_norm, for layer norms and sums without other readers. Source: ONNX Runtime,
-/// SkipLayerNormFusion.
+/// As fuse_residual_layer_norm, for sums without other readers. Source: ONNX Runtime, SkipLayerNormFusion.
 void fuse_skip_layer_norm(Graph& graph) {
     fuse_residuals(graph, false);
 }

@@ -63,8 +63,7 @@ bool is_clipping(const Op& op) {
     return computes(op, "relu", "relu6", "clip", "clamp", "leaky_relu");
 }
 
-/// Fuses clipping activations, if the library has such kernels, or additions of two tensors into the preceding
-/// contraction.
+/// Fuses clipping activations, if the library can, or additions of two tensors into the preceding contraction.
 template <class Accept>
 void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::string_view addition) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {

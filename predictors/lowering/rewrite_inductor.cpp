@@ -67,8 +67,7 @@ bool is_channels_last(const Graph& graph, const Tensor& tensor) {
     return tensor.strides.size() >= 4 && graph.expressions.constant_value(tensor.strides[1]) == 1;
 }
 
-/// Returns true for operators that compute statistics and then read all elements again: norms, softmax, batch norms in
-/// training.
+/// Whether an operator computes statistics and then reads all elements again: norms, softmax, batch norms in training.
 bool normalizes(const Op& op) {
     using enum OpKind;
     return op.is(softmax, log_softmax, layer_norm, rms_norm, group_norm, instance_norm) ||

@@ -22,8 +22,7 @@ constexpr std::size_t block_count = 18;
 constexpr std::array<double, 3> widths{0.65, 0.8, 1.0};
 constexpr std::array<double, 3> expansions{0.2, 0.25, 0.35};
 
-// Choices: depth of the stem and of 4 stages, expansion of 18 blocks, width of the stem's middle, of its end and of 4
-// stages, image side.
+// Choices: depths of stem and 4 stages, expansions of 18 blocks, widths of stem (middle, end) and 4 stages, image side.
 constexpr std::size_t depth_count = 1 + stages.size();
 constexpr std::size_t width_count = 2 + stages.size();
 constexpr std::size_t first_expansion = depth_count;

@@ -13,8 +13,7 @@ namespace ftax {
 [[nodiscard]] std::vector<int> count_readers(const Graph& graph);
 /// Returns the operators that read each tensor, in order, as often as they read it.
 [[nodiscard]] std::vector<std::vector<OpId>> readers_of(const Graph& graph);
-/// Returns the producer of `tensor` if it has a single reader (`readers` from count_readers()) and `accept` accepts it;
-/// else no_op.
+/// Returns the producer of `tensor` if it has a single reader (of count_readers()) and `accept` accepts it; else no_op.
 template <class Accept>
 OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId tensor, const Accept& accept) {
     const OpId producer = graph.tensors[tensor].producer;

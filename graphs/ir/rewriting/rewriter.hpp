@@ -8,8 +8,7 @@
 
 namespace ftax {
 
-/// Matches and replaces groups of operators in a graph in execution order. Removed operators stay as holes until
-/// finish().
+/// Matches and replaces groups of operators in execution order. Removed operators stay as holes until finish().
 class Rewriter {
   public:
     explicit Rewriter(Graph& graph);

@@ -85,8 +85,7 @@ DataFile data_file(const std::string& below_data) {
     return built_in_file({path, embedded_text(path)});
 }
 
-/// The files of a folder below data/, in the order of their names. A folder of fitted profiles alone leaves the others
-/// as they are built in.
+/// The files of a folder below data/, in the order of their names, beside built-in ones where it has profiles alone.
 std::vector<DataFile> data_files(std::string_view folder) {
     std::vector<DataFile> files;
     const std::string own = data_folder() ? fmt::format("{}/{}", data_folder(), folder) : "";
@@ -289,8 +288,8 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     if (is_cpu(spec)) return profile;
     profile.factors = prior_factors(variance_components());
     if (spec.least_power_w) {
-        // A module runs in any of its power modes: the one it is shipped in, or the middle of their limits, and 90 %
-        // inside of them.
+        // A module runs in any of its power modes: the shipped one, or the middle of their limits, and 90 % inside of
+        // them.
         const double half_range = std::log(spec.power_limit_w / *spec.least_power_w) / 2;
         profile.factors.covariance[0][0] += half_range * half_range / (equations::normal_90 * equations::normal_90);
         if (spec.modes.empty()) {
