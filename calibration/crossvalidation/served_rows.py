@@ -178,6 +178,8 @@ def recipe(row, model, tp, dp, clients, drafts):
                     "--frontend-time", "5ms" if row["backend"] == "vllm" else "20ms")
     if drafts:
         yield from ("--draft-tokens", drafts)
+    if row["backend"] == "sglang" and row["precision"] == "fp8" and model == "deepseek-v3" and row["system"][0] == "b":
+        yield "--flashinfer-gemm"
     if row["backend"] == "trtllm":
         yield from tensorrt_llm(row, model, tp, dp, clients, drafts)
     if row["backend"] == "vllm" and model == "gpt-oss-120b":
@@ -248,8 +250,9 @@ def apart(rows, folder):
         clients = int(row["concurrency"])
         limits = ("--max-num-seqs", PLACES[clients]) if clients in PLACES else ()
         if row["backend"] == "sglang":
-            limits = ("--max-num-batched-tokens", 65536 if read[0] == 7 or row["precision"] == "fp8" and read[3] == 1 else 32768,
-                      "--max-num-seqs", 256 // decode[0] if clients == 288 else max(clients, 512))
+            fp8 = row["precision"] == "fp8"
+            limits = ("--max-num-batched-tokens", 65536 if read[0] == 7 or fp8 and read[3] == 1 else 32768, "--max-num-seqs",
+                      256 // decode[0] if clients == 288 else max(clients, 512), *["--flashinfer-gemm"] * fp8)
         else:
             read[3], decode[3] = max(read[2:]), max(decode[2:])
         yield (engine_of(row), DEVICES[row["system"]], model, [

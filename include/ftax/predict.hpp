@@ -51,6 +51,8 @@ struct PredictOptions {
     bool synchronized = false;
     bool copies = false;  ///< include copies of inputs and outputs; host memory is pageable, of captured engines pinned
     MoeBackend moe_backend = MoeBackend::by_default;
+    bool flashinfer_gemm =
+        false;  ///< layers in fp8_block under SGLang on Blackwell in FlashInfer's kernels, not DeepGEMM
 };
 
 /// Prediction for one launch: an operator of the model, or a group of them that the framework fuses.

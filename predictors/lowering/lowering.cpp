@@ -38,7 +38,7 @@ class Lowering {
         }
         // Groups of attention keep DeepGEMM. Source: srt-slurm, b200-fp8/8k1k_mtp_maxtpt_1.yaml, gb200-fp8/8k1k.yaml.
         const auto in_groups = [](const Op& op) { return op.integer("groups", 1) > 1; };
-        libraries_.scales_outside = libraries_.scales_outside && std::ranges::none_of(graph.ops, in_groups);
+        flashinfer_gemm_ = options.flashinfer_gemm && std::ranges::none_of(graph.ops, in_groups);
         if (!traits.captures_no_updates || !rewrites::updates_buffers(graph)) return;
         traits_.host_kind = std::nullopt;
         traits_.copies_inputs = traits_.copies_weights = false;
@@ -167,7 +167,7 @@ class Lowering {
         if (rule.action == LaunchRule::Action::nothing) return;
         if (rule.action == LaunchRule::Action::view) return lower_view(id, rule);
         if (rule.action == LaunchRule::Action::contract) return lower_contraction(id, rule);
-        if (is_stored_alike(op)) return begin_launch(id, HostKind::view);
+        if (is_stored_alike(op) || is_kept_state(op)) return begin_launch(id, HostKind::view);
         cast_for_autocast(id);
         copy_input_out_of_format(id);
         copy_concat_tables(id);
@@ -254,6 +254,13 @@ class Lowering {
         kernel.written_type = schedule_.storage[op.outputs[0]];
     }
 
+    /// An engine's kernels update a state where it is. Source: vLLM and SGLang, fused_recurrent_gated_delta_rule,
+    /// selective_state_update and causal_conv1d_update.
+    bool is_kept_state(const Op& op) const {
+        return traits_.serves_sequences && traits_.library != Library::llama_cpp && op.source == "aten::copy_" &&
+               graph_.tensors[op.inputs[0]].name.ends_with("state");
+    }
+
     /// A cast between types with the same storage in an f32 run returns its input.
     bool is_stored_alike(const Op& op) const {
         if (op.kind != OpKind::cast || op.inputs.empty() || op.inputs[0] == no_tensor) return false;
@@ -320,8 +327,7 @@ class Lowering {
         }
     }
 
-    /// Emits one kernel if the engine has one for the sequence, else both products and the softmax, which scales and
-    /// masks.
+    /// Emits one kernel if the engine has one for the sequence, else both products and the softmax with its mask.
     void lower_engine_attention(OpId id) {
         const Op& op = graph_.ops[id];
         const DType stored = schedule_.storage[op.outputs[0]];
@@ -510,7 +516,7 @@ class Lowering {
         // Source: ggml-cuda, MIN_CC_DP4A.
         shape.dot_products = shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= 61;
         shape.loads_ahead = libraries_.streams_faster && chip >= 80;
-        shape.scaled_outside = libraries_.scales_outside && operands == Precision::fp8_block && chip / 10 == 10;
+        shape.scaled_outside = flashinfer_gemm_ && operands == Precision::fp8_block && chip / 10 == 10;
         const Tensor& right = graph_.tensors[op.inputs[1]];
         shape.linear = op.kind == OpKind::linear || (right.shape.size() <= 2 && right.role == TensorRole::weight);
         if (libraries_.cublas_lt_of_any_size && shape.cublas_lt_limit > 0)
@@ -812,6 +818,7 @@ class Lowering {
     const PrecisionSpec& precision_;
     LoweringTraits traits_;
     LibraryBehaviour libraries_;
+    bool flashinfer_gemm_ = false;
     TypeAssignment types_;
     Schedule schedule_;
     std::vector<std::vector<OpId>> readers_;  ///< readers of each tensor, in order

@@ -125,6 +125,8 @@ void add_engine_options(CLI::App& verb, RunArguments& arguments) {
         ->check(within(1e6, 1e15, "a bandwidth from 1e6 to 1e15 bytes per second"));
     verb.add_flag("--no-custom-all-reduce", arguments.no_custom_all_reduce,
                   "NCCL sums over cards instead of the engine's own kernels");
+    verb.add_flag("--flashinfer-gemm", arguments.options.flashinfer_gemm,
+                  "SGLang on Blackwell runs layers in fp8_block in FlashInfer's kernels, not DeepGEMM");
     verb.add_option_function<std::string>(
             "--moe-backend",
             [&arguments](const std::string& name) {

@@ -156,9 +156,12 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
         throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} does not reserve memory",
                     scenario.framework.framework);
-    if (run.options.moe_backend != MoeBackend::by_default && scenario.framework.framework != "tensorrt-llm")
-        throw_error(ErrorCode::usage, "--moe-backend is an option of tensorrt-llm; {} has none like it",
-                    scenario.framework.framework);
+    for (const auto& [option, is_given, engine] :
+         {std::tuple("--moe-backend", run.options.moe_backend != MoeBackend::by_default, "tensorrt-llm"),
+          {"--flashinfer-gemm", run.options.flashinfer_gemm, "sglang"}})
+        if (is_given && scenario.framework.framework != engine)
+            throw_error(ErrorCode::usage, "{} is an option of {}; {} has none like it", option, engine,
+                        scenario.framework.framework);
     if (!anchors.empty()) {
         const std::size_t known = doubts.size();
         anchor_on(scenario, anchors, model.model, run);

@@ -50,8 +50,6 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK_FALSE(engine(Library::tensorrt_llm, 101).pads_groups);
     CHECK(engine(Library::tensorrt_llm, 102).pads_groups);
     CHECK(engine(Library::tensorrt_llm, 100).sorts_experts);
-    CHECK(engine(Library::sglang, 5).scales_outside);
-    CHECK_FALSE(engine(Library::vllm, 14).scales_outside);
     CHECK_FALSE(engine(Library::llama_cpp, 202405).multiplies_int8);
     CHECK(engine(Library::llama_cpp, 202406).multiplies_int8);
     CHECK_FALSE(engine(Library::llama_cpp, 202412).keeps_scores);

@@ -51,8 +51,9 @@ TEST_CASE("layers are quantised, with a kernel for their activations; norms and 
     CHECK(schedule.kernels[3].path == MathPath::bf16_tensor);
 }
 
-TEST_CASE("SGLang scales sums of blocks outside of Blackwell's tensor cores, but in groups of attention") {
-    const auto scales_outside = [](const char* device, const char* framework, std::string_view experts) {
+TEST_CASE(
+    "FlashInfer's products scale sums of blocks outside of Blackwell's tensor cores, but not in groups of attention") {
+    const auto scales_outside = [](const char* device, bool flashinfer, std::string_view experts) {
         const Graph graph = parse_text_graph(fmt::format(R"(graph layers
 input %x f32[batch,256]
 weight %v f32[256,256]
@@ -62,8 +63,9 @@ weight %w f32[8,256,256]
 output %z
 )",
                                                          experts));
-        const FrameworkModel& model = framework_model(framework);
-        const PredictOptions options{.precision = Precision::fp8_block, .libraries = {.engine = 5}};
+        const FrameworkModel& model = framework_model("sglang");
+        const PredictOptions options{
+            .precision = Precision::fp8_block, .libraries = {.engine = 5}, .flashinfer_gemm = flashinfer};
         const Schedule schedule = lower(graph, device_spec(device), options, model.traits);
         const auto product = std::ranges::find_if(schedule.kernels, [](const Kernel& kernel) {
             return std::holds_alternative<kernels::GemmShape>(kernel.shape);
@@ -71,11 +73,11 @@ output %z
         REQUIRE(product != schedule.kernels.end());
         return std::get<kernels::GemmShape>(product->shape).scaled_outside;
     };
-    CHECK(scales_outside("b200", "sglang", ""));
-    CHECK(scales_outside("b300", "sglang", ""));
-    CHECK_FALSE(scales_outside("b200", "sglang", " groups=8"));
-    CHECK_FALSE(scales_outside("h200-sxm-141gb", "sglang", ""));
-    CHECK_FALSE(scales_outside("b200", "vllm", ""));
+    CHECK(scales_outside("b200", true, ""));
+    CHECK(scales_outside("b300", true, ""));
+    CHECK_FALSE(scales_outside("b200", true, " groups=8"));
+    CHECK_FALSE(scales_outside("h200-sxm-141gb", true, ""));
+    CHECK_FALSE(scales_outside("b200", false, ""));
 }
 
 TEST_CASE("weights alone need no kernel for activations") {
