@@ -208,6 +208,8 @@ void read_state_space(const JsonField& document, const Family& family, Transform
     space.inner_norm = family.state_norm;
     if (mixer == Mixer::lightning) return;
     space.kernel = read_known(document, "mamba_d_conv");
+    const auto type = document.find(name_in(document, "mamba_ssm_dtype"));
+    space.wide = type && type->text() == "float32";
     space.bias = read_flag(document, name_in(document, mixer == Mixer::conv ? "mamba_conv_bias" : "mamba_proj_bias"));
     space.conv_bias = mixer != Mixer::delta && read_flag(document, name_in(document, "mamba_conv_bias"));
     if (mixer == Mixer::conv) {

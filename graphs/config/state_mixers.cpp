@@ -17,6 +17,7 @@ TensorId Transformer::mix_state(std::size_t index, TensorId x) {
     ShapeBindings numbers{{"hidden", config_.hidden}, {"inner", inner}, {"channels", inner + 2 * keys}};
     numbers.insert({{"heads", heads}, {"width", width}, {"state", space.state}, {"decays", by_head ? heads : inner}});
     numbers.insert({{"chunk", space.chunk}, {"rank", space.rank}, {"kernel", space.kernel}, {"bias", space.bias}});
+    numbers.insert({{"precise", space.wide}, {"imprecise", !space.wide}});
     numbers.insert({{"normed", space.inner_norm}, {"unnormed", !space.inner_norm}, {"scalar", by_head}});
     numbers.insert({{"low", mixer == Mixer::kda}, {"wide", mixer == Mixer::kda_wide}, {"conv_bias", space.conv_bias}});
     const std::string_view name = mixer == Mixer::mamba                               ? "mamba"

@@ -163,6 +163,7 @@ struct StateSpace {
     std::int64_t rank = 0;       ///< rank of Mamba's time step
     std::int64_t chunk = 0;      ///< tokens that prefill multiplies at once
     bool bias = false, conv_bias = false;
+    bool wide = false;        ///< the state is in f32
     bool inner_norm = false;  ///< a gated norm (Mamba-2), norms of B, C and time step (Mamba)
 };
 
