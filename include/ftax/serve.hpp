@@ -41,6 +41,7 @@ struct StepCost {
     double host_s = 0, device_s = 0, latency_s = 0;
     Bound bound = Bound::memory;
     double energy_j = 0;  ///< energy of one board over `latency_s`
+    double ahead_s = 0;   ///< host time before the device starts, where no step ran before
 };
 using StepFunction = std::function<StepCost(const StepLoad&)>;
 

@@ -349,8 +349,7 @@ class Scheduler {
         return tokens;
     }
 
-    /// What a step computes, of its share of the sequences where several are under way. `holds`: none of those that
-    /// wait.
+    /// What a step computes, of its share of the sequences where several run. `holds`: none of those that wait.
     StepLoad schedule(std::int64_t step, double now_s, bool holds) {
         stop_if_interrupted();
         blocked_.reset();
@@ -682,8 +681,8 @@ class Server {
 
     [[nodiscard]] bool has_work() const { return std::ranges::any_of(groups_, &Scheduler::has_work); }
 
-    /// Whether requests wait beside sequences that decode. Source: TensorRT-LLM, py_executor.py (_balance_adp_requests,
-    /// _waiting_requests).
+    /// Whether requests wait beside sequences that decode. Source: TensorRT-LLM, py_executor.py
+    /// (_balance_adp_requests).
     [[nodiscard]] bool holds_requests() {
         const SchedulerOptions& options = pool_.options;
         const bool balances = groups_.size() > 1;
@@ -753,7 +752,7 @@ class Server {
         StepCost& cost = *fullest;
         const auto stages = static_cast<double>(free_s_.size());
         // While steps follow each other, the host of this one ran beside the device of the one before.
-        const double ahead_s = pool_.options.schedules_ahead && !follows_ ? cost.host_s : 0;
+        const double ahead_s = pool_.options.schedules_ahead && !follows_ ? cost.ahead_s : 0;
         const double of_stage_s = (cost.latency_s + ahead_s) / stages;
         double end_s = now_s_;
         for (double& free_s : free_s_) free_s = end_s = std::max(end_s, free_s) + of_stage_s;

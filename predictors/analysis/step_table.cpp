@@ -118,9 +118,11 @@ StepTable::StepTable(Generator& generator, const StepOptions& options)
     Predictor& predictor = generator.predictor();
     std::vector<LaunchCosts> launches;
     static_cast<void>(predictor.predict(generator.pass({}, 1, 2, 0), launches));
-    for (const LaunchCosts& launch : launches)
+    for (const LaunchCosts& launch : launches) {
+        if (launch.op == no_op) forward_s_ += launch.host_s;
         if (launch.op == no_op || predictor.graph().ops[launch.op].kind == OpKind::attention)
             pieces_s_ += launch.host_s;
+    }
 }
 
 StepCost StepTable::prompts(std::int64_t tokens, double keys) {
@@ -205,6 +207,7 @@ StepCost StepTable::operator()(const StepLoad& load) {
     cost.device_s += seconds;
     cost.latency_s += seconds;
     cost.energy_j += seconds * generator_.device().power_limit_w;
+    cost.ahead_s = load.prompt_tokens > 0 ? forward_s_ : cost.host_s;
     return cost;
 }
 

@@ -113,6 +113,7 @@ const FrameworkModel sglang = changed(vllm, [](FrameworkModel& model) {
     model.description = "SGLang 0.5: paged attention, CUDA graphs for decoding, the host schedules one step ahead";
     model.traits = sglang_traits;
     model.priors = sglang_priors;
+    model.serving.frontend_s = 5e-3;  // source: its benchmarks of LFM2.5, one client: 11 to 26 ms for 512 tokens
 });
 const FrameworkModel llama_cpp{
     .name = "llama.cpp",
