@@ -309,7 +309,7 @@ def anchored(runs, folder):
         path = os.path.join(folder, f"anchors_{len(os.listdir(folder))}.csv")
         rows = []
         for framework, gpu, model, words, figures in anchors:
-            options = dict(zip(words[::2], words[1::2]))
+            options = dict(zip(words, words[1:]))
             requests = (read(options["--requests"]) if "--requests" in options else
                         [{"prompt": options["--prompt"], "output": options["--new-tokens"]}])
             isl, osl = (round(statistics.fmean(int(r[c]) for r in requests)) for c in ("prompt", "output"))

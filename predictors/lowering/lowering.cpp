@@ -165,9 +165,10 @@ class Lowering {
         copy_into_buffers(id);
         if (traits_.joins_contrib_nodes && runs_on_host(op)) return lower_onto_host(id);
         if (rule.action == LaunchRule::Action::nothing) return;
+        if (is_part_of_update(op)) return begin_launch(id, HostKind::view);
         if (rule.action == LaunchRule::Action::view) return lower_view(id, rule);
         if (rule.action == LaunchRule::Action::contract) return lower_contraction(id, rule);
-        if (is_stored_alike(op) || is_kept_state(op)) return begin_launch(id, HostKind::view);
+        if (is_stored_alike(op)) return begin_launch(id, HostKind::view);
         cast_for_autocast(id);
         copy_input_out_of_format(id);
         copy_concat_tables(id);
@@ -254,11 +255,12 @@ class Lowering {
         kernel.written_type = schedule_.storage[op.outputs[0]];
     }
 
-    /// An engine's kernels update a state where it is. Source: vLLM and SGLang, fused_recurrent_gated_delta_rule,
-    /// selective_state_update and causal_conv1d_update.
-    bool is_kept_state(const Op& op) const {
-        return traits_.serves_sequences && traits_.library != Library::llama_cpp && op.source == "aten::copy_" &&
-               graph_.tensors[op.inputs[0]].name.ends_with("state");
+    /// An engine's kernel updates a state where it is and reads the result. Source: vLLM and SGLang,
+    /// fused_recurrent_gated_delta_rule, selective_state_update and causal_conv1d_update.
+    bool is_part_of_update(const Op& op) const {
+        return traits_.serves_sequences && traits_.library != Library::llama_cpp &&
+               (op.integer("updates_state", 0) != 0 ||
+                (op.source == "aten::copy_" && graph_.tensors[op.inputs[0]].name.ends_with("state")));
     }
 
     /// A cast between types with the same storage in an f32 run returns its input.
@@ -470,7 +472,7 @@ class Lowering {
         change_format(id, operands, converts);
         // Where Python runs an engine's modules, latent vectors become keys and values operator by operator. Source:
         // SGLang, forward_mha.py; TensorRT-LLM, MLA.forward_context. How many: docs/serving.md.
-        constexpr int latent_operators = 28;
+        constexpr int latent_operators = 44;
         if (traits_.calls_experts && !traits_.host_kind && op.integer(latent_attribute, 0) != 0)
             for (int i = 0; i < latent_operators; ++i) begin_launch(id, HostKind::fused);
         begin_launch(id, host_kind(op, rule));

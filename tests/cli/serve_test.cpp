@@ -249,6 +249,33 @@ TEST_CASE("cards are shared by layers, groups, stages and servers, and paid for"
     CHECK(slow["ttft_p50_s"].get<double>() - apart["ttft_p50_s"].get<double>() == approx(0.67).epsilon(0.05));
 }
 
+TEST_CASE("SGLang runs the sequences whose states have slots, 48 with drafts; vLLM keeps states with the keys") {
+    const auto row = [](const std::string& model, std::vector<std::string> more) {
+        std::vector<std::string> words{"serve",        model,  "--device",      "h200-sxm-141gb",
+                                       "--precision",  "bf16", "--prompt",      "64",
+                                       "--new-tokens", "64",   "--concurrency", "400",
+                                       "--count",      "400",  "--json",        "-"};
+        words.insert(words.end(), more.begin(), more.end());
+        const ProgramRun run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output)["rows"][0];
+    };
+    const std::string hybrid = FTAX_SOURCE_DIR "/tests/regression/configs/qwen3.5-27b.json";
+    const auto slots = row(hybrid, {"--framework", "sglang", "--gpu-memory-utilization", "0.8"});
+    // 48 layers with 48 matrices of 128 x 128 values in f32 and four taps of 10,240 channels in bf16.
+    const double state = 48.0 * (48 * 128 * 128 * 4 + 4 * 10240 * 2);
+    const double room = 0.8 * 151397597184.0 - slots["memory"]["weights_bytes"].get<double>();
+    const double sequences = std::floor((room * 0.9 / 1.9 / state - 1) / 5);
+    CHECK(slots["mean_sequences"] <= sequences + 1e-9);
+    CHECK(slots["mean_sequences"] > 0.8 * sequences);
+    // Keys and values of 16 layers with four heads of 256.
+    CHECK(slots["cache_tokens"].get<double>() == approx(room / 1.9 / (16 * 2 * 4 * 256 * 2)).epsilon(0.02));
+    CHECK(row(hybrid, {"--framework", "vllm"})["mean_sequences"] > 2 * sequences);
+    CHECK(row("llama-3-8b", {"--framework", "sglang"})["mean_sequences"] > 200);
+    CHECK(row("llama-3-8b", {"--framework", "sglang", "--draft-tokens", "1", "--draft", "ngram"})["mean_sequences"] <=
+          48);
+}
+
 TEST_CASE("a search of layouts finds the cheapest that keeps the SLO, and says how to launch it") {
     const TemporaryFolder folder;
     const std::string page = folder.file("page.html");

@@ -4,8 +4,8 @@
     gates.py FTAX --record   # writes gates.tsv; the commit says why errors moved
 
 Columns of gates.tsv: file, group, rows, then in percent mean and median of the absolute errors, bias, and the share of rows inside their 90 %
-interval (nan where a prediction has none). Rows of served.csv are one run of `ftax serve` each, those of decoded.csv and prompts.csv one of
-`ftax generate`; the generation of their card is a group.
+interval (nan where a prediction has none). Rows of served.csv are one run of `ftax serve` each, those of decoded.csv, prompts.csv and
+answered.csv one of `ftax generate`; the generation of their card is a group.
 """
 import csv
 import json
@@ -67,6 +67,13 @@ def prompt_error(ftax, row):
     return generated(ftax, "prompts.csv", row, row["tokens"], "1", "prefill", "ttft_s")
 
 
+def answered_error(ftax, row):
+    predicted = answer(ftax, "answered.csv", "generate", row["model"], "--device", row["gpu"], "--framework", row["framework"], "--precision",
+                       row["precision"], "--tp", row["tp"], "--prompt", row["prompt"], "--new-tokens", "2048")["predictions"][0]
+    measured = float(row["s"])
+    return predicted["total_s"] / measured - 1, predicted["low_s"] <= measured <= predicted["high_s"]
+
+
 def generation(gpu):
     datasheet = json.loads((FOLDER.parents[1] / "data" / "devices" / f"{gpu}.json").read_text())
     return f"{datasheet['architecture']} {datasheet['compute_capability']}"
@@ -97,7 +104,7 @@ def moved(a, b):
 
 def main(ftax, record):
     found = (errors(ftax) | errors_of(ftax, "served.csv", served_error, lambda gpu: gpu) | errors_of(ftax, "decoded.csv", decoded_error)
-             | errors_of(ftax, "prompts.csv", prompt_error))
+             | errors_of(ftax, "prompts.csv", prompt_error) | errors_of(ftax, "answered.csv", answered_error))
     if record:
         GATES.write_text("".join(f"{file}\t{name}\t{rows}\t{mape:.1f}\t{median:.1f}\t{bias:+.1f}\t{inside:.1f}\n"
                                  for (file, name), (rows, mape, median, bias, inside) in found.items()))

@@ -22,7 +22,7 @@ namespace {
 StepCost engine(const StepLoad& load) {
     const double device_s = 5e-3 + 1e-5 * static_cast<double>(load.prompt_tokens) +
                             static_cast<double>(load.sequences) * (2e-5 + 2e-8 * load.context);
-    return {1e-3, device_s, device_s, Bound::memory};
+    return {1e-3, device_s, device_s, Bound::memory, 0, 1e-3};
 }
 
 StepCost constant(const StepLoad&) {
@@ -469,6 +469,8 @@ TEST_CASE("the keys that a mixed step reads fill the pause in which the device w
     const StepCost base = ahead(prompts), own = ahead(mixed), other = waiting(mixed);
     REQUIRE(base.host_s > base.device_s);
     CHECK(own.device_s > base.device_s);
+    CHECK(base.ahead_s < 0.2 * base.host_s);  // the host launches the rest while the device runs
+    CHECK(ahead({.sequences = 1, .context = 100}).ahead_s == ahead({.sequences = 1, .context = 100}).host_s);
     CHECK(own.latency_s < other.latency_s);
     CHECK(other.latency_s - own.latency_s == approx(other.device_s - base.device_s).epsilon(0.05));
 }
