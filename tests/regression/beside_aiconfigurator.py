@@ -29,7 +29,7 @@ ACCEPTED = 0.7  # probability that a draft token is accepted, as ftax assumes
 
 def estimate(framework, gpu, model, words):
     """Time per token and to the first token, in seconds."""
-    options = dict(zip(words[::2], words[1::2]))
+    options = dict(zip(words, words[1:]))
     requests = read(options["--requests"]) if "--requests" in options else [
         {"prompt": options["--prompt"], "output": options["--new-tokens"]}]
     isl, osl = (round(statistics.fmean(int(r[c]) for r in requests)) for c in ("prompt", "output"))
