@@ -156,8 +156,8 @@ void describe(report::ServingRow& row, const Predictor& predictor, const Predict
     row.high = step.high_s / step.latency_s;
     row.version = predictor.framework().version;
     row.idle_w = predictor.device().device.idle_power_w();
-    row.warnings =
-        report::joined(report::joined(row.warnings, predictor.device().warnings), predictor.framework().warnings);
+    for (const auto* more : {&step.warnings, &predictor.device().warnings, &predictor.framework().warnings})
+        row.warnings = report::joined(row.warnings, *more);
 }
 
 /// What drafts, cut like the model; null where that takes no time.
@@ -463,7 +463,6 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
     const ShapeBindings dims = dimension_bindings(graph, arguments.model);
     row.memory = predictor->memory(with_batch(dims, arguments.max_batch));
     const Prediction largest = predictor->predict(with_batch(dims, arguments.max_batch));
-    row.warnings = largest.warnings;
     require(row.memory.fits(),
             fmt::format("a batch of {} does not fit: {:.1f} GB of {:.1f} GB of memory", arguments.max_batch,
                         row.memory.total_bytes() * 1e-9, row.memory.capacity_bytes * 1e-9));
