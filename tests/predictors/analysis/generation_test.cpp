@@ -349,6 +349,23 @@ TEST_CASE("an engine reads and writes the states of linear attention once, in th
     CHECK(wide.first - narrow.first < 4 * 2 * values / 3.35e12);
 }
 
+TEST_CASE("an engine's kernel that updates a state of Mamba-2 multiplies it as well") {
+    const Graph graph = import_config(
+        R"({"model_type":"mamba2","hidden_size":256,"num_hidden_layers":2,"num_heads":8,"head_dim":64,"state_size":128,
+            "n_groups":1,"conv_kernel":4,"expand":2,"vocab_size":1000,"torch_dtype":"bfloat16"})",
+        "config.json", "tiny", with_cache(CacheKind::paged));
+    const auto seconds = [&](std::string_view framework) {
+        Predictor predictor(graph, device_profile("h100-sxm5-80gb"), framework_profile(framework),
+                            {.precision = Precision::bf16});
+        double sum = 0;
+        for (const OpPrediction& one : predictor.explain({{"batch", 64}, {"seq", 1}, {"past", 1000}}).launches)
+            if (one.op != no_op && predictor.graph().ops[one.op].integer("updates_state", 0) != 0) sum += one.device_s;
+        return sum;
+    };
+    CHECK(seconds("vllm") == 0);
+    CHECK(seconds("pytorch-eager") > 0);
+}
+
 TEST_CASE("cards that reach each other faster sum faster") {
     ImportOptions options;
     options.tensor_parallel = 8;
