@@ -13,8 +13,7 @@ namespace ftax {
 namespace {
 
 /// Library workspaces: cuBLAS 8.1 MiB, from Hopper on 32 MiB, and cublasLt 1 MiB.
-/// Source: PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize) and Blas.cpp
-/// (CUBLASLT_WORKSPACE_SIZE).
+/// Source: PyTorch, ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize), Blas.cpp (CUBLASLT_WORKSPACE_SIZE).
 double library_workspace_bytes(const DeviceSpec& device) {
     return is_cpu(device) ? 0 : (device.compute_capability_major >= 9 ? 33 : 9.125) * (1 << 20);
 }

@@ -202,8 +202,7 @@ class Steps {
         if (into == no_tensor) into = like(inputs[0], std::move(shape));
         return append(OpKind::reduce, function, std::move(inputs), into, {{"axes", std::move(axes)}, {"keepdims", 1}});
     }
-    /// Sum or mean of a loss, as its argument `reduction` says. Source: aten/src/ATen/native/Loss.cpp,
-    /// apply_loss_reduction.
+    /// Sum or mean of a loss, as its argument `reduction` says. Source: ATen/native/Loss.cpp, apply_loss_reduction.
     void finish(TensorId loss) {
         reduce(call_.integer("reduction", 1) == 2 ? "sum" : "mean", {loss}, {}, call_.outputs[0]);
     }

@@ -30,8 +30,7 @@ std::vector<AtenRow> read_rows() {
     return single_rows<AtenRow>(rows);
 }
 
-/// Returns true if an operator belongs to a library of the tables: names of other libraries ("my::add") may have a
-/// different meaning.
+/// Whether an operator belongs to a library of the tables: names of others ("my::add") may have a different meaning.
 bool is_of_known_library(std::string_view target) {
     constexpr std::string_view libraries = "aten prims quantized_decomposed torchvision torchao export transformers";
     const std::size_t colons = target.find("::");

@@ -9,8 +9,7 @@
 
 namespace ftax::config {
 
-/// Cosines and sines of the new tokens' positions, once for all layers that rotate as many channels of a head. Source:
-/// LlamaRotaryEmbedding.
+/// Cosines and sines of the new tokens' positions, once for all layers with as many channels (LlamaRotaryEmbedding).
 void Transformer::prepare_rotation() {
     const Positions positions = config_.structure.positions;
     if (positions != Positions::rotary && positions != Positions::rotary_halves) return;
@@ -195,8 +194,7 @@ TensorId Transformer::compress(std::size_t index, std::string_view owner, Tensor
     return results[0];
 }
 
-/// All heads share one of keys, which are the values as well: those in the window and compressed ones. Source:
-/// DeepseekV4Attention.
+/// All heads share keys that are the values as well: those in the window, and compressed ones (DeepseekV4Attention).
 TensorId Transformer::attend_shared(std::size_t index, TensorId x) {
     const HeadSizes& sizes = config_.layers[index].sizes;
     const auto [cosines, sines] = rotations_.at(config_.rotary_width);

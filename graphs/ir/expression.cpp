@@ -242,8 +242,7 @@ struct ExpressionPool::Storage {
         return result;
     }
 
-    /// Printed expressions in an order that does not depend on which symbol the pool met first: what is read back
-    /// prints the same again.
+    /// Printed expressions, in an order that does not depend on which symbol the pool met first: they read back alike.
     [[nodiscard]] std::vector<std::string> print_sorted(const std::vector<std::uint32_t>& atoms) const {
         std::vector<std::string> texts;
         for (const std::uint32_t atom : atoms) {

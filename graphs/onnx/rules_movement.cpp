@@ -115,8 +115,7 @@ namespace {
 /// Exporters write "to the end" as one of several huge numbers.
 constexpr std::int64_t open_end = std::numeric_limits<std::int32_t>::max();
 
-/// Number of elements of dim[start:end:step]. A symbolic bound is taken to lie within the dimension, as the exported
-/// program had it.
+/// Number of elements of dim[start:end:step]. A symbolic bound is taken to lie within the dimension.
 Expression sliced(ShapeMath& math, Expression dim, Expression start, Expression end, std::int64_t step) {
     const auto size = math.constant_value(dim);
     const auto clamp = [&](Expression bound, std::int64_t low, std::int64_t below_end) -> Expression {

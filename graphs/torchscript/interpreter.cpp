@@ -408,8 +408,7 @@ class Interpreter {
         set_all(node, frame, then ? std::move(*first) : std::move(*second));
     }
 
-    /// Truth, in `a`, of the first number in which two branches' results differ (true unless it is a truth value);
-    /// null where none does.
+    /// Truth, in `a`, of the first number that differs between two branches (true unless it is a truth value), or null.
     static const bool* first_difference(const std::vector<Value>& a, const std::vector<Value>& b) {
         static constexpr bool yes = true;
         for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {

@@ -681,8 +681,7 @@ class Server {
 
     [[nodiscard]] bool has_work() const { return std::ranges::any_of(groups_, &Scheduler::has_work); }
 
-    /// Whether requests wait beside sequences that decode. Source: TensorRT-LLM, py_executor.py
-    /// (_balance_adp_requests).
+    /// Whether requests wait beside sequences that decode. Source: TensorRT-LLM, py_executor.py.
     [[nodiscard]] bool holds_requests() {
         const SchedulerOptions& options = pool_.options;
         const bool balances = groups_.size() > 1;

@@ -546,8 +546,7 @@ struct Trial {
     std::size_t group = 0;
 };
 
-/// The layouts of one server on as many cards as divide `cards`. Groups of data parallelism share experts; those of
-/// TensorRT-LLM are cards.
+/// Layouts of one server on as many cards as divide `cards`. Groups share experts; those of TensorRT-LLM are cards.
 std::vector<Layout> server_layouts(std::int64_t cards, bool has_experts, bool splits_groups) {
     std::vector<Layout> layouts;
     for (Layout one; one.tensor <= cards; ++one.tensor) {

@@ -95,8 +95,7 @@ TensorId keys_before_turning(Rewriter& r, TensorId turned, std::vector<OpId>& gr
     return turned;
 }
 
-/// Whether nothing outside of the group reads the tensor. The greatest score of a row, taken off before the softmax, is
-/// taken into the group.
+/// Whether nothing outside of the group, which takes in the greatest score of a row before a softmax, reads the tensor.
 bool is_inside(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
     const auto within = [&](OpId id) { return std::ranges::find(group, id) != group.end(); };
     for (const OpId reader : r.readers(tensor)) {

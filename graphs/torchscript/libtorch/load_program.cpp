@@ -1,5 +1,4 @@
-// The only unit of the importers that includes LibTorch. Its include folder brings another version of fmt along, hence
-// no fmt here.
+// The only unit of the importers that includes LibTorch, whose include folder has another version of fmt: no fmt here.
 #include <torch/csrc/jit/runtime/custom_operator.h>
 #include <torch/script.h>
 

@@ -288,8 +288,7 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     if (is_cpu(spec)) return profile;
     profile.factors = prior_factors(variance_components());
     if (spec.least_power_w) {
-        // A module runs in any of its power modes: the shipped one, or the middle of their limits, and 90 % inside of
-        // them.
+        // A module runs in any of its power modes: the shipped one, or the middle of their limits, 90 % inside.
         const double half_range = std::log(spec.power_limit_w / *spec.least_power_w) / 2;
         profile.factors.covariance[0][0] += half_range * half_range / (equations::normal_90 * equations::normal_90);
         if (spec.modes.empty()) {
