@@ -10,8 +10,7 @@
 #include "predictors/kernels/tiles.hpp"
 #include "predictors/profiles/parameters.hpp"
 
-/// Memory reads of a matrix product: operands are read once while CTAs run in step, and again once they have drifted
-/// apart.
+/// Memory reads of a matrix product: operands are read once while CTAs run in step, again once they drift apart.
 namespace ftax::kernels {
 
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.

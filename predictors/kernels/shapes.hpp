@@ -59,6 +59,7 @@ struct GemmShape {
     double row_bytes_per_cycle = 0;
     bool dot_products = false;             ///< 8-bit products in blocks of 32 values (ggml), dp4a on CUDA cores
     bool scaled_outside = false;           ///< see GroupedGemmShape
+    bool hides_promotion = false;          ///< one warpgroup scales sums while another one multiplies
     Precision operands = Precision::fp32;  ///< for quantised layers: precision that gives the formats of x and weight
     bool loads_ahead = false;              ///< row_bytes_per_cycle is reached where the memory sustains it
     friend bool operator==(const GemmShape&, const GemmShape&) = default;

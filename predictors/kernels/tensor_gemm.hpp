@@ -143,7 +143,7 @@ inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const Tenso
     double share = aligned ? p.efficiency : p.efficiency * p.misaligned * device.chip->flash2.mma_share;
     if (s.older_library) share *= p.older_library;
     share = share_left(share, device);
-    if (quantized) share /= promotion(operands, device);
+    if (quantized && !s.hides_promotion) share /= promotion(operands, device);
     if (quantized && s.row_bytes_per_cycle == 0) share /= widening(operands, device);
     // Beside the tensor cores, llama.cpp converts the sums of 32 values, 64 a cycle, and multiplies them by two scales;
     // a block of eight warps takes 2.4 times the cycles of these instructions. Source: ggml-cuda/mmq.cuh

@@ -68,8 +68,7 @@ struct Tile {
 
 /// Returns the time of `blocks_per_sm` equal blocks on every SM, in units of one block's arithmetic at full rate.
 /// r co-resident blocks take √(r² + latency²): a small r is bound by memory and issue latency. Full waves of `resident`
-/// blocks are followed by a partial wave; `sharpness` 1 models discrete waves, 0 lets a block start whenever another
-/// one ends.
+/// blocks are followed by a partial wave; `sharpness` 1 models discrete waves, 0 lets a block start as another ends.
 inline double wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident,
                                            double latency2, double sharpness) {
     const double waves = blocks_per_sm * inverse_resident;

@@ -19,7 +19,7 @@ enum class Library : std::uint8_t { cudnn, tensorrt, torch, none, onnxruntime, v
         newest_blas, cudnn_attention, sums_losses_by_blocks, sums_by_nccl, captures_decoding, captures_pieces,        \
         mixes_phases, chunks_prompts, schedules_ahead, sorts_logits, sorts_experts, pads_experts, dispatches_modules, \
         multiplies_int8, streams_half, streams_faster, launches_early, fuses_gates, keeps_scores, attends_in_fp8,     \
-        reserves_answers, sizes_by_memory, pads_groups
+        reserves_answers, sizes_by_memory, pads_groups, hides_promotion
 
 /// What the libraries of a run do: data/library_rules.tsv says it of each field. False without a row there, so also for
 /// an unspecified PyTorch (0).

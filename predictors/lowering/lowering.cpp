@@ -518,6 +518,7 @@ class Lowering {
         // Source: ggml-cuda, MIN_CC_DP4A.
         shape.dot_products = shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= 61;
         shape.loads_ahead = libraries_.streams_faster && chip >= 80;
+        shape.hides_promotion = libraries_.hides_promotion;
         shape.scaled_outside = flashinfer_gemm_ && operands == Precision::fp8_block && chip / 10 == 10;
         const Tensor& right = graph_.tensors[op.inputs[1]];
         shape.linear = op.kind == OpKind::linear || (right.shape.size() <= 2 && right.role == TensorRole::weight);

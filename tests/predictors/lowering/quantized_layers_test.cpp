@@ -51,6 +51,24 @@ TEST_CASE("layers are quantised, with a kernel for their activations; norms and 
     CHECK(schedule.kernels[3].path == MathPath::bf16_tensor);
 }
 
+TEST_CASE("SGLang's products with block scales hide the scaling of sums, other engines' do not") {
+    const Graph graph = parse_text_graph(R"(graph layers
+input %x f32[batch,5120]
+weight %v f32[17408,5120]
+%y f32[batch,17408] = linear(%x,%v)
+output %y
+)");
+    const auto hides = [&](const char* framework) {
+        const PredictOptions options{.precision = Precision::fp8_block, .libraries = {.engine = 102}};
+        const Schedule schedule =
+            lower(graph, device_spec("h200-sxm-141gb"), options, framework_model(framework).traits);
+        return std::get<kernels::GemmShape>(schedule.kernels.back().shape).hides_promotion;
+    };
+    CHECK(hides("sglang"));
+    CHECK_FALSE(hides("vllm"));
+    CHECK_FALSE(hides("tensorrt-llm"));
+}
+
 TEST_CASE(
     "FlashInfer's products scale sums of blocks outside of Blackwell's tensor cores, but not in groups of attention") {
     const auto scales_outside = [](const char* device, bool flashinfer, std::string_view experts) {
