@@ -84,7 +84,7 @@ void setup_serve(CLI::App& verb, Action& action) {
     const std::vector<std::pair<std::string_view, double>> units{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"", 1}};
     for (const auto& [name, seconds, what] :
          {std::tuple("--max-delay", &a.max_delay_s, "maximum wait of such a batch for more requests, e.g. 5ms"),
-          {"--frontend-time", &engine.frontend_s, "time from a request's arrival to the scheduler (default: 20ms)"}})
+          {"--frontend-time", &engine.frontend_s, "from a request's arrival to the scheduler (default: 5 to 20ms)"}})
         add_option(verb, name, "TIME", *seconds, what)
             ->transform(is_quantity({"a time from 0 to 1e6 s, such as 5ms", 0, 1e6, units}));
     add_html_option(verb, a.output, "with percentiles, latency against rate and the queue over time");
