@@ -175,7 +175,7 @@ def recipe(row, model, tp, dp, clients, drafts):
         yield from ("--max-num-seqs", clients - 1)
     if row["backend"] != "sglang" and model in OWN:  # a prompt a step: of four limits the best on a fifth of these runs
         yield from ("--spread", 0, "--max-num-batched-tokens", int(row["isl"]) + clients,
-                    "--frontend-time", "5ms" if row["backend"] == "vllm" else "20ms")
+                    *(("--frontend-time", "5ms") if row["backend"] == "vllm" else ()))
     if drafts:
         yield from ("--draft-tokens", drafts)
     if row["backend"] == "sglang" and row["precision"] == "fp8" and model == "deepseek-v3" and row["system"][0] == "b":
