@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ftax/precision.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/statistics.hpp"
 #include "predictors/lowering/math_path.hpp"
 
@@ -19,8 +20,7 @@ namespace {
 constexpr double anchored_spread = 0.2;
 
 std::int64_t dimension(const OperatorMeasurement& row, const std::string& name, std::int64_t fallback = 1) {
-    const auto at = row.shape.find(name);
-    return at == row.shape.end() ? fallback : at->second;
+    return value_or(row.shape, name, fallback);
 }
 
 bool has_dimensions(const OperatorMeasurement& row, std::initializer_list<const char*> names) {

@@ -11,6 +11,7 @@
 
 #include "ftax/text_graph.hpp"
 #include "graphs/base/embedded.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/near_names.hpp"
 #include "graphs/base/throw_error.hpp"
 
@@ -66,8 +67,7 @@ std::string pointwise_text(const OperatorCase& operator_case) {
     const bool scalar = op == "addu" || op == "mulu" || op == "divu";
     const std::string function = scalar ? op.substr(0, 3) : op;
     std::string text = two ? "input %x f32[<b>,<h>]\ninput %z f32[<b>,<h>]\n" : "input %x f32[<b>,<h>]\n";
-    const auto repeated = operator_case.shape.find("times");
-    const std::int64_t times = repeated == operator_case.shape.end() ? 1 : repeated->second;
+    const std::int64_t times = value_or(operator_case.shape, "times", 1);
     std::string last = "%x";
     for (std::int64_t i = 1; i <= times; ++i) {
         const std::string result = i == times ? "%y" : fmt::format("%y{}", i);

@@ -8,6 +8,7 @@
 
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/fit/operator_fit.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/near_names.hpp"
 #include "graphs/files/csv.hpp"
 #include "predictors/operator_model.hpp"
@@ -56,10 +57,9 @@ std::string validate(Rows rows) {
     LogErrors errors;
     for (const fit::OperatorRow& row : rows) {
         const std::string& slug = row.device->slug;
-        auto model = models.find(slug);
-        if (model == models.end())
-            model = models.emplace(slug, OperatorModel(device_profile(slug), call_host_profile(slug))).first;
-        const auto predicted = model->second.predict(*row.measured);
+        const OperatorModel& model =
+            kept_in(models, slug, [&] { return OperatorModel(device_profile(slug), call_host_profile(slug)); });
+        const auto predicted = model.predict(*row.measured);
         if (!predicted) continue;
         const auto add = [&](std::string_view fold, std::string_view dimension, std::int64_t high) {
             errors[{"validate, " + std::string(fold), class_of(row.op), std::string(dimension), high, slug}].push_back(

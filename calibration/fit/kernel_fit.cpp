@@ -10,6 +10,7 @@
 #include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "ftax/precision.hpp"
+#include "graphs/base/mapped.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"
 
@@ -61,10 +62,9 @@ class Models {
     explicit Models(DeviceProfileFile profile) : profile_(std::move(profile)) {}
 
     [[nodiscard]] KernelModels& of(const DeviceSpec& device) {
-        const auto found = models_.find(device.slug);
-        if (found != models_.end()) return found->second;
-        const KernelModels own(device, kernel_parameters(compose(profile_, device)));
-        return models_.emplace(device.slug, graph_kernels(own)).first->second;
+        return kept_in(models_, device.slug, [&] {
+            return graph_kernels(KernelModels(device, kernel_parameters(compose(profile_, device))));
+        });
     }
 
   private:

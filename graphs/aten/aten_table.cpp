@@ -19,8 +19,7 @@ std::vector<AtenRow> read_rows() {
     for_each_data_row(embedded_text("data/aten_operators.tsv"), [&](DataRow row) {
         AtenRow& added = rows.emplace_back(AtenRow{row.text(), op_kind_from_name(row.text()).value()});
         const std::string_view shape = row.text();
-        const auto edit = edits.find(shape);
-        if (edit != edits.end()) added.edit = edit->second;
+        added.edit = value_or(edits, shape, nullptr);
         if (!added.edit) added.shape = shapes.at(shape);
         added.attributes = readers.at(row.text());
         added.operands = row.text();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graphs/base/excerpt.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/config/read_config.hpp"
 #include "graphs/ir/operands.hpp"
 
@@ -98,9 +99,7 @@ class KeptModules {
     }
 
     bool contains(const std::string& module) {
-        const auto [entry, is_new] = known_.try_emplace(module, false);
-        if (is_new) entry->second = matches(module);
-        return entry->second;
+        return kept_in(known_, module, [&] { return matches(module); });
     }
 
   private:

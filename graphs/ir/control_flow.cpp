@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "graphs/base/excerpt.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/throw_error.hpp"
 
 namespace ftax {
@@ -11,12 +12,6 @@ namespace {
 
 constexpr std::size_t most_shown = 400;  ///< bytes of the names in a message
 constexpr std::size_t most_warnings = 100;
-
-template <class Value>
-std::optional<Value> given(const std::map<std::string, Value>& options, const std::string& name) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::nullopt : std::optional(found->second);
-}
 
 template <class Value>
 void require_known(const std::map<std::string, Value>& options, const std::set<std::string>& known,
@@ -42,12 +37,14 @@ void require_names(const Graph& graph, const ImportOptions& options) {
 
 std::optional<std::int64_t> given_passes(Graph& graph, const ImportOptions& options, const std::string& name) {
     graph.loops.insert(name);
-    return given(options.trip_counts, name);
+    const auto* passes = found_in(options.trip_counts, name);
+    return passes == nullptr ? std::nullopt : std::optional(*passes);
 }
 
 std::optional<bool> given_branch(Graph& graph, const ImportOptions& options, const std::string& name) {
     graph.conditions.insert(name);
-    return given(options.branches, name);
+    const bool* branch = found_in(options.branches, name);
+    return branch == nullptr ? std::nullopt : std::optional(*branch);
 }
 
 bool take_branch(Graph& graph, const ImportOptions& options, const std::string& name, std::optional<bool> condition,

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "graphs/base/checked_math.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/throw_error.hpp"
 
 namespace ftax {
@@ -309,9 +310,7 @@ ExpressionPool::ExpressionPool(ExpressionPool&&) noexcept = default;
 ExpressionPool& ExpressionPool::operator=(ExpressionPool&&) noexcept = default;
 
 Expression ExpressionPool::constant(std::int64_t value) {
-    const auto known = storage_->constants.find(value);
-    if (known != storage_->constants.end()) return known->second;
-    return storage_->constants[value] = storage_->from_terms({{value, {}}});
+    return kept_in(storage_->constants, value, [&] { return storage_->from_terms({{value, {}}}); });
 }
 
 Expression ExpressionPool::symbol(std::string_view name) {
@@ -434,8 +433,8 @@ Expression ExpressionPool::import(const ExpressionPool& other, Expression e,
     const auto operand = [&](std::uint32_t id) { return import(other, {id}, replace); };
     if (node.kind == NodeKind::symbol) {
         const std::string& name = other.storage_->symbols[node.a];
-        const auto found = replace.find(name);
-        return found == replace.end() ? symbol(name) : found->second;
+        const Expression* replaced = found_in(replace, name);
+        return replaced == nullptr ? symbol(name) : *replaced;
     }
     if (node.kind != NodeKind::polynomial) {
         using Pool = ExpressionPool;

@@ -85,8 +85,7 @@ void require_symbols(const Graph& graph, const ShapeBindings& bindings) {
 ShapeBindings by_symbol(const Graph& graph, const ShapeBindings& bindings) {
     ShapeBindings result;
     for (const auto& [name, value] : bindings) {
-        const auto other = graph.other_names.find(name);
-        const std::string& symbol = other == graph.other_names.end() ? name : other->second;
+        const std::string symbol = value_or(graph.other_names, name, name);
         const auto [known, added] = result.emplace(symbol, value);
         if (!added && known->second != value)
             throw_error(ErrorCode::usage, "{}: the dimension {} has two names and two values: {} and {}", graph.name,

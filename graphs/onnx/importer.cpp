@@ -169,10 +169,8 @@ void Importer::run_scopes(std::size_t below) {
 }
 
 TensorId Importer::lookup(const Scope& scope, std::string_view name) {
-    for (const Scope* at = &scope; at; at = at->outer) {
-        const auto found = at->names.find(name);
-        if (found != at->names.end()) return found->second;
-    }
+    for (const Scope* at = &scope; at; at = at->outer)
+        if (const TensorId* known = found_in(at->names, name)) return *known;
     return no_tensor;
 }
 

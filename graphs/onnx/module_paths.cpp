@@ -102,8 +102,7 @@ class Restoration {
     }
 
     [[nodiscard]] bool is_batch_norm(const std::string& module) const {
-        const auto type = types_.find(module);
-        return type != types_.end() && type->second.find("BatchNorm") != std::string::npos;
+        return value_or(types_, module, {}).find("BatchNorm") != std::string::npos;
     }
 
     /// Splits the last operator into the convolution without bias and a batch norm that keeps its output.
@@ -247,21 +246,18 @@ void record_module_calls(Graph& graph, const ModuleTypes& types) {
                                 (previous.size() == path.size() || previous[path.size()] == '.');
             if (inside) continue;
             // A list of modules ("layers" of "layers.0") is a part of paths, but never called.
-            const auto type = types.find(path);
-            if (end < op.module.size() && type == types.end()) continue;
-            graph.module_calls.push_back({std::string(path), type == types.end() ? std::string{} : type->second});
+            if (end < op.module.size() && !types.contains(path)) continue;
+            graph.module_calls.push_back({std::string(path), value_or(types, path, {})});
         }
         previous = op.module;
     }
     if (graph.module_calls.empty()) return;
-    const auto root = types.find("");
-    graph.module_calls.insert(graph.module_calls.begin(), {"", root == types.end() ? std::string{} : root->second});
+    graph.module_calls.insert(graph.module_calls.begin(), {"", value_or(types, "", {})});
 }
 
 bool taken_apart(const Op& last, OpKind kind, const ModuleTypes& types) {
     if (kind == OpKind::attention) return last.name.find("scaled_dot_product_attention") != std::string::npos;
-    const auto type = types.find(last.module);
-    return type != types.end() && type->second == "torch.nn.modules.normalization.RMSNorm";
+    return value_or(types, last.module, {}) == "torch.nn.modules.normalization.RMSNorm";
 }
 
 void restore_folded_layers(Graph& graph, const ModuleTypes& types) {
@@ -281,8 +277,7 @@ void share_embedding(Graph& graph, const GraphRecord& records, const std::string
     const auto record_of = [&](const Op& op, std::size_t input) -> const TensorRecord* {
         if (op.inputs.size() <= input || op.inputs[input] == no_tensor) return nullptr;
         const Tensor& tensor = graph.tensors[op.inputs[input]];
-        const auto found = matrices.find(tensor.name);
-        return tensor.role == TensorRole::weight && found != matrices.end() ? found->second : nullptr;
+        return tensor.role == TensorRole::weight ? value_or(matrices, tensor.name, nullptr) : nullptr;
     };
     std::vector<std::pair<TensorId, const TensorRecord*>> tables;
     for (const Op& op : graph.ops) {

@@ -76,10 +76,7 @@ class Dependencies {
         first_[nodes.size()] = edges_.size();
     }
 
-    [[nodiscard]] std::uint32_t producer(std::string_view name) const {
-        const auto found = producers_.find(name);
-        return found == producers_.end() ? no_node : found->second;
-    }
+    [[nodiscard]] std::uint32_t producer(std::string_view name) const { return value_or(producers_, name, no_node); }
     [[nodiscard]] std::span<const std::uint32_t> edges(std::uint32_t node) const {
         return std::span(edges_).subspan(first_[node], first_[node + 1] - first_[node]);
     }
@@ -235,9 +232,7 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
 }
 
 const FunctionRecord* Functions::find(const NodeRecord& node) const {
-    if (by_key_.empty()) return nullptr;
-    const auto found = by_key_.find(key_of(node.domain, node.op_type, node.overload));
-    return found == by_key_.end() ? nullptr : found->second;
+    return by_key_.empty() ? nullptr : value_or(by_key_, key_of(node.domain, node.op_type, node.overload), nullptr);
 }
 
 }  // namespace ftax::onnx_import

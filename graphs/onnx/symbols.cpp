@@ -189,10 +189,8 @@ void DimensionNames::name_numbered(const Inputs& inputs) {
 
 Expression DimensionNames::convert(Expression e, const ExpressionPool& from, ExpressionPool& pool) const {
     std::map<std::string, Expression, std::less<>> replace;
-    for (const std::string& symbol : from.symbols_of(e)) {
-        const auto found = renamed_.find(symbol);
-        replace.emplace(symbol, pool.parse(found == renamed_.end() ? symbol : found->second));
-    }
+    for (const std::string& symbol : from.symbols_of(e))
+        replace.emplace(symbol, pool.parse(value_or(renamed_, symbol, symbol)));
     return pool.import(from, e, replace);
 }
 
@@ -218,8 +216,7 @@ Expression DimensionNames::declared(const DimRecord& dim, ExpressionPool& pool) 
     if (!text || is_open(*text)) return unknown_dim;
     ExpressionPool scratch;
     try {
-        const auto spelled = spelled_.find(*text);
-        const Expression e = scratch.parse(spelled == spelled_.end() ? *text : std::string_view(spelled->second));
+        const Expression e = scratch.parse(value_or(spelled_, *text, std::string(*text)));
         const auto of_inputs = std::span(file_.symbols()).first(input_symbols_);
         for (const std::string& symbol : scratch.symbols_of(e))
             if (std::ranges::find(of_inputs, symbol) == of_inputs.end()) return unknown_dim;

@@ -315,17 +315,13 @@ class Importer {
             return graph_.expressions.constant(integer(*number));
         }
         const std::string& text = size.at("as_expr").at("expr_str").get_ref<const std::string&>();
-        const auto [known, fresh] = parsed_.try_emplace(text);
-        if (fresh) known->second = graph_.expressions.parse(symbols_.rename(text));
-        return known->second;
+        return kept_in(parsed_, text, [&] { return graph_.expressions.parse(symbols_.rename(text)); });
     }
 
     Tensor read_tensor(const Scope& scope, const std::string& name) {
         const Json& held = scope.graph.at("tensor_values").at(name);
         if (!held.is_array()) return read_tensor(held);
-        const auto [known, fresh] = read_.try_emplace(text_.piece(held));  // most tensors are like others
-        if (fresh) known->second = read_tensor(text_.whole(held));
-        return known->second;
+        return kept_in(read_, text_.piece(held), [&] { return read_tensor(text_.whole(held)); });
     }
 
     Tensor read_tensor(const Json& meta) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "graphs/base/mapped.hpp"
 #include "predictors/timeline/launch_costs.hpp"
 
 namespace ftax {
@@ -51,9 +52,7 @@ StepCost cost_of(const Prediction& p) {
 }  // namespace
 
 const StepCost& BendingTable::point(std::int64_t x, Curve& curve, std::int64_t y) {
-    const auto [found, added] = curve.costs.try_emplace(y);
-    if (added) found->second = function_(x, y);
-    return found->second;
+    return kept_in(curve.costs, y, [&] { return function_(x, y); });
 }
 
 /// The straight interval around a value; nullopt where there is none yet.

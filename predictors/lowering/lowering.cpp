@@ -72,11 +72,7 @@ class Lowering {
         std::uint32_t calls = 0;
         std::string_view prefix = path;
         while (true) {
-            const auto found = pending_calls_.find(std::string(prefix));
-            if (found != pending_calls_.end()) {
-                calls += found->second;
-                pending_calls_.erase(found);
-            }
+            if (const auto taken = pending_calls_.extract(std::string(prefix))) calls += taken.mapped();
             if (prefix.empty()) return calls;
             const std::size_t dot = prefix.rfind('.');
             prefix = dot == std::string_view::npos ? std::string_view{} : prefix.substr(0, dot);

@@ -97,8 +97,7 @@ std::optional<report::Advice> larger_batch(Predictor& predictor, const ShapeBind
 }  // namespace
 
 double Change::effect(std::string_view key, double otherwise) const {
-    const auto found = effects.find(key);
-    return found == effects.end() ? otherwise : parse_number(found->second).value_or(otherwise);
+    return parse_number(value_or(effects, key, {})).value_or(otherwise);
 }
 
 std::vector<Change> changes_of(std::string_view framework) {

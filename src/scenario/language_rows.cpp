@@ -37,9 +37,8 @@ void anchor_on(Scenario& scenario, std::span<const LanguageMeasurement> rows, co
             own.options.libraries = options.libraries;
         }
         const std::string host = own.framework.framework;
-        const auto [graph, added] = graphs.try_emplace({row.model, row.cards});
-        if (added) graph->second = graph_of(run, row);
-        Generator generator(graph->second, device, std::move(own.framework), own.options);
+        const Graph& graph = kept_in(graphs, std::pair(row.model, row.cards), [&] { return graph_of(run, row); });
+        Generator generator(graph, device, std::move(own.framework), own.options);
         AnchorRow& anchor = anchors.emplace_back(anchor_row(row, generator));
         anchor.host = host;
         if (is_same_model(run.models, row.model, model)) anchor.model = model;

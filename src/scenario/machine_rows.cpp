@@ -199,12 +199,10 @@ class Collector {
     const Graph& graph(const Case& found) {
         std::string key = found.name;
         if (found.is_operator) key += " " + bench::shape_text({found.name, found.sizes});
-        const auto known = graphs_.find(key);
-        if (known != graphs_.end()) return known->second;
-        return graphs_
-            .emplace(key, found.is_operator ? bench::operator_graph({found.name, found.sizes})
-                                            : ftax::load_graph("zoo:" + found.name))
-            .first->second;
+        return kept_in(graphs_, key, [&] {
+            return found.is_operator ? bench::operator_graph({found.name, found.sizes})
+                                     : ftax::load_graph("zoo:" + found.name);
+        });
     }
 
     void place(const Case& found, double seconds, const DeviceProfile& profile, MachineRows& result) {

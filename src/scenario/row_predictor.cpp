@@ -8,6 +8,7 @@
 #include "ftax/import.hpp"
 #include "ftax/version.hpp"
 #include "graphs/base/excerpt.hpp"
+#include "graphs/base/mapped.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/all_reduce.hpp"
@@ -148,10 +149,8 @@ void fit_to_row(Scenario& scenario, const Measurement& row, const Conditioned* k
 }  // namespace
 
 const Graph& RowPredictor::graph(const std::string& model) {
-    const auto found = graphs_.find(model);
-    if (found != graphs_.end()) return found->second;
-    return graphs_.emplace(model, ftax::load_graph(locate_model(run_.models, model), {.vary_batch = true}))
-        .first->second;
+    return kept_in(graphs_, model,
+                   [&] { return ftax::load_graph(locate_model(run_.models, model), {.vary_batch = true}); });
 }
 
 ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
@@ -163,10 +162,8 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
     const Key key{row.model,     host_key(row),         row.version,          row.cpu,
                   row.precision, options.channels_last, options.synchronized, options.copies,
                   row.mode};
-    const auto found = predictors_.find(key);
-    if (found != predictors_.end()) return found->second;
-    return predictors_.emplace(key, build(row, conditioned(device_spec(row.gpu).slug, row.run, row.model)))
-        .first->second;
+    return kept_in(predictors_, key,
+                   [&] { return build(row, conditioned(device_spec(row.gpu).slug, row.run, row.model)); });
 }
 
 RunArguments run_of_row(const RunArguments& run, const std::string& gpu, const std::string& framework,
@@ -294,9 +291,7 @@ const Conditioned* RowPredictor::conditioned(const std::string& device_slug, con
     const bool is_anchored =
         std::ranges::any_of(rows->second, [&](const Anchor& anchor) { return anchor.row.model == model; });
     const std::pair key{card, is_anchored ? model : std::string()};
-    const auto found = conditioned_.find(key);
-    if (found != conditioned_.end()) return &found->second;
-    return &conditioned_.emplace(key, *conditioned_on(card, key.second, nullptr)).first->second;
+    return &kept_in(conditioned_, key, [&] { return *conditioned_on(card, key.second, nullptr); });
 }
 
 std::optional<Conditioned> RowPredictor::conditioned_on(const Card& card, const std::string& model,

@@ -201,8 +201,7 @@ const std::vector<MeasuredSet>& evidence_of(std::string_view framework) {
     static std::map<std::string, std::vector<MeasuredSet>, std::less<>> read;
     const std::lock_guard lock(mutex);
     const std::string_view kernels = kernels_of(framework);
-    const auto known = read.find(kernels);
-    return known == read.end() ? read.emplace(kernels, read_evidence(file, kernels)).first->second : known->second;
+    return kept_in(read, kernels, [&] { return read_evidence(file, kernels); });
 }
 
 /// The stack nearest to a version, the newer of two; null where a profile's own version is nearer or none was measured.
