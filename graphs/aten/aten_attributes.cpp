@@ -24,13 +24,6 @@ void read_axis(const Context& c, std::string_view argument, std::int64_t fallbac
     c.add("axis", c.call().axis(c.integer(argument, fallback), c.input_rank()));
 }
 
-void read_swap(const Context& c, std::int64_t first, std::int64_t second) {
-    const std::size_t rank = c.input_rank();
-    Integers perm = all_axes(rank);
-    if (rank > 1) std::swap(perm[c.call().axis(first, rank)], perm[c.call().axis(second, rank)]);
-    c.add("perm", perm);
-}
-
 }  // namespace
 
 void no_attributes(const Context&) {}
@@ -66,7 +59,7 @@ void read_first_dim(const Context& c) {
     read_axis(c, "dim", 0);
 }
 
-/// Empty vectors (an empty cache) may precede the parts that have the dimension.
+/// A dimension of the result: empty vectors (an empty cache) may precede the parts that have it.
 void read_joined_dim(const Context& c) {
     c.add("axis", c.call().axis(c.integer("dim", 0), std::max(c.input_rank(), c.output().shape.size())));
 }
@@ -93,11 +86,6 @@ void read_roll(const Context& c) {
 
 void read_squeezed(const Context& c) {
     if (c.call().integers("dim").size() == 1) read_dim(c);
-}
-
-/// Dimension added to the result.
-void read_new_dim(const Context& c) {
-    c.add("axis", c.call().axis(c.integer("dim", 0), c.input_rank() + 1));
 }
 
 void read_normalized(const Context& c) {
@@ -128,11 +116,7 @@ void read_permute(const Context& c) {
 }
 
 void read_transpose(const Context& c) {
-    read_swap(c, c.integer("dim0", c.integer("axis0", 0)), c.integer("dim1", c.integer("axis1", 1)));
-}
-
-void read_matrix_transpose(const Context& c) {
-    read_swap(c, -2, -1);
+    c.add("perm", c.swapped(c.input_rank()));
 }
 
 void read_causal(const Context& c) {

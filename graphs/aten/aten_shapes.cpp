@@ -83,6 +83,15 @@ Shape Call::sizes(std::string_view argument) const {
     return mapped(found->integers, [&](std::int64_t value) { return constant(value); });
 }
 
+std::vector<std::int64_t> Call::swapped(std::size_t rank) const {
+    std::vector<std::int64_t> perm = all_axes(rank);
+    const auto at = [&](std::string_view dim, std::string_view alias, std::int64_t fallback) -> std::int64_t& {
+        return perm[axis(dim, integer(alias, fallback), rank)];
+    };
+    if (rank > 1) std::swap(at("dim0", "axis0", -2), at("dim1", "axis1", -1));
+    return perm;
+}
+
 std::vector<std::int64_t> Call::reduced_axes() const {
     const std::size_t rank = first().shape.size();
     const std::vector<std::int64_t> given = call_.axes("dim", rank);

@@ -93,16 +93,9 @@ Outputs convert(const Call& c) {
     return {{c.dtype(other && !other->tensors.empty() ? c.tensor("other").dtype : c.first().dtype), c.first().shape}};
 }
 
-Outputs convert_like(const Call& c) {
-    return {{c.tensor("other").dtype, c.first().shape}};
-}
-
 Outputs fill(const Call& c) {
-    return {{c.dtype(c.first().dtype), c.sizes("size")}};
-}
-
-Outputs fill_float(const Call& c) {
-    return {{c.dtype(c.name() == "randint" ? DType::i64 : DType::f32), c.sizes("size")}};
+    const DType usual = c.name() == "randint" ? DType::i64 : DType::f32;
+    return {{c.dtype(c.name().starts_with("new_") ? c.first().dtype : usual), c.sizes("size")}};
 }
 
 Outputs arange(const Call& c) {

@@ -14,7 +14,10 @@ std::size_t spatial_begin(const Call& c, const Shape& input, std::size_t dimensi
     return input.size() - dimensions;
 }
 
-Outputs convolved(const Call& c, bool transposed) {
+}  // namespace
+
+Outputs conv(const Call& c) {
+    const bool transposed = c.name().starts_with("conv_transpose");
     const Tensor& input = c.tensor("input");
     const Shape& weight = c.tensor("weight").shape;
     const auto windows = c.conv_windows();
@@ -27,16 +30,6 @@ Outputs convolved(const Call& c, bool transposed) {
         dim = transposed ? c.math().add(c.window_input(dim, windows[i]), extra[i]) : c.window_count(dim, windows[i]);
     }
     return {{input.dtype, std::move(shape)}};
-}
-
-}  // namespace
-
-Outputs conv(const Call& c) {
-    return convolved(c, false);
-}
-
-Outputs conv_transpose(const Call& c) {
-    return convolved(c, true);
 }
 
 Outputs linear(const Call& c) {
@@ -167,12 +160,8 @@ Outputs pool(const Call& c) {
     Shape shape = input;
     for (std::size_t i = 0; i < dimensions; ++i)
         shape[begin + i] = c.window_count(input[begin + i], windows[i], ceil_mode);
-    return c.with_shape(std::move(shape));
-}
-
-Outputs pool_with_indices(const Call& c) {
-    Outputs result = pool(c);
-    result.push_back({DType::i64, result[0].shape});
+    Outputs result{{c.first().dtype, shape}};
+    if (c.name().ends_with("with_indices")) result.push_back({DType::i64, shape});
     return result;
 }
 

@@ -31,10 +31,6 @@ Outputs view(const Call& c) {
     return c.with_shape(c.reshaped(c.first().shape, c.sizes(c.has("size") ? "size" : "shape")));
 }
 
-Outputs view_like(const Call& c) {
-    return c.with_shape(c.tensor("other").shape);
-}
-
 Outputs flatten(const Call& c) {
     const Shape& before = c.first().shape;
     if (before.empty()) return c.with_shape({c.constant(1)});
@@ -66,13 +62,7 @@ void permute(const Call& c, Shape& shape) {
 }
 
 void transpose(const Call& c, Shape& shape) {
-    if (shape.empty()) return;
-    const std::size_t a = c.axis(c.integer("dim0", c.integer("axis0", 0)), shape.size());
-    std::swap(shape[a], shape[c.axis(c.integer("dim1", c.integer("axis1", 1)), shape.size())]);
-}
-
-void matrix_transpose(const Call&, Shape& shape) {
-    if (shape.size() > 1) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    shape = c.permuted(shape, c.swapped(shape.size()));
 }
 
 Outputs movedim(const Call& c) {
@@ -301,8 +291,9 @@ Outputs embedding(const Call& c) {
     return {{table.dtype, std::move(shape)}};
 }
 
-Outputs gather(const Call& c) {
-    return c.with_shape(c.tensor(c.has("index") ? "index" : "indices").shape);
+/// The shape of the second tensor.
+Outputs shape_of_other(const Call& c) {
+    return c.with_shape(c.tensor(c.has("other") ? "other" : c.has("index") ? "index" : "indices").shape);
 }
 
 /// x[i, j, …]: the indexed dimensions give way to the shape the indices broadcast to; apart from each other, to its

@@ -14,7 +14,6 @@ namespace ftax::aten_shapes {
 using Shape = Dims;
 using Outputs = std::vector<AtenOutput>;
 
-/// A call in the context of a shape rule.
 class Call : public ShapeRules<Call> {
   public:
     Call(Graph& graph, const AtenCall& call) : graph_(graph), call_(call) {}
@@ -52,6 +51,8 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] std::size_t axis(std::string_view argument, std::int64_t fallback, std::size_t rank) const {
         return axis(integer(argument, fallback), rank);
     }
+    /// All axes, two of them exchanged: those that the call names, or the last two.
+    [[nodiscard]] std::vector<std::int64_t> swapped(std::size_t rank) const;
     /// What a reduction goes over: the axes of the argument `dim`, or all where it is absent or empty.
     [[nodiscard]] std::vector<std::int64_t> reduced_axes() const;
     /// Shape of the first tensor with one of its axes; fails when it is a scalar.
@@ -81,23 +82,21 @@ class Call : public ShapeRules<Call> {
 /// Element type that scalars and tensors of the given types promote to.
 [[nodiscard]] DType promoted(const Call& c);
 
-/// Types and shapes of a call's outputs.
 using Inference = Outputs(const Call&);
 /// Turns the shape of the first tensor into that of the only output, which has its element type.
 using Edit = void(const Call&, Shape&);
 
 // In the order of aten_shapes_elementwise.cpp, aten_shapes_layers.cpp and aten_shapes_movement.cpp.
-#define FTAX_ATEN_INFERENCES                                                                                       \
-    same, same_cast, same_float, pointwise, division, where, convert, convert_like, fill, fill_float, arange, eye, \
-        reduce, extremum, moments, sort, histogram, topk, polar, outer, conv, conv_transpose, linear, matmul,      \
-        grouped_matmul, matmul_added, einsum, attention, same_with_weights, recurrent, recurrent_cell, tensordot,  \
-        differences, normalized, pool, pool_with_indices, adaptive_pool, resize, grid_sample, fft, unfold_windows, \
-        pairwise_distance, view, view_like, flatten, movedim, broadcast_tensors, meshgrid, diagonal, chunk, split, \
-        tensor_split, unbind, concat, stack, repeat_interleave, embedding, gather, index, one_hot, real_view,      \
-        complex_view
-#define FTAX_ATEN_EDITS                                                                                         \
-    halved, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, expand, select, slice, narrow, \
-        unfold, pad, repeat, pixel_shuffle, index_select
+#define FTAX_ATEN_INFERENCES                                                                                           \
+    same, same_cast, same_float, pointwise, division, where, convert, fill, arange, eye, reduce, extremum, moments,    \
+        sort, histogram, topk, polar, outer, conv, linear, matmul, grouped_matmul, matmul_added, einsum, attention,    \
+        same_with_weights, recurrent, recurrent_cell, tensordot, differences, normalized, pool, adaptive_pool, resize, \
+        grid_sample, fft, unfold_windows, pairwise_distance, view, flatten, movedim, broadcast_tensors, meshgrid,      \
+        diagonal, chunk, split, tensor_split, unbind, concat, stack, repeat_interleave, embedding, shape_of_other,     \
+        index, one_hot, real_view, complex_view
+#define FTAX_ATEN_EDITS                                                                                            \
+    halved, unflatten, squeeze, unsqueeze, permute, transpose, expand, select, slice, narrow, unfold, pad, repeat, \
+        pixel_shuffle, index_select
 Inference FTAX_ATEN_INFERENCES;
 Edit FTAX_ATEN_EDITS;
 
@@ -119,10 +118,10 @@ struct Context : aten_shapes::Call {
 };
 
 using Reader = void(const Context&);
-#define FTAX_ATEN_READERS                                                                                           \
-    no_attributes, read_conv, read_pool, read_dim, read_first_dim, read_joined_dim, read_new_dim, read_squeezed,    \
-        read_slice, read_select, read_roll, read_normalized, read_training, read_groups, read_reduce, read_permute, \
-        read_transpose, read_matrix_transpose, read_causal, read_recurrent, read_fft, read_stft, read_experts
+#define FTAX_ATEN_READERS                                                                                      \
+    no_attributes, read_conv, read_pool, read_dim, read_first_dim, read_joined_dim, read_squeezed, read_slice, \
+        read_select, read_roll, read_normalized, read_training, read_groups, read_reduce, read_permute,        \
+        read_transpose, read_causal, read_recurrent, read_fft, read_stft, read_experts
 Reader FTAX_ATEN_READERS;
 
 }  // namespace ftax::aten_attributes
