@@ -56,6 +56,19 @@ void require_no_dimensions(const Graph& graph, const ModelArguments& model) {
     }
 }
 
+/// Rejects options that another engine has.
+void require_engine(std::string_view engine, const RunArguments& run, const SchedulerOptions& scheduler) {
+    for (const auto& [option, is_given, owner] :
+         {std::tuple("--moe-backend", run.options.moe_backend != MoeBackend::by_default, "tensorrt-llm"),
+          {"--flashinfer-gemm", run.options.flashinfer_gemm, "sglang"},
+          {"--scheduler-recv-interval", scheduler.poll_steps > 1, "sglang"},
+          {"--batch-wait-iters", scheduler.gather_steps > 0, "tensorrt-llm"},
+          {"--batch-wait-ratio", scheduler.gather_share < 1, "tensorrt-llm"},
+          {"--dp-balance-iters", scheduler.balance_steps > 0, "tensorrt-llm"}})
+        if (is_given && engine != owner)
+            throw_error(ErrorCode::usage, "{} is an option of {}; {} has none like it", option, owner, run.framework);
+}
+
 std::vector<report::GenerationRow> rows_of(Generator& generator, const GenerationArguments& arguments,
                                            report::GenerationRow row) {
     const ServiceLevel level = parse_level(arguments.choice.level);
@@ -136,7 +149,7 @@ std::shared_ptr<const Graph> Shards::load(const ModelArguments& model, std::int6
 }
 
 Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& run, std::int64_t cards,
-                                 const std::vector<LanguageMeasurement>& anchors) {
+                                 const std::vector<LanguageMeasurement>& anchors, const SchedulerOptions& scheduler) {
     const ModelArguments model = with_cache_of(arguments, run);
     const Graph& graph = *graphs.emplace_back(shards->load(model, cards));
     suggest_decoders(graph);
@@ -156,12 +169,7 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     if (run.memory_share > 0 && !model_of(scenario.framework).traits.serves_sequences)
         throw_error(ErrorCode::usage, "--gpu-memory-utilization: {} does not reserve memory",
                     scenario.framework.framework);
-    for (const auto& [option, is_given, engine] :
-         {std::tuple("--moe-backend", run.options.moe_backend != MoeBackend::by_default, "tensorrt-llm"),
-          {"--flashinfer-gemm", run.options.flashinfer_gemm, "sglang"}})
-        if (is_given && scenario.framework.framework != engine)
-            throw_error(ErrorCode::usage, "{} is an option of {}; {} has none like it", option, engine,
-                        scenario.framework.framework);
+    require_engine(scenario.framework.framework, run, scheduler);
     if (!anchors.empty()) {
         const std::size_t known = doubts.size();
         anchor_on(scenario, anchors, model.model, run);

@@ -46,7 +46,7 @@ struct GenerationModels {
 
     /// Reads a model and builds its generator. An empty precision of `run` becomes that of the weights.
     Generator& add(const ModelArguments& model, RunArguments& run, std::int64_t cards,
-                   const std::vector<LanguageMeasurement>& anchors);
+                   const std::vector<LanguageMeasurement>& anchors, const SchedulerOptions& scheduler = {});
 };
 
 /// Removes the anchor file from the arguments if it contains runs of language models.

@@ -223,18 +223,11 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     model.limits.expert_parallel = static_cast<int>(layout.experts);
     std::vector<LanguageMeasurement> batches = anchors;
     std::erase_if(batches, [](const LanguageMeasurement& anchor) { return anchor.clients > 0; });
-    Generator& generator = models.add(model, run, layout.tensor, batches);
+    Generator& generator = models.add(model, run, layout.tensor, batches, arguments.engine);
     const Graph& graph = *models.graphs.back();
     const FrameworkModel& framework = model_of(generator.predictor().framework());
     require(framework.traits.serves_sequences,
             fmt::format("{} has no scheduler of requests: vllm, sglang and tensorrt-llm have", run.framework));
-    for (const auto& [option, is_given, engine] :
-         {std::tuple("--scheduler-recv-interval", arguments.engine.poll_steps > 1, "sglang"),
-          {"--batch-wait-iters", arguments.engine.gather_steps > 0, "tensorrt-llm"},
-          {"--batch-wait-ratio", arguments.engine.gather_share < 1, "tensorrt-llm"},
-          {"--dp-balance-iters", arguments.engine.balance_steps > 0, "tensorrt-llm"}})
-        require(!is_given || generator.predictor().framework().framework == engine,
-                fmt::format("{} is an option of {}; {} has none like it", option, engine, run.framework));
     check_context(graph, requests);
     const std::int64_t layers = layers_of(graph);
     require(layout.stages <= layers, fmt::format("--pp {} is more than {} layers", layout.stages, layers));
