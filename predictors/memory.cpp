@@ -46,7 +46,7 @@ class Liveness {
                 static_cast<double>(element_count(graph_.tensors[step.tensor], bound)) * step.value_bytes;
             use.weights_bytes += step.weights * bytes;
             use.cache_bytes += step.cache * bytes;
-            if (step.cache != 0 && is_state(step.tensor)) use.state_bytes += bytes;
+            if (step.cache != 0 && is_state_name(graph_.tensors[step.tensor].name)) use.state_bytes += bytes;
             alive += step.alive * bytes;
             use.activations_bytes = std::max(use.activations_bytes, alive);
         }
@@ -116,11 +116,10 @@ class Liveness {
         }
     }
 
-    bool is_state(TensorId tensor) const { return graph_.tensors[tensor].name.ends_with("state"); }
     bool grows_cache(const Op& op) const {
         return op.kind == OpKind::concat && !op.inputs.empty() && op.inputs[0] != no_tensor &&
                graph_.tensors[op.inputs[0]].role == TensorRole::input && is_cache_[op.inputs[0]] &&
-               !is_state(op.inputs[0]);
+               !is_state_name(graph_.tensors[op.inputs[0]].name);
     }
 
     /// Weights of quantised products are stored with their scales. Embeddings keep their type, also one that a product

@@ -256,7 +256,7 @@ class Lowering {
     bool is_part_of_update(const Op& op) const {
         return traits_.serves_sequences && traits_.library != Library::llama_cpp &&
                (op.integer("updates_state", 0) != 0 ||
-                (op.source == "aten::copy_" && graph_.tensors[op.inputs[0]].name.ends_with("state")));
+                (op.source == "aten::copy_" && is_state_name(graph_.tensors[op.inputs[0]].name)));
     }
 
     /// A cast between types with the same storage in an f32 run returns its input.
