@@ -17,7 +17,6 @@ namespace {
 struct KinetoArguments {
     std::string trace;
     ModelArguments model;
-    RunArguments run;
     std::string batch;
     std::string calibrated;  ///< path of a framework profile to write with the trace's host costs; empty: none
 };
@@ -80,10 +79,10 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
 
 /// Compares a prediction with a trace of torch.profiler, operator by operator, and prints the host costs that it
 /// calibrates. Throws Error{usage} for a framework that runs no single operators, Error{profile} for an invalid trace.
-int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments& output) {
-    if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
+int compare_with_kineto(const KinetoArguments& arguments, const RunArguments& run, const OutputArguments& output) {
+    if (run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
     LibraryVersions libraries;
-    const FrameworkModel& framework = framework_model(take_version(arguments.run.framework, libraries).name);
+    const FrameworkModel& framework = framework_model(take_version(run.framework, libraries).name);
     if (!framework.rewrites.empty() || framework.traits.host_kind) {
         throw_error(ErrorCode::usage,
                     "{} does not run the model's operators one by one, as a trace of torch.profiler has them; "
@@ -97,7 +96,7 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
         throw_error(ErrorCode::usage, "the batch of {} is dynamic: give that of the trace (--batch N)", graph.name);
     const auto batch = one_batch_for(graph, arguments.batch, dims, "a trace is of");
     const ShapeBindings bindings = with_batch(dims, batch);
-    Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
+    Predictor predictor = make_predictor(graph, arguments.model, run);
     const Explanation explanation = predictor.explain(bindings);
     print_warnings(explanation.prediction.warnings);
 
@@ -126,11 +125,7 @@ int run_validate(const ValidateArguments& arguments) {
     if (!arguments.kineto.trace.empty()) {
         KinetoArguments kineto = arguments.kineto;
         kineto.model.model = arguments.validation.rows;
-        kineto.run.anchor = arguments.validation.anchor;
-        kineto.run.device_profile = arguments.validation.device_profile;
-        kineto.run.framework_profile = arguments.validation.framework_profile;
-        kineto.run.host_file = arguments.validation.host_file;
-        return compare_with_kineto(kineto, arguments.output);
+        return compare_with_kineto(kineto, arguments.validation.run, arguments.output);
     }
     const Validation validation = [&] {
         Progress progress(arguments.validation.rows);
@@ -140,8 +135,8 @@ int run_validate(const ValidateArguments& arguments) {
     const report::ValidationReport& report = validation.report;
     const ValidationArguments& given = arguments.validation;
     Forms forms = forms_of(report, [&] {
-        return validation_page({given.rows, given.anchor, given.device_profile}, validation.table, validation.rows,
-                               report);
+        return validation_page({given.rows, given.run.anchor, given.run.device_profile}, validation.table,
+                               validation.rows, report);
     });
     forms.predictions = [&] { return predictions_csv(validation.table, validation.rows); };
     write_result(arguments.output, forms);
@@ -149,12 +144,12 @@ int run_validate(const ValidateArguments& arguments) {
 }
 
 /// Adds the run options needed for traces only; --anchor, --models and profiles are options of the verb.
-void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
+void add_kineto_options(CLI::App& verb, KinetoArguments& arguments, RunArguments& run) {
     CLI::Option* trace = add_option(verb, "--kineto", "TRACE.json", arguments.trace,
                                     "Chrome trace of torch.profiler, compared with the model operator by operator");
     CLI::App& group = *verb.add_option_group("With --kineto");
     add_import_options(group, arguments.model);
-    add_run_options(group, arguments.run);
+    add_run_options(group, run);
     for (const char* taken : {"--anchor", "--models", "--profile", "--framework-profile", "--host-file"})
         group.remove_option(group.get_option(taken));
     group.get_option("--device")->required(false);
@@ -168,20 +163,20 @@ void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
 
 void setup_validate(CLI::App& verb, Action& action) {
     ValidateArguments& arguments = run_with(verb, action, run_validate);
+    RunArguments& run = arguments.validation.run;
     verb.add_option("ROWS", arguments.validation.rows, "measured models or operators (CSV); with --kineto the model")
         ->required();
-    add_option(verb, "--anchor", "ROWS.csv", arguments.validation.anchor,
-               "measured rows that calibrate the hosts (CSV)");
-    add_option(verb, "--profile,--device-profile", "FILE", arguments.validation.device_profile,
+    add_option(verb, "--anchor", "ROWS.csv", run.anchor, "measured rows that calibrate the hosts (CSV)");
+    add_option(verb, "--profile,--device-profile", "FILE", run.device_profile,
                "file of fitted device parameters that replaces the built-in ones");
-    add_option(verb, "--framework-profile", "FILE", arguments.validation.framework_profile,
+    add_option(verb, "--framework-profile", "FILE", run.framework_profile,
                "for rows of models and traces: file of host costs that replaces the built-in ones");
-    add_option(verb, "--host-file", "FILE", arguments.validation.host_file,
+    add_option(verb, "--host-file", "FILE", run.host_file,
                "output of `ftax measure host` on the host of the rows without a cpu");
     add_option(
         verb, "--host-profile", "FILE", arguments.validation.host_profile,
         "for operator rows: file of host costs of calls (`ftax fit --host-output`) that replaces the built-in ones");
-    add_option(verb, "--models", "DIR", arguments.validation.models, "folder with model files");
+    add_option(verb, "--models", "DIR", run.models, "folder with model files");
     verb.add_flag(
         "--suggest-anchors", arguments.validation.suggest_anchors,
         "list the rows whose measurement, for --anchor, would most narrow the intervals of others on the same GPU");
@@ -193,7 +188,7 @@ void setup_validate(CLI::App& verb, Action& action) {
     CLI::Option* html =
         add_html_option(verb, arguments.output, "with predicted against measured, errors by GPU, framework, batch");
     add_json_option(verb, arguments.output);
-    add_kineto_options(verb, arguments.kineto);
+    add_kineto_options(verb, arguments.kineto, run);
     CLI::Option* trace = verb.get_option("--kineto");
     html->excludes(trace);
     for (const char* of_rows :

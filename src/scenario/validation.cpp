@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "ftax/framework.hpp"
 #include "graphs/base/throw_error.hpp"
@@ -98,8 +99,9 @@ void warn_of_units(std::span<const report::ValidatedRow> rows, const Warn& warn)
 }
 
 /// Warns of files with host costs that no row uses.
-void warn_of_unused_hosts(const ValidationArguments& arguments, const std::optional<FrameworkProfile>& host,
-                          bool operators, const std::set<report::UsedProfile>& profiles, const Warn& warn) {
+void warn_of_unused_hosts(const ValidationArguments& arguments, bool operators,
+                          const std::set<report::UsedProfile>& profiles, const Warn& warn) {
+    const std::optional<FrameworkProfile>& host = arguments.run.costs;
     if (!operators && !arguments.host_profile.empty())
         warn({"--host-profile is ignored: it applies to rows of operators (rows of models: --framework-profile)"});
     if (host && operators)
@@ -109,16 +111,15 @@ void warn_of_unused_hosts(const ValidationArguments& arguments, const std::optio
 }
 
 std::vector<report::ValidatedRow> validate_models(RowPredictor& predictor, const MeasurementFile<Measurement>& file,
-                                                  const ValidationArguments& arguments, const RunArguments& run,
-                                                  const Warn& warn, const Watch& watch,
-                                                  std::set<report::UsedProfile>& profiles) {
-    warn_of_versions<Measurement>(file.rows, run, warn);
-    if (!arguments.anchor.empty()) {
-        const auto anchors = usable_rows(read_model_measurements(read_anchors(arguments.anchor)), warn);
+                                                  const ValidationArguments& arguments, const Warn& warn,
+                                                  const Watch& watch, std::set<report::UsedProfile>& profiles) {
+    warn_of_versions<Measurement>(file.rows, arguments.run, warn);
+    if (!arguments.run.anchor.empty()) {
+        const auto anchors = usable_rows(read_model_measurements(read_anchors(arguments.run.anchor)), warn);
         warn(predictor.anchor(anchors));
         if (anchors.size() > RowPredictor::most_left_out) warn_of_scored_anchors<Measurement>(file.rows, anchors, warn);
     }
-    auto rows = predict_rows(file, !arguments.anchor.empty(), watch, [&](const Measurement& row) {
+    auto rows = predict_rows(file, !arguments.run.anchor.empty(), watch, [&](const Measurement& row) {
         const Prediction p = predictor.predict(row);
         return std::optional(
             report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time, p.evidence});
@@ -128,15 +129,14 @@ std::vector<report::ValidatedRow> validate_models(RowPredictor& predictor, const
 }
 
 std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile<LanguageMeasurement>& file,
-                                                           const ValidationArguments& arguments,
-                                                           const RunArguments& run, const Warn& warn,
+                                                           const ValidationArguments& arguments, const Warn& warn,
                                                            const Watch& watch,
                                                            std::set<report::UsedProfile>& profiles) {
-    LanguagePredictor predictor(run);
-    warn_of_versions<LanguageMeasurement>(file.rows, run, warn);
-    if (!arguments.anchor.empty())
-        predictor.anchor(usable_rows(read_language_measurements(read_anchors(arguments.anchor)), warn));
-    auto rows = predict_rows(file, !arguments.anchor.empty(), watch, [&](const LanguageMeasurement& row) {
+    LanguagePredictor predictor(arguments.run);
+    warn_of_versions<LanguageMeasurement>(file.rows, arguments.run, warn);
+    if (!arguments.run.anchor.empty())
+        predictor.anchor(usable_rows(read_language_measurements(read_anchors(arguments.run.anchor)), warn));
+    auto rows = predict_rows(file, !arguments.run.anchor.empty(), watch, [&](const LanguageMeasurement& row) {
         const Generation g = predictor.predict(row);
         return std::optional(
             report::RowPrediction{g.total_s, g.low_s, g.high_s, g.decode.bound, g.decode.coverage.time});
@@ -146,21 +146,20 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
 }
 
 std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<OperatorMeasurement>& file,
-                                                     const ValidationArguments& arguments, const RunArguments&,
-                                                     const Warn& warn, const Watch& watch,
-                                                     std::set<report::UsedProfile>& profiles) {
+                                                     const ValidationArguments& arguments, const Warn& warn,
+                                                     const Watch& watch, std::set<report::UsedProfile>& profiles) {
     std::map<std::string, std::vector<OperatorMeasurement>> anchors;
-    if (!arguments.anchor.empty()) {
-        auto rows = usable_rows(read_operator_measurements(read_anchors(arguments.anchor)), warn);
+    if (!arguments.run.anchor.empty()) {
+        auto rows = usable_rows(read_operator_measurements(read_anchors(arguments.run.anchor)), warn);
         warn_of_scored_anchors<OperatorMeasurement>(file.rows, rows, warn);
         for (OperatorMeasurement& row : rows) anchors[device_spec(row.gpu).slug].push_back(std::move(row));
     }
     std::map<std::string, OperatorModel> models;  // by spelling of the GPU in the file
-    return predict_rows(file, !arguments.anchor.empty(), watch,
+    return predict_rows(file, !arguments.run.anchor.empty(), watch,
                         [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
                             auto model = models.find(row.gpu);
                             if (model == models.end()) {
-                                const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
+                                const DeviceProfile profile = device_profile(row.gpu, arguments.run.device_profile);
                                 const FrameworkProfile host =
                                     call_host_profile(profile.device.slug, arguments.host_profile);
                                 model = models.emplace(row.gpu, OperatorModel(profile, host)).first;
@@ -218,7 +217,8 @@ void diagnose_groups(RowPredictor& predictor, std::span<const Measurement> measu
 
 }  // namespace
 
-Validation validate(const ValidationArguments& arguments, const Warn& tell, const Watch& watch) {
+Validation validate(const ValidationArguments& given, const Warn& tell, const Watch& watch) {
+    ValidationArguments arguments = given;
     std::vector<std::string> warnings;
     const Warn warn = [&](const std::vector<std::string>& more) {
         warnings.insert(warnings.end(), more.begin(), more.end());
@@ -226,15 +226,13 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
     };
     Validation result{read_csv(arguments.rows), {}, {}};
     std::set<report::UsedProfile> profiles;
-    RunArguments run{
-        .host_file = arguments.host_file, .models = arguments.models, .device_profile = arguments.device_profile};
-    if (const std::string& path = arguments.framework_profile; !path.empty())
-        run.costs = parse_framework_profile(read_file(path), escape_terminal(path));
-    RowPredictor predictor(run);
+    if (const std::string path = std::exchange(arguments.run.framework_profile, {}); !path.empty())
+        arguments.run.costs = parse_framework_profile(read_file(path), escape_terminal(path));
+    RowPredictor predictor(arguments.run);
     std::vector<Measurement> measured;  // of models
     const bool operators = holds_operators(result.table);
     const auto predict = [&](auto file, const auto& rows_of) {
-        result.rows = rows_of(file, arguments, run, warn, watch, profiles);
+        result.rows = rows_of(file, arguments, warn, watch, profiles);
         result.table = std::move(file.table);
     };
     if (operators) {
@@ -248,7 +246,7 @@ Validation validate(const ValidationArguments& arguments, const Warn& tell, cons
             return rows;
         });
     }
-    warn_of_unused_hosts(arguments, run.costs, operators, profiles, warn);
+    warn_of_unused_hosts(arguments, operators, profiles, warn);
     warn_of_units(result.rows, warn);
     const std::string by = !arguments.by.empty() ? arguments.by
                            : operators           ? "gpu,op,precision"
