@@ -8,7 +8,6 @@
 
 namespace ftax {
 
-/// Throws an Error with a formatted message.
 template <class... Arguments>
 [[noreturn]] void throw_error(ErrorCode code, fmt::format_string<Arguments...> message, Arguments&&... arguments) {
     throw Error(code, fmt::format(message, std::forward<Arguments>(arguments)...));

@@ -11,7 +11,6 @@
 namespace ftax {
 
 void assign_producers(Graph& graph);
-/// Adds a tensor to a graph.
 inline TensorId append(Graph& graph, Tensor tensor) {
     graph.tensors.push_back(std::move(tensor));
     return static_cast<TensorId>(graph.tensors.size() - 1);
@@ -122,10 +121,10 @@ struct RecurrentDimensions {
 
 /// Returns true for names of cached keys or values: as config.json models, optimum's ONNX files
 /// ("past_key_values.0.key") and exported caches of transformers ("key_cache_0", "layers_0_keys") call them.
+[[nodiscard]] bool is_cache_name(std::string_view name);
 /// Returns true for names of a layer's state of fixed size, as graphs/config/blocks.txt calls them.
 [[nodiscard]] inline bool is_state_name(std::string_view name) {
     return name.ends_with("state");
 }
-[[nodiscard]] bool is_cache_name(std::string_view name);
 
 }  // namespace ftax

@@ -52,11 +52,6 @@ void append_attention(Spelling out) {
     out.apply(OpKind::matmul, {weights, op.inputs[2]}, op.outputs[0]);
 }
 
-/// x · g(x) in one operator; ONNX has no such node, or only as a function of two.
-bool is_gate(const Graph&, const Op& op) {
-    return computes(op, "silu", "hardswish");
-}
-
 void append_gate(Spelling out) {
     const TensorId x = out.replaced.inputs[0];
     const Tensor& input = out.graph.tensors[x];
@@ -92,10 +87,6 @@ void append_grouped_norm(Spelling out) {
     }
 }
 
-bool is_layer_norm(const Graph& graph, const Op& op) {
-    return op.kind == OpKind::layer_norm && graph.tensors[op.inputs[0]].known_shape;
-}
-
 void append_layer_norm(Spelling out) {
     Graph& graph = out.graph;
     const Op& op = out.replaced;
@@ -115,19 +106,11 @@ void append_layer_norm(Spelling out) {
     out.apply(OpKind::pointwise, std::move(operands), op.outputs[0], {{"function", std::string(fused_function)}});
 }
 
-bool is_chunk(const Graph&, const Op& op) {
-    return op.kind == OpKind::split && op.source.ends_with("chunk");
-}
-
 void append_slices(Spelling out) {
     const std::vector<std::int64_t> axes{out.replaced.integer("axis", 0)};
     for (const TensorId piece : out.replaced.outputs)
         out.apply(OpKind::slice, {out.replaced.inputs[0]}, piece,
                   {{"axes", axes}, {"step", std::vector<std::int64_t>{1}}});
-}
-
-bool is_roll(const Graph& graph, const Op& op) {
-    return op.kind == OpKind::copy && !op.integers("shifts").empty() && graph.tensors[op.inputs[0]].known_shape;
 }
 
 /// Rolls each dimension by slicing both parts and concatenating them in reverse order.
@@ -162,10 +145,11 @@ void write_out_attention(Graph& graph) {
     write_out(graph, is_written_out, append_attention);
 }
 
-/// Expands swish and hard swish to a sigmoid and a product.
+/// Expands swish and hard swish, x · g(x), to a sigmoid and a product: ONNX has no such node, or as a function of two.
 /// Source: torch.onnx, symbolic_opset9.py (silu); ONNX, HardSwish, a function that ONNX Runtime 1.12 expands on CUDA.
 void write_out_gates(Graph& graph) {
-    write_out(graph, is_gate, append_gate);
+    write_out(
+        graph, [](const Graph&, const Op& op) { return computes(op, "silu", "hardswish"); }, append_gate);
 }
 
 /// Expands a group norm to an instance norm over its groups and a scale and shift of the channels.
@@ -177,12 +161,21 @@ void write_out_group_norm(Graph& graph) {
 /// Expands a layer norm to two means and the elementwise operators around them, each of which is a kernel or part of
 /// one. Source: torch.onnx, symbolic_opset9.py (layer_norm); opset 17 is the first with LayerNormalization.
 void write_out_layer_norm(Graph& graph) {
-    write_out(graph, is_layer_norm, append_layer_norm);
+    const auto is_norm = [](const Graph& of, const Op& op) {
+        return op.kind == OpKind::layer_norm && of.tensors[op.inputs[0]].known_shape;
+    };
+    write_out(graph, is_norm, append_layer_norm);
 }
 
 /// Expands torch.chunk to one slice per piece and torch.roll to slices and concatenations.
 /// Source: torch.onnx, symbolic_opset9.py (roll) and prim::ConstantChunk; torch_lib, core.py (aten_roll, aten_chunk).
 void write_out_movement(Graph& graph) {
+    const auto is_chunk = [](const Graph&, const Op& op) {
+        return op.kind == OpKind::split && op.source.ends_with("chunk");
+    };
+    const auto is_roll = [](const Graph& of, const Op& op) {
+        return op.kind == OpKind::copy && !op.integers("shifts").empty() && of.tensors[op.inputs[0]].known_shape;
+    };
     write_out(graph, is_chunk, append_slices);
     write_out(graph, is_roll, append_roll);
 }

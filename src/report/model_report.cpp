@@ -27,11 +27,6 @@ std::string typed_shape(const Tensor& tensor, const BoundShapes& bound) {
     return fmt::format("{}[{}]", name_of(tensor.dtype), fmt::join(bound_type(tensor, bound).shape, ","));
 }
 
-bool is_contraction(OpKind kind) {
-    return kind == OpKind::conv || kind == OpKind::conv_transpose || kind == OpKind::linear || kind == OpKind::matmul ||
-           kind == OpKind::attention || kind == OpKind::recurrent;
-}
-
 std::string_view module_prefix(std::string_view path, int depth) {
     std::size_t end = 0;
     for (int i = 0; i < depth && end != std::string_view::npos; ++i) end = path.find('.', end == 0 ? 0 : end + 1);
@@ -40,7 +35,8 @@ std::string_view module_prefix(std::string_view path, int depth) {
 
 /// Multiply-adds of a contraction. For each score of an attention, work_of counts two for the softmax, too.
 std::int64_t macs_of(const Graph& graph, const Op& op, const Work& work, const BoundShapes& bound) {
-    if (!is_contraction(op.kind)) return 0;
+    using enum OpKind;
+    if (!op.is(conv, conv_transpose, linear, matmul, attention, recurrent)) return 0;
     const std::int64_t macs = work.flops / 2;
     if (op.kind != OpKind::attention || macs == 0 || op.inputs.size() < 3) return macs;
     const auto width = [&](TensorId id) {

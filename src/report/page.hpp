@@ -12,7 +12,6 @@ namespace ftax::report {
 /// The answer in one line; empty without one.
 [[nodiscard]] std::string verdict_line(std::string_view text);
 
-/// A heading with its section.
 [[nodiscard]] std::string section(std::string_view title, std::string_view markup);
 
 /// A collapsible section; collapsed in print.

@@ -21,7 +21,6 @@ namespace ftax::report {
 template <class Row>
 class Columns;
 
-/// Prediction for one measured row.
 struct RowPrediction {
     double latency_s = 0;
     double low_s = 0, high_s = 0;  ///< 90 % interval
