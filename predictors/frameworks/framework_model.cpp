@@ -38,10 +38,9 @@ const FrameworkModel* model_called(std::string_view spelled) {
 
 }  // namespace
 
-bool Pass::applies(const DeviceSpec& device, const PredictOptions& options, const LibraryBehaviour& libraries) const {
-    const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
+bool Pass::applies(const PredictOptions& options, const LibraryBehaviour& libraries) const {
     return (limits.when == nullptr || libraries.*limits.when) &&
-           (limits.unless == nullptr || !(libraries.*limits.unless)) && chip >= limits.from_chip &&
+           (limits.unless == nullptr || !(libraries.*limits.unless)) &&
            (!limits.in_f32_only || storage_type(options.precision) == DType::f32);
 }
 
@@ -83,18 +82,15 @@ std::vector<std::string> framework_names() {
 
 std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
                                      const PredictOptions& options) {
-    const bool rewrites =
-        !model.rewrites.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
-    const LibraryBehaviour libraries = behaviour_of(model, options.libraries);
+    const LibraryBehaviour libraries = behaviour_of(model, options.libraries, device);
     const bool chosen = !options.channels_last && model.traits.lays_out_convolutions && !libraries.keeps_layouts &&
                         rewrites::gains_from_channels_last(graph);
-    if (!rewrites && !chosen && !options.channels_last) return std::nullopt;
+    if (model.rewrites.empty() && !chosen && !options.channels_last) return std::nullopt;
     Graph result = graph;
     if (chosen || options.channels_last) lay_out_for_cuda(result, true);
     if (chosen) rewrites::convert_layouts_at_edges(result);
-    if (!rewrites) return result;
     for (const Pass& pass : model.rewrites)
-        if (pass.applies(device, options, libraries)) pass.rewrite(result);
+        if (pass.applies(options, libraries)) pass.rewrite(result);
     return result;
 }
 

@@ -18,15 +18,13 @@ struct HostPrior {
 struct PassLimits {
     bool LibraryBehaviour::*when = nullptr;  ///< a rule of the libraries; nullptr: always
     bool LibraryBehaviour::*unless = nullptr;
-    int from_chip = 0;  ///< 10 · compute capability
     bool in_f32_only = false;
 };
 
 struct Pass {
     constexpr Pass() = default;
     constexpr Pass(void (*pass)(Graph&), PassLimits where = {}) : rewrite(pass), limits(where) {}
-    [[nodiscard]] bool applies(const DeviceSpec& device, const PredictOptions& options,
-                               const LibraryBehaviour& libraries) const;
+    [[nodiscard]] bool applies(const PredictOptions& options, const LibraryBehaviour& libraries) const;
 
     void (*rewrite)(Graph&) = nullptr;
     PassLimits limits{};
@@ -35,7 +33,6 @@ struct Pass {
 /// How an engine schedules sequences.
 struct ServingTraits {
     std::int64_t most_captured_sequences = 0;  ///< largest batch of a CUDA graph of decoding steps
-    int captures_from_capability_major = 0;    ///< lowest compute capability with graph capture
     std::int64_t tokens_per_pass = 0;          ///< prompt tokens per pass; 0: unlimited
     bool splits_prompts = false;               ///< prompts longer than a pass are split
     bool splits_tensors = true;                ///< supports tensor parallelism
@@ -51,8 +48,6 @@ struct FrameworkModel {
     LoweringTraits traits;
     ServingTraits serving{};
     std::span<const Pass> rewrites;  ///< in order
-    /// Devices below this compute capability run the graph without rewrites.
-    int rewrites_from_compute_capability_major = 0;
     std::span<const HostPrior> priors = {};
     /// Device memory before a model is loaded: CUDA context and loaded kernels. Order of magnitude; depends on the
     /// driver and on the kernels that a run loads.
@@ -71,8 +66,9 @@ struct FrameworkModel {
 FrameworkProfile framework_profile(const FrameworkModel&& temporary) = delete;
 
 /// Returns what the libraries of a run do under a framework.
-[[nodiscard]] inline LibraryBehaviour behaviour_of(const FrameworkModel& model, const LibraryVersions& libraries) {
-    return behaviour_of(libraries, model.traits.library);
+[[nodiscard]] inline LibraryBehaviour behaviour_of(const FrameworkModel& model, const LibraryVersions& libraries,
+                                                   const DeviceSpec& device = {}) {
+    return behaviour_of(libraries, model.traits.library, device);
 }
 
 /// Returns the version of the library that decides a framework's rules, 0 if it is not specified.

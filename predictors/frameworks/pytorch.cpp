@@ -31,14 +31,14 @@ const FrameworkModel libtorch{
 
 // torch.jit.trace or script, run by the profiling executor: no Python and no modules; the fuser merges consecutive
 // elementwise operators and batch norms.
-constexpr Pass torchscript_passes[] = {rewrites::fuse_pointwise_and_batch_norm};
+constexpr Pass torchscript_passes[] = {
+    {rewrites::fuse_pointwise_and_batch_norm, {.when = &LibraryBehaviour::fuses_in_torchscript}}};
 
 const FrameworkModel torchscript{
     .name = "torchscript",
     .description = "TorchScript: profiling executor, elementwise operators fused",
     .traits = {.module_calls = false},
     .rewrites = torchscript_passes,
-    .rewrites_from_compute_capability_major = 7,  // NVFuser; on Pascal, TorchScript takes as long as eager at batch 64
     .priors = cpp_dispatch_costs,
 };
 

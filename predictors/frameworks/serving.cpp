@@ -121,7 +121,6 @@ const FrameworkModel llama_cpp{
         "llama.cpp on CUDA: kernels of its own for few tokens and quantised weights, CUDA graphs for one sequence",
     .traits = llama_cpp_traits,
     .serving = {.most_captured_sequences = 1,
-                .captures_from_capability_major = 8,
                 .tokens_per_pass = 512,  // Source: llama.cpp, --ubatch-size
                 .splits_prompts = true,
                 .splits_tensors = false,

@@ -58,8 +58,7 @@ constexpr auto passes = [] {
                                                     rewrites::fold_constants, rewrites::recognise_layers};
     std::copy(builder_passes.begin(), builder_passes.end(), all.begin() + 4);
     for (Pass& pass : all)
-        if (pass.rewrite == rewrites::fuse_activation)
-            pass.limits = {.when = &LibraryBehaviour::fuses_activations, .from_chip = 75};
+        if (pass.rewrite == rewrites::fuse_activation) pass.limits = {.when = &LibraryBehaviour::fuses_activations};
     return all;
 }();
 

@@ -22,11 +22,9 @@ bool is_measured_host(const FrameworkProfile& profile) {
 double kernel_gap_s(const FrameworkProfile& profile, const LibraryVersions& libraries, const DeviceSpec& device) {
     if (is_cpu(device)) return 0;
     const LoweringTraits& traits = model_of(profile).traits;
-    // Programmatic dependent launch leaves no gap in SGLang, half of it in llama.cpp (decoded.csv, RTX 5080 and 5090).
-    const bool sglang = traits.library == Library::sglang;
-    if (device.compute_capability_major >= (sglang ? 10 : 9) &&
-        behaviour_of(model_of(profile), libraries).launches_early)
-        return sglang ? 0 : host_parameter(profile, "kernel_gap_s") / 2;
+    const LibraryBehaviour behaviour = behaviour_of(model_of(profile), libraries, device);
+    if (behaviour.leaves_no_gap) return 0;
+    if (behaviour.launches_early) return host_parameter(profile, "kernel_gap_s") / 2;
     const bool fitted = is_measured_host(profile) || traits.serves_sequences;
     const bool captured = traits.host_kind == HostKind::graph_node;
     if (device.kernel_gap_s && !captured && !is_measured_host(profile)) return *device.kernel_gap_s;

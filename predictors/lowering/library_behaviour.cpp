@@ -17,7 +17,7 @@ constexpr std::string_view library_names = "cudnn tensorrt torch none onnxruntim
 struct Rule {
     std::size_t field;
     Library library;
-    int from, until;
+    double from, until, from_chip, until_chip;
 };
 
 std::vector<Rule> read_rules() {
@@ -25,22 +25,24 @@ std::vector<Rule> read_rules() {
     std::map<std::string_view, std::size_t> fields;
     for (const std::string_view name : names_in(library_rule_names)) fields.emplace(name, fields.size());
     for_each_data_row(embedded_text("data/library_rules.tsv"), [&](DataRow row) {
-        rules.push_back({fields.at(row.text()), row.choice<Library>(library_names), static_cast<int>(row.number()),
-                         static_cast<int>(row.number(std::numeric_limits<int>::max()))});
+        constexpr double newest = std::numeric_limits<double>::infinity();
+        rules.push_back({fields.at(row.text()), row.choice<Library>(library_names), row.number(), row.number(newest),
+                         row.number(), row.number(newest)});
     });
     return rules;
 }
 
 }  // namespace
 
-LibraryBehaviour behaviour_of(const LibraryVersions& versions, Library engine) {
+LibraryBehaviour behaviour_of(const LibraryVersions& versions, Library engine, const DeviceSpec& device) {
     static const std::vector<Rule> rules = read_rules();
+    const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
     const int shared[] = {versions.cudnn, versions.tensorrt, versions.torch};
     std::array<bool, sizeof(LibraryBehaviour)> holds{};
-    for (const auto& [field, library, from, until] : rules) {
+    for (const auto& [field, library, from, until, from_chip, until_chip] : rules) {
         if (library > Library::none && library != engine) continue;
         const int version = library < Library::none ? shared[static_cast<int>(library)] : versions.engine;
-        if (version >= from && version < until) holds[field] = true;
+        if (version >= from && version < until && chip >= from_chip && chip < until_chip) holds[field] = true;
     }
     return std::bit_cast<LibraryBehaviour>(holds);
 }

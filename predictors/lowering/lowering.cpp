@@ -29,7 +29,7 @@ class Lowering {
           options_(options),
           precision_(precision_spec(options.precision)),
           traits_(traits),
-          libraries_(behaviour_of(options.libraries, traits.library)),
+          libraries_(behaviour_of(options.libraries, traits.library, device)),
           types_(graph, device, options, traits) {
         if (is_cpu(device)) traits_.separate_conv_bias = traits_.persistent_recurrences = false;
         if (libraries_.dispatches_modules) {
@@ -254,7 +254,7 @@ class Lowering {
     /// An engine's kernel updates a state where it is and reads the result. Source: vLLM and SGLang,
     /// fused_recurrent_gated_delta_rule, selective_state_update and causal_conv1d_update.
     bool is_part_of_update(const Op& op) const {
-        return traits_.serves_sequences && traits_.library != Library::llama_cpp &&
+        return traits_.serves_sequences && !libraries_.separates_updates &&
                (op.integer("updates_state", 0) != 0 ||
                 (op.source == "aten::copy_" && is_state_name(graph_.tensors[op.inputs[0]].name)));
     }
@@ -416,7 +416,7 @@ class Lowering {
             std::erase(before.writes, rows);
             return values;
         }
-        if (experts.gated || !(experts.fused || traits_.library == Library::tensorrt_llm)) return op.inputs[0];
+        if (experts.gated || !(experts.fused || libraries_.narrows_activated)) return op.inputs[0];
         before.written_type = precision_spec(operands).activation;
         if (!experts.fused || experts.scaled_outside) return no_tensor;
         schedule_.kernels.pop_back();
@@ -513,7 +513,7 @@ class Lowering {
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
         // Source: ggml-cuda, MIN_CC_DP4A.
         shape.dot_products = shape.dot_products && precision_spec(operands).quantizes_weights() && chip >= 61;
-        shape.loads_ahead = libraries_.streams_faster && chip >= 80;
+        shape.loads_ahead = libraries_.streams_faster;
         shape.hides_promotion = libraries_.hides_promotion;
         shape.scaled_outside = flashinfer_gemm_ && operands == Precision::fp8_block && chip / 10 == 10;
         const Tensor& right = graph_.tensors[op.inputs[1]];
@@ -559,17 +559,13 @@ class Lowering {
         // The fused kernels require four dimensions; flash needs half precision and no mask, which cuDNN's kernel
         // takes. Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
         const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
-        const int major = device_.compute_capability_major;
-        const bool through_cudnn = libraries_.cudnn_attention && (major == 9 || major == 10);
-        const bool flashes = shape.element_bytes == 2 && (!masked || through_cudnn);
+        const bool flashes = shape.element_bytes == 2 && (!masked || libraries_.cudnn_attention);
         shape.path = graph_.tensors[op.inputs[0]].shape.size() != 4 ? math : flashes ? flash : memory_efficient;
         shape.paged = op.integer(rewrites::paged, 0) != 0;
         if (shape.paged) shape.window = op.integer(window_attribute, 0);
-        // FlashInfer contains TensorRT-LLM's for latent vectors on Blackwell; vLLM expands these to 16 bits.
-        const bool latent = op.integer(latent_attribute, 0) != 0 && traits_.library != Library::vllm;
-        const bool own_kernels = major == 10 ? latent : libraries_.attends_in_fp8 && major == 9;
-        const auto paged = own_kernels ? tensorrt_llm : generation;
-        shape.library = shape.paged ? paged : through_cudnn ? cudnn : libraries_.flash1 ? flash1 : flash2;
+        const bool latent = op.integer(latent_attribute, 0) != 0 && libraries_.attends_latents_in_fp8;
+        const auto paged = latent || libraries_.attends_in_fp8 ? tensorrt_llm : generation;
+        shape.library = shape.paged ? paged : libraries_.cudnn_attention ? cudnn : libraries_.flash1 ? flash1 : flash2;
         if (shape.path == memory_efficient && libraries_.xformers) shape.library = xformers;
         // 8-bit keys and values are most of the traffic of a decoding step.
         if (shape.path == flash) shape.element_bytes = std::min(shape.element_bytes, stored_bytes(op.inputs[1]));
@@ -584,24 +580,22 @@ class Lowering {
         shape.operands = operands;
         shape.gated = op.integer("gated", 0) != 0;
         const int major = device_.compute_capability_major;
-        const bool nvidia = traits_.library == Library::tensorrt_llm, groups = op.integer("groups", 1) > 1;
+        const bool groups = op.integer("groups", 1) > 1;
         const bool blocks = operands == Precision::fp8_block, fp4 = operands == Precision::nvfp4;
         const bool mxfp4 = op.integer("mxfp4", 0) != 0, engine = traits_.serves_sequences && !traits_.wide_activations;
-        // TensorRT-LLM has DeepGEMM's kernels for compute capability 10 alone. Source: fused_moe_deepgemm.py.
-        const bool pads = blocks && ((libraries_.pads_experts && (major == 10 || (major == 9 && !nvidia))) ||
-                                     (libraries_.pads_groups && major == 10 && groups));
+        const bool pads = blocks && (libraries_.pads_experts || (libraries_.pads_groups && groups));
         if (pads) shape.padding_cards = libraries_.pads_groups ? 1 : op.integer("cards", 1);
         // CUTLASS, and TRTLLM for GPT-OSS; groups keep CUTLASS where recipes name TRTLLM. Source: TensorRT-LLM,
         // model_config.py (resolve_moe_backend); srt-slurm, recipes/trtllm.
         const MoeBackend asked = options_.moe_backend;
         const bool cutlass = asked == MoeBackend::cutlass || (!mxfp4 && (groups || asked == MoeBackend::by_default));
-        shape.in_fp4_cutlass = nvidia && fp4 && major == 10 && cutlass;
+        shape.in_fp4_cutlass = libraries_.fp4_in_cutlass && fp4 && cutlass;
         shape.fused =
             engine && major == 10 && !pads && !shape.in_fp4_cutlass && (fp4 || blocks || operands == Precision::w4a16);
-        shape.prepared = engine && !pads && !(nvidia && blocks && !shape.fused);
+        shape.prepared = engine && !pads && !(libraries_.sorts_wide_rows && blocks && !shape.fused);
         shape.is_mxfp4 = mxfp4 && (shape.fused || shape.in_fp4_cutlass);
         shape.scaled_outside = shape.fused && blocks;
-        const bool maps_at_once = nvidia && major < 10 && !blocks && operands != Precision::w4a16;
+        const bool maps_at_once = libraries_.maps_at_once && !blocks && operands != Precision::w4a16;
         shape.sorted = libraries_.sorts_experts && !shape.fused && !maps_at_once;
         return shape;
     }
@@ -645,8 +639,7 @@ class Lowering {
 
     void quantize(OpId id, TensorId input) {
         begin_launch(id, HostKind::elementwise);
-        const bool by_expert = graph_.ops[id].integer(experts_attribute, 0) > 0 &&
-                               traits_.library == Library::tensorrt_llm && device_.compute_capability_major == 9;
+        const bool by_expert = graph_.ops[id].integer(experts_attribute, 0) > 0 && libraries_.quantizes_by_expert;
         add_kernel({.shape = kernels::QuantizeShape{.operands = options_.precision, .by_expert = by_expert},
                     .path = precision_.path,
                     .op = id,

@@ -15,7 +15,7 @@ PlannedKernel plan_all_reduce(const PreparedModel& prepared, const BoundShapes& 
                          bits_of(prepared.schedule.storage[sum]) / 8;
     const bool own_kernels = prepared.model.traits.serves_sequences && !prepared.libraries.sums_by_nccl;
     kernels::Link link = kernels::link_of(prepared.device.device, prepared.framework.parameters);
-    if (prepared.model.traits.library == Library::sglang) link.switch_share = 0;  // it sets NCCL_NVLS_ENABLE to 0
+    if (prepared.libraries.sums_without_switch) link.switch_share = 0;
     const double seconds = (own_kernels ? kernels::served_all_reduce_s : kernels::all_reduce_s)(
         bytes, op.integer("ranks", 1), link, static_cast<double>(op.integer("calls", 1)));
     return {{seconds, 0, 0}, Factor::elementwise, Bound::memory, {}, 1, 0, {}};

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ftax/work.hpp"
+#include "graphs/base/mapped.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/steps/steps.hpp"
 
@@ -26,13 +27,9 @@ class LaunchTimer {
     LaunchTimer(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
                 const KernelPlans& plans)
         : prepared_(prepared), costs_(prepared.costs), bound_(bound), plans_(plans) {
-        const ServingTraits& serving = prepared.model.serving;
-        const auto batch = bindings.find("batch");
-        const auto seq = bindings.find("seq");
-        sequences_ = batch == bindings.end() ? 1 : batch->second;
-        captured_ = prepared.libraries.captures_decoding && seq != bindings.end() && seq->second == 1 &&
-                    sequences_ <= serving.most_captured_sequences &&
-                    prepared.device.device.compute_capability_major >= serving.captures_from_capability_major;
+        sequences_ = value_or(bindings, "batch", 1);
+        captured_ = prepared.libraries.captures_decoding && value_or(bindings, "seq", 0) == 1 &&
+                    sequences_ <= prepared.model.serving.most_captured_sequences;
     }
 
     /// Times the forward call itself and an engine's work per sequence. Returns the part that follows the pass: an

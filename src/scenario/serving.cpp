@@ -192,7 +192,7 @@ double take_state_slots(SchedulerOptions& options, double room_bytes, double sta
 
 /// Sets the room for keys and values, in tokens of a group; returns the bytes that a token takes of a card.
 double set_cache_room(SchedulerOptions& options, const Layout& layout, Generator& generator, Generator* draft,
-                      std::int64_t length, bool has_state_slots, MemoryUse& memory) {
+                      std::int64_t length, const LibraryBehaviour& libraries, MemoryUse& memory) {
     memory = generator.serving_memory({options.max_sequences, options.max_tokens}, length);
     if (draft != nullptr) {
         const MemoryUse more = draft->serving_memory({1, 1}, length);
@@ -205,7 +205,7 @@ double set_cache_room(SchedulerOptions& options, const Layout& layout, Generator
     memory.weights_bytes /= stages;
     require(generator.fits(memory), generator.does_not_fit(memory));
     double room_bytes = generator.limit_bytes(memory) - memory.total_bytes(), key_bytes = token_bytes;
-    if (has_state_slots && memory.state_bytes > 0) {
+    if (libraries.slots_states && memory.state_bytes > 0) {
         key_bytes -= memory.state_bytes / static_cast<double>(length) / stages;
         room_bytes -= take_state_slots(options, room_bytes, memory.state_bytes / stages);
     }
@@ -234,7 +234,8 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     if (layout.cards() > 1) require_shards(generator.predictor().framework(), generator.device(), layout.cards());
     row.warnings = graph.warnings;
     Generator* const draft = draft_model(arguments, run, model, graph, layout, models);
-    const LibraryBehaviour libraries = behaviour_of(framework, generator.predictor().options().libraries);
+    const LibraryBehaviour libraries =
+        behaviour_of(framework, generator.predictor().options().libraries, generator.device());
     require(arguments.captured_tokens <= 0 ||
                 (libraries.captures_decoding && framework.serving.most_captured_sequences > 1),
             fmt::format("--captured-tokens: {} captures no steps with prompts", run.framework));
@@ -247,7 +248,7 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
-    token_bytes = set_cache_room(options, layout, generator, draft, mean, libraries.sizes_by_memory, row.memory);
+    token_bytes = set_cache_room(options, layout, generator, draft, mean, libraries, row.memory);
     row.cache_tokens = options.cache_tokens * layout.data;
     constexpr std::int64_t typical_sequences = 32;
     const std::int64_t together = arguments.engine.concurrency > 0 ? arguments.engine.concurrency : typical_sequences;

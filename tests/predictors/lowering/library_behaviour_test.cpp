@@ -10,7 +10,7 @@
 
 using namespace ftax;
 
-TEST_CASE("every row of data/library_rules.tsv names its source and the versions in which the rule holds") {
+TEST_CASE("every row of data/library_rules.tsv names its source and the versions and chips with the rule") {
     std::set<std::string> rules;
     for_each_data_row(embedded_text("data/library_rules.tsv"), [&](DataRow row) {
         rules.emplace(row.text());
@@ -19,6 +19,8 @@ TEST_CASE("every row of data/library_rules.tsv names its source and the versions
         const double from = row.number(-1), until = row.number(1e9);
         CHECK(0 <= from);
         CHECK(from < until);
+        const double from_chip = row.number(0), until_chip = row.number(1e9);
+        CHECK(from_chip < until_chip);
         CHECK_FALSE(row.text().empty());
     });
     CHECK(rules.size() == sizeof(LibraryBehaviour));  // each field has a row
@@ -39,7 +41,9 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK(tensorrt(800).launches_groups);
     CHECK_FALSE(tensorrt(804).launches_groups);
     CHECK(behaviour_of({.cudnn = 9}, Library::none).cublas_lt_of_any_size);
-    const auto engine = [](Library library, int version) { return behaviour_of({.engine = version}, library); };
+    const auto engine = [](Library library, int version, const DeviceSpec& device = device_spec("b200")) {
+        return behaviour_of({.engine = version}, library, device);
+    };
     CHECK_FALSE(engine(Library::vllm, 10).pads_experts);
     CHECK(engine(Library::vllm, 11).pads_experts);
     CHECK(engine(Library::vllm, 12).pads_experts);
@@ -69,4 +73,28 @@ TEST_CASE("a rule holds from its first version until the one that ends it, and f
     CHECK(engine(Library::onnxruntime, 119).sums_in_half);
     CHECK_FALSE(engine(Library::onnxruntime, 120).sums_in_half);
     CHECK_FALSE(engine(Library::none, 119).sums_in_half);
+}
+
+TEST_CASE("a rule for some chips holds on these alone, and on none where the device is not known") {
+    const auto on = [](const char* device, Library library, int version) {
+        return behaviour_of({.engine = version}, library, device_spec(device));
+    };
+    CHECK(on("h100-sxm5-80gb", Library::vllm, 12).pads_experts);
+    CHECK(on("b300", Library::vllm, 12).pads_experts);
+    CHECK_FALSE(on("rtx-5090", Library::vllm, 12).pads_experts);  // 12.0: the range ends before 11.0
+    CHECK_FALSE(on("a100-sxm4-80gb", Library::vllm, 12).pads_experts);
+    CHECK_FALSE(behaviour_of({.engine = 12}, Library::vllm).pads_experts);
+    CHECK_FALSE(on("h100-sxm5-80gb", Library::tensorrt_llm, 101).pads_experts);
+    CHECK(on("h100-sxm5-80gb", Library::tensorrt_llm, 102).quantizes_by_expert);
+    CHECK_FALSE(on("b200", Library::tensorrt_llm, 102).quantizes_by_expert);
+    CHECK(on("h100-sxm5-80gb", Library::tensorrt_llm, 102).attends_in_fp8);
+    CHECK_FALSE(on("b200", Library::tensorrt_llm, 102).attends_in_fp8);
+    CHECK(on("b200", Library::tensorrt_llm, 102).attends_latents_in_fp8);
+    CHECK_FALSE(on("b200", Library::vllm, 14).attends_latents_in_fp8);
+    CHECK(on("rtx-5090", Library::sglang, 5).leaves_no_gap);
+    CHECK_FALSE(on("h100-sxm5-80gb", Library::sglang, 5).leaves_no_gap);
+    CHECK(on("h100-sxm5-80gb", Library::llama_cpp, 202605).launches_early);
+    CHECK_FALSE(on("rtx-4090", Library::llama_cpp, 202605).launches_early);
+    CHECK(on("rtx-3090", Library::llama_cpp, 202500).captures_decoding);
+    CHECK_FALSE(on("t4", Library::llama_cpp, 202500).captures_decoding);
 }
