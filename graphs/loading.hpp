@@ -72,8 +72,7 @@ class MappedFile {
 /// and formats. Throws Error{model} naming the file and the byte or the key.
 [[nodiscard]] std::string config_of_gguf(std::string_view bytes, const std::string& origin);
 
-/// Renames tensors and operators to short names (%1, %w1), except inputs: module paths identify them, and text graphs
-/// become half as long.
+/// Renames tensors and operators to short names (%1, %w1), except inputs, which module paths identify; text halves.
 void shorten_names(Graph& graph);
 
 /// Applies user-provided shapes to a graph with known shapes: a symbol of an input is replaced by the user's expression

@@ -15,8 +15,7 @@ namespace ftax {
 
 using OperatorShape = KernelShape;
 
-/// Reads the dimensions of an operator row (docs/formats.md). Returns nullopt for an operator without a model or a
-/// missing dimension.
+/// Reads the dimensions of an operator row (docs/formats.md). Returns nullopt without a model or a dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 
 /// Returns the models of kernels as CUDA graph nodes, which have their own floor.

@@ -88,8 +88,7 @@ struct PythonOptions {
 
 /// Measures through a Python process, since that is what users run: calibration/bench/python/job.py, written out from
 /// the program. LibTorch is a library beside the program, which that process loads without any package.
-/// Throws Error{usage} when this Python or its packages cannot be used or LibTorch was not built, Error{refused} when
-/// the framework sees no GPU.
+/// Throws Error{usage} if this Python, its packages or LibTorch cannot be used, Error{refused} without a GPU.
 [[nodiscard]] std::unique_ptr<BenchDevice> open_python(PythonOptions options);
 
 /// Asks the system what this machine's CPU is; `threads` of it are used.

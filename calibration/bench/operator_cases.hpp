@@ -27,15 +27,13 @@ struct OperatorCase {
 [[nodiscard]] std::int64_t weight_bytes(const Graph& graph);
 
 /// Copies of an operator's weights that calls rotate through: at least two, together twice the last cache in the
-/// precision that is measured, so that a call finds them where a forward pass of a large network does. 1 without
-/// weights.
+/// precision that is measured, so that a call finds them where a large network's pass does. 1 without weights.
 [[nodiscard]] int weight_sets(const Graph& graph, Precision precision, const DeviceSpec& device);
 
 /// Shapes for a CPU: log-spaced over the range used by networks, each at most `max_flops` and `max_bytes`.
 [[nodiscard]] std::vector<OperatorCase> cpu_operators(bool quick);
 
-/// Small shapes, one or two of every operator: only their host time is measured. A chain separates the forward call
-/// from its operators.
+/// Small shapes, one or two of every operator: only host time is measured. A chain tells the call from its operators.
 [[nodiscard]] std::vector<OperatorCase> dispatch_operators();
 
 /// Shapes for a GPU: log-spaced, with the edges of tiles (multiples of 64, one more, one less), and those of waves if

@@ -185,8 +185,7 @@ std::vector<ModelRow> device_rows(const std::string& rows_path) {
 
 }  // namespace
 
-/// Figures of forward passes that the device decides: under the committed profile, then refitted without each model and
-/// each device.
+/// Figures of passes that the device decides: under the committed profile, refitted without each model, each device.
 std::string devices(Arguments a) {
     const std::vector<ModelRow> rows = device_rows(a[0]);
     LogErrors committed, models, cards;

@@ -68,8 +68,7 @@ struct OperatorRow {
 /// Rows of operator files with the data that they refer to.
 class OperatorRows {
   public:
-    /// Adds the rows of a file; `left_out` holds slugs of devices whose rows are not used. Throws Error{usage} for an
-    /// unknown GPU.
+    /// Adds the rows of a file; `left_out` holds slugs of devices not used. Throws Error{usage} for an unknown GPU.
     void add(CsvTable table, const std::vector<std::string>& left_out = {});
 
     std::vector<OperatorRow> rows;

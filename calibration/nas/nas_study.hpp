@@ -22,15 +22,13 @@ struct Column {
 };
 
 /// Reads nas_SPACE.csv of every space that has a file in `folder`, at most `limit` architectures evenly spread over
-/// each. Throws what read_csv, Space::parse and device_profile throw, Error{profile} for a column that is not
-/// DEVICE_BATCH.
+/// each. Throws what read_csv, Space::parse and device_profile do, Error{profile} for columns not DEVICE_BATCH.
 [[nodiscard]] std::vector<Column> read_columns(const std::filesystem::path& folder, std::size_t limit);
 
 /// Spearman's rank correlation; ties get their mean rank.
 [[nodiscard]] double spearman(std::span<const double> a, std::span<const double> b);
 
-/// How well one column is predicted, without samples and with ten, and how well two naive counts and the rows
-/// themselves rank it.
+/// How well a column is predicted, without samples and with ten, and how two naive counts and the rows rank it.
 struct Score {
     std::string space, device;
     std::int64_t batch = 1;

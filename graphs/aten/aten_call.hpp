@@ -77,8 +77,7 @@ struct AtenOutput {
 [[nodiscard]] std::optional<std::vector<AtenOutput>> infer_aten(Graph& graph, const AtenCall& call);
 
 /// Appends the canonical operators of one ATen call to `graph`; outputs must be tensors of the graph already. An
-/// operator without a row in the table becomes OpKind::custom. Throws Error{model} when a required argument is missing
-/// or wrong.
+/// operator without a row in the table becomes OpKind::custom. Throws Error{model} if an argument is missing or wrong.
 void append_aten(Graph& graph, const AtenCall& call);
 
 /// Whether the table has a row for an operator, given as "aten::conv2d".

@@ -13,8 +13,7 @@
 
 namespace ftax {
 
-/// The text of a list of functions or members, which a macro may hold, and the list: names that tables in data/ use are
-/// written once.
+/// The text of a list of functions or members, which a macro may hold, and the list: names in data/ stand once.
 #define FTAX_NAMED(...) FTAX_TEXT_AND_LIST(__VA_ARGS__)
 #define FTAX_TEXT(...) FTAX_TEXT_OF(__VA_ARGS__)
 #define FTAX_TEXT_OF(...) #__VA_ARGS__

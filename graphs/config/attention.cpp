@@ -26,8 +26,7 @@ void Transformer::prepare_rotation() {
     }
 }
 
-/// The causal mask of models that add one to their scores, and of a cache that holds more than the tokens so far:
-/// [1, 1, length, keys].
+/// The causal mask of models that add one to their scores, and of a cache that holds more tokens: [1, 1, length, keys].
 void Transformer::prepare_mask() {
     const bool fixed = config_.cache.kind == CacheKind::fixed && past_ != Expression{};
     if (config_.structure.scoring == Scoring::fused && !fixed) return;

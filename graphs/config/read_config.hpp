@@ -80,8 +80,7 @@ struct Family {
 /// ModelOpt's quant_algo.
 [[nodiscard]] std::optional<Precision> read_quantization(const JsonField& quantization);
 
-/// Sets the precision of layers and experts with weights, except those that the checkpoint leaves as they are, or warns
-/// that it is unknown.
+/// Sets the precision of layers and experts with weights that the checkpoint narrows, or warns that it is unknown.
 void note_quantization(Graph& graph, const JsonField& quantization);
 
 }  // namespace ftax::config

@@ -21,8 +21,7 @@ struct EinsumEquation {
 /// the labels that occur once, in alphabetical order. Source: numpy.einsum, torch.einsum, ONNX Einsum.
 [[nodiscard]] EinsumEquation read_einsum(std::string_view text, std::span<const std::size_t> ranks);
 
-/// What the labels of two operands are to their product as a batch of matrices, each in the order of its first
-/// occurrence in `order`.
+/// What the labels of two operands are to their product as a batch of matrices, in the order of `order`.
 struct EinsumRoles {
     std::string batch;          ///< of both operands and the result
     std::string rows, columns;  ///< of the first or the second operand alone

@@ -65,8 +65,7 @@ void find_size_checks(Graph& graph);
 
 /// Returns the number of leading inputs that a scatter (index_copy, slice_scatter …) writes into: one, or `bases`.
 [[nodiscard]] std::size_t scatter_bases(const Op& scatter);
-/// Returns the source operands of a scatter, one per destination: its last inputs. Empty if it creates a new tensor or
-/// writes a scalar.
+/// Returns the source operands of a scatter, one per destination: its last inputs. Empty for a new tensor or a scalar.
 [[nodiscard]] std::vector<TensorId> scattered(const Graph& graph, const Op& scatter);
 
 /// Returns weights that a run modifies: caches of fixed length of a decoding step, which exporters store as buffers.

@@ -15,8 +15,7 @@ namespace ftax {
 
 /// Renames the symbols of a file that torch exported. torch does not store the names of dimensions but numbers them
 /// (s77): the first dimension of an input is called `batch`, the second of a two-dimensional integer input `seq`, the
-/// tokens in a cache of keys or values `past`, any other one by input and axis, `mask.1`. Symbols not used by inputs
-/// keep their number.
+/// tokens in a cache of keys or values `past`, another by input and axis, `mask.1`. Symbols no input uses keep numbers.
 class SymbolNames {
   public:
     /// Processes one input; `dims` are its sizes as printed in the file.

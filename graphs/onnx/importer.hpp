@@ -34,8 +34,7 @@ class DimensionNames {
     /// Reads all inputs (name and type) at once, since one name is decided by looking at all of them, and applies the
     /// shapes the user gave. Adds guesses to `warnings`. Throws Error{usage} for a shape given to an unknown
     /// input, Error{model} for a negative dimension other than -1 or when two shapes give one symbol different values,
-    /// Error{limit} for more symbols than an ExpressionPool supports. `keep_batch` keeps leading dimensions that the
-    /// file fixes.
+    /// Error{limit} for more symbols than an ExpressionPool supports. `keep_batch` keeps leading ones that it fixes.
     DimensionNames(const Inputs& inputs, const std::vector<InputShape>& given, bool keep_batch,
                    std::vector<std::string>& warnings);
 

@@ -12,16 +12,14 @@ inline double closed_form_s(double host_s, double device_s) {
 }
 
 /// Returns a smooth maximum of two times whose work overlaps only partly: (a⁴ + b⁴)^¼, within 19 % of max(a, b).
-/// Source: exponent from fits of neusight_ops.csv (3.3 for matrix products) and of whole models (4); 4 needs square
-/// roots only.
+/// Source: exponent from fits of neusight_ops.csv (3.3 for matrix products) and whole models (4); 4 needs square roots.
 inline double smooth_maximum(double a, double b) {
     const double a2 = a * a;
     const double b2 = b * b;
     return std::sqrt(std::sqrt(a2 * a2 + b2 * b2));
 }
 
-/// Returns the earliest start of a kernel on the device: its launch has arrived and the previous kernel has ended.
-/// Source: CUDA stream order.
+/// Returns the earliest start of a kernel on the device: its launch has arrived, the previous kernel has ended.
 inline double kernel_start_s(double host_ready_s, double launch_latency_s, double device_free_s, double gap_s) {
     const double arrived = host_ready_s + launch_latency_s;
     const double free = device_free_s + gap_s;

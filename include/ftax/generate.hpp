@@ -90,8 +90,7 @@ class Generator {
     [[nodiscard]] Generation generate(const GenerationRequest& request);
     /// `known`: this generator's result for another batch of the same prompts; its batch crossovers are reused.
     [[nodiscard]] DecodeCrossover crossover(const GenerationRequest& request, const DecodeCrossover* known = nullptr);
-    /// Returns the largest number of such sequences that fit into memory, independent of the request's batch; 0 if none
-    /// fits.
+    /// Returns the largest number of such sequences that fit into memory, whatever the request's batch; 0 if none fits.
     [[nodiscard]] std::int64_t largest_batch(const GenerationRequest& request);
     [[nodiscard]] MemoryUse memory(const GenerationRequest& request);
     /// Returns the memory of an engine with these limits that caches one sequence of the given length.

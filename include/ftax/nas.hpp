@@ -30,8 +30,7 @@ class Space {
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// Number of options of each choice.
     [[nodiscard]] virtual std::vector<int> options() const = 0;
-    /// Returns the options of a choice that the space's authors search and that random architectures use; empty: all
-    /// options.
+    /// Returns the options of a choice that the space's authors search and random architectures use; empty: all.
     virtual std::vector<int> usual_options(std::size_t) const { return {}; }
     /// Parses an architecture. Throws Error{usage} naming the expected token and its position.
     virtual void parse(std::string_view text, std::vector<int>& choices) const = 0;
@@ -58,8 +57,7 @@ inline constexpr std::string_view measured_host = "help-pytorch-1.8";
 /// Returns a built-in space. Throws Error{usage} listing the spaces if there is none of that name.
 [[nodiscard]] const Space& space(std::string_view name);
 
-/// Returns the default dimensions of a space, overridden by `given`. Throws Error{usage} naming a dimension that the
-/// space does not have.
+/// Returns the default dimensions of a space, overridden by `given`. Throws Error{usage} naming one it does not have.
 [[nodiscard]] ShapeBindings dims_of(const Space& space, const ShapeBindings& given);
 
 /// Builds the whole network of an architecture, symbolic in `batch` and the space's other dimensions. Throws

@@ -6,8 +6,7 @@
 
 namespace ftax {
 
-/// Scope within which a fitted parameter is shared. Ratios are shared, so an uncalibrated card needs only its
-/// datasheet.
+/// Scope within which a fitted parameter is shared. Ratios are shared: an uncalibrated card needs its datasheet only.
 enum class ParameterScope : std::uint8_t {
     shared,        ///< one value for all GPUs
     architecture,  ///< one value per architecture generation

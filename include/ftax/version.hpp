@@ -21,8 +21,7 @@ namespace ftax {
 /// Sets the framework's version and the libraries of the nearest measured version; keeps a non-default cuDNN.
 void set_libraries(LibraryVersions& libraries, std::string_view framework, int version);
 
-/// Returns the newest measured version of the framework (data/stacks, or the version of its profile); nullopt if none
-/// was measured.
+/// Returns the newest measured version of the framework (data/stacks, or its profile's); nullopt if none was measured.
 [[nodiscard]] std::optional<int> newest_version(std::string_view framework);
 
 }  // namespace ftax

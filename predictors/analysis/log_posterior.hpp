@@ -9,8 +9,7 @@
 #include "ftax/predict.hpp"
 #include "predictors/host/host_costs.hpp"
 
-/// Estimator of model factors from a handful of measured rows: hosts and devices (anchors), and campaigns of
-/// architecture search.
+/// Estimator of model factors from a handful of measured rows: anchors of hosts and devices, search campaigns.
 namespace ftax {
 
 constexpr double square(double x) {

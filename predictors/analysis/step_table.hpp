@@ -63,8 +63,7 @@ class StepTable {
     /// Keeps references.
     StepTable(Generator& generator, const StepOptions& options);
 
-    /// A step of prompts and decoding sequences is that of a pass over all of its tokens, and what the sequences' keys
-    /// and values take beyond it.
+    /// A step of prompts and decoding sequences is a pass over all of its tokens, and what keys and values add.
     [[nodiscard]] StepCost operator()(const StepLoad& load);
 
   private:

@@ -55,8 +55,7 @@ struct HostCosts {
     return op.blas_call || op.host_kind == HostKind::engine_call;
 }
 
-/// Returns a parameter's value: from the profile, else the framework's prior, else its initial value; 1 for unknown
-/// names (factors).
+/// Returns a parameter's value: from the profile, else the framework's prior, else its initial value; 1 for others.
 [[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
 
 /// Returns the spec of a host-model parameter, initially the framework's prior; nullopt for unknown names.

@@ -23,8 +23,7 @@ struct BoundKernel {
     [[nodiscard]] const Tensor& input(std::size_t i) const { return graph.tensors[op().inputs[i]]; }
     [[nodiscard]] const Tensor& output() const { return graph.tensors[op().outputs[0]]; }
     [[nodiscard]] std::int64_t dim(const Tensor& tensor, int index) const { return ftax::dim(tensor, bound, index); }
-    /// Returns the spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 for 1-D and 2-D
-    /// data.
+    /// Returns the spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 in 1-D and 2-D.
     [[nodiscard]] std::array<std::int64_t, 3> spatial(const Tensor& tensor) const {
         const int rank = static_cast<int>(tensor.shape.size());
         const auto side = [&](int from_end) { return dim(tensor, rank - from_end < 2 ? rank : -from_end); };
@@ -34,8 +33,7 @@ struct BoundKernel {
     [[nodiscard]] int element_bytes(TensorId id) const { return std::max(1, bits_of(storage[id]) / 8); }
 };
 
-/// Fills in the dimensions of a kernel's shape, which is the kernel's prototype before. Throws Error{limit} if a count
-/// exceeds int64.
+/// Fills in the dimensions of a kernel's shape, its prototype before. Throws Error{limit} if a count exceeds int64.
 void bind_dimensions(kernels::GemmShape& shape, const BoundKernel& kernel);
 void bind_dimensions(kernels::ConvShape& shape, const BoundKernel& kernel);
 void bind_dimensions(kernels::MemoryShape& shape, const BoundKernel& kernel);

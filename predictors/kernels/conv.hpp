@@ -293,8 +293,7 @@ inline bool has_few_channels(const ConvShape& s) {
     return s.in_channels % vector != 0 && !s.channels_last && !s.transposed && s.library != ConvLibrary::tensorrt;
 }
 
-/// Share of the lanes' time that such kernels multiply where integer arithmetic, which addresses each element, shares
-/// them.
+/// Share of the lanes' time that such kernels multiply where integer arithmetic, to address elements, shares them.
 inline constexpr double gather_share = 0.69;
 
 /// Returns the taps that a kernel of tensor cores multiplies per output pixel. A strided data gradient computes the
@@ -333,8 +332,7 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     // Main loops take 64 values at a time in int8. Source: names of CUTLASS's kernels (i16832fprop_…_256x128_64x3).
     const double step = s.element_bytes == 1 ? 64 : 32;
     const auto tiles = is_by_tap(s) ? std::span(tensor_tiles).first(2) : available(tensor_tiles, s);
-    // Hopper's own kernels for NHWC reach the full rate from 128 output channels on; those that write NCHW are
-    // Ampere's.
+    // Hopper's own kernels for NHWC reach the full rate from 128 output channels on; those for NCHW are Ampere's.
     const bool full_rate = is_by_tap(s) || engine || (s.channels_last && merged * c.columns >= 128);
     const double share = full_rate ? 1 : rates.chip->conv_share;
     auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, step, rates,
@@ -380,8 +378,7 @@ inline constexpr double depthwise_row_outputs = 16;
 inline constexpr double engine_taps_per_cycle = 7;
 
 /// One filter per channel. PyTorch's own kernel, used for f32 and wherever cuDNN is not used, assigns one output to
-/// each thread, which computes its index by integer divisions before it loads the taps. cuDNN's NHWC kernel is
-/// bandwidth-bound.
+/// each thread, which computes its index by integer divisions before it loads taps. cuDNN's for NHWC waits for memory.
 inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
                                  const ConvParameters& p) {
     KernelPlan plan;
@@ -459,8 +456,7 @@ inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const D
     return best;
 }
 
-/// Returns true if an engine's builder prefers one kernel per group to one kernel for all of them: where the products
-/// of a group take long.
+/// Returns true if an engine's builder prefers one kernel per group to one for all: where a group's products take long.
 inline bool launches_each_group(const ConvShape& s, const ConvCounts& c, const DeviceRates& rates) {
     constexpr double least_s = 0.08e-6;
     return s.launches_groups && 2 * c.rows * c.columns * c.reduction > least_s * rates.peak_flops_per_s;

@@ -74,8 +74,7 @@ inline double memory_time(double bytes, const Products& own, const tensor_gemm::
     return rates.seconds(bytes, missed);
 }
 
-/// Plans fused attention. With few blocks, the serial time of a block per score dominates; with many, the SM's rate of
-/// products and exponentials.
+/// Plans fused attention. With few blocks, a block's serial time per score dominates; with many, the SM's rate.
 inline KernelPlan plan(const AttentionShape& s, const Products& own, const EngineParameters& p) {
     const DeviceRates& device = own.device;
     const auto rates = tensor_gemm::rates_of(unit_product(device.path), device, own.gemm);

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "ftax/architecture.hpp"
 #include "predictors/kernels/device_rates.hpp"
@@ -18,32 +21,49 @@
 /// Source: docs/kernel-models/attention.md; tiles: data/architectures.
 namespace ftax::kernels {
 
-/// Fitted parameters of one kind of kernel, shared by all generations that run it. Times are for a card at 2 GHz, i.e.
-/// they scale as cycles.
+/// Fitted parameters of one kind of kernel, shared by all generations that run it. Times are cycles of 2 GHz.
 struct FlashKindParameters {
-    double rate{}, score_cycles{};
-    double paged_floor_s{}, decode_floor_s{}, decode_step{}, decode_fill_s{}, decode_ramp_s{};
+    double rate{}, score_cycles{}, paged_floor_s{};
+};
+
+/// Those of a library's kernels for single queries.
+struct FlashDecodeParameters {
+    double floor_s{}, fill_s{}, ramp_s{};
 };
 
 struct FlashParameters {
     double fill_s{}, paged_rate{}, append_row_s{}, split_s{};
     FlashKindParameters warp, warpgroup;  ///< by AttentionKernels::asynchronous
+    FlashDecodeParameters flash2, flash3, flash3_fp8, trtllm_gen, xqa, xqa_fp8, flashinfer, flashinfer_fp8;
 };
 
-/// Initial values: a fit to all six cards.
+/// Initial values: a fit to all six cards; docs/kernel-models/attention.md has the rows of each library.
 inline void visit_parameters(FlashParameters& p, const ParameterVisitor& visit) {
     using P = FlashParameters;
     static const DeclaredFields<P> fields("attention",
                                           FTAX_NAMED(&P::fill_s, &P::paged_rate, &P::append_row_s, &P::split_s));
     using K = FlashKindParameters;
-    const auto declared = [](std::string_view kind) {
-        return DeclaredFields<K>(kind, FTAX_NAMED(&K::rate, &K::score_cycles, &K::paged_floor_s, &K::decode_floor_s,
-                                                  &K::decode_step, &K::decode_fill_s, &K::decode_ramp_s));
+    const auto kind = [](const char* name) {
+        return DeclaredFields<K>(name, FTAX_NAMED(&K::rate, &K::score_cycles, &K::paged_floor_s));
     };
-    static const DeclaredFields<K> of_warps = declared("attention.warp"), of_groups = declared("attention.warpgroup");
+    static const DeclaredFields<K> of_warps = kind("attention.warp"), of_groups = kind("attention.warpgroup");
+    using D = FlashDecodeParameters;
+    const auto own = [](D P::*library, const char* name) {
+        return std::pair(library, DeclaredFields<D>(std::string("attention.decode.") + name,
+                                                    FTAX_NAMED(&D::floor_s, &D::fill_s, &D::ramp_s)));
+    };
+    static const std::array libraries = {own(&P::flash2, "flash2"),
+                                         own(&P::flash3, "flash3"),
+                                         own(&P::flash3_fp8, "flash3_fp8"),
+                                         own(&P::trtllm_gen, "trtllm_gen"),
+                                         own(&P::xqa, "xqa"),
+                                         own(&P::xqa_fp8, "xqa_fp8"),
+                                         own(&P::flashinfer, "flashinfer"),
+                                         own(&P::flashinfer_fp8, "flashinfer_fp8")};
     fields.visit(p, visit);
     of_warps.visit(p.warp, visit);
     of_groups.visit(p.warpgroup, visit);
+    for (const auto& [library, decoding] : libraries) decoding.visit(p.*library, visit);
 }
 
 namespace flash {
@@ -67,6 +87,10 @@ inline constexpr double cudnn_score_cycles = 0.14;
 /// vectors, whose values are transposed first (AIConfigurator 0.12, H100). Prompts gain by 1.2 to 1.5 under
 /// TensorRT-LLM on Hopper, not under vLLM.
 inline constexpr double fp8_ratio = 1.6, latent_fp8_ratio = 1.16;
+
+/// Rate of decoding with tiles of one group of warps, whose products and softmax alternate, relative to prompts.
+/// Source: FlashMLA's README, 660 of an H800's 990 TFLOP/s.
+inline constexpr double decode_rate = 0.71;
 
 /// Rate of TensorRT-LLM's prompts on Hopper relative to FlashAttention 3. Source: AIConfigurator 0.12, H100.
 inline constexpr double tensorrt_llm_prompts = 0.83;
@@ -114,6 +138,19 @@ inline bool is_decode(const AttentionShape& s) {
 
 inline double kv_heads(const AttentionShape& s) {
     return real(s.kv_heads > 0 ? s.kv_heads : s.heads);
+}
+
+/// Returns the parameters of the library that decodes. TensorRT-LLM's kernels (XQA) are mma.sync's on all chips but
+/// Blackwell, over fp8 keys wgmma's on Hopper. Source: TensorRT-LLM, cpp/kernels/xqa (mha.cu, mha_sm90.cu), trtllm-gen.
+inline const FlashDecodeParameters& decoder(const AttentionShape& s, const AttentionKernels& kernels,
+                                            const FlashParameters& p) {
+    const bool latent = s.latent_width > 0, in_fp8 = s.element_bytes == 1 && !latent;
+    if (kernels.asynchronous && !kernels.packs_query_heads) return p.trtllm_gen;
+    if (s.library == FlashLibrary::tensorrt_llm && !latent && (kernels.asynchronous || !in_fp8))
+        return in_fp8 ? p.xqa_fp8 : p.xqa;
+    if (kernels.asynchronous) return in_fp8 ? p.flash3_fp8 : p.flash3;
+    if (s.library == FlashLibrary::flashinfer) return in_fp8 ? p.flashinfer_fp8 : p.flashinfer;
+    return p.flash2;
 }
 
 struct Compute {
@@ -171,13 +208,13 @@ inline double decode_rows(const AttentionShape& s, const AttentionKernels& kerne
     return std::clamp(std::exp2(std::ceil(std::log2(group))), 8.0, latent ? 16.0 : packs ? 32.0 : 64.0);
 }
 
-/// One query per sequence; query heads that share keys are rows of one tile.
+/// One query per sequence; query heads that share keys are rows of one tile. FlashAttention 2 has rules of its own.
 inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double score_s, double fill_s, double split_s,
-                      const DeviceCounts& device) {
+                      bool flash2, const DeviceCounts& device) {
     const AttentionKernels& kernels = kernels_of(s, device);
     const auto batch = real(s.batch), heads = real(s.heads), keys = real(s.kv_length);
     const double group = heads / kv_heads(s);
-    const bool packs = group > 1 || kernels.asynchronous || !s.paged;
+    const bool packs = group > 1 || !flash2 || !s.paged;
     const double rows = decode_rows(s, kernels);
     const double units = batch * (packs ? kv_heads(s) * round_up(group / rows) : heads);
     const double step_s = kernels.decode_keys * rows * score_s;
@@ -190,7 +227,7 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
     Compute result;
     result.tile = &tile;
     result.flops = double(flops(s));
-    if (packs && !kernels.asynchronous) {
+    if (packs && flash2) {
         if (units < enough_sms * device.sms) {
             const double most = std::min(most_parts, std::max(1.0, round_up(keys / part_keys)));
             result.split = std::clamp(std::floor(fill_sms * device.sms / units), 1.0, most);
@@ -221,7 +258,7 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
     const bool overlaps = s.library == FlashLibrary::cudnn && kernels.asynchronous;
     if (overlaps) seconds = double(equations::smooth_maximum(seconds, cudnn_score_cycles * cycle_s));
     if (!overlaps) seconds += kernels.exponential_ratio * kind.score_cycles * cycle_s;
-    if (is_decode(s)) seconds *= kind.decode_step;
+    if (is_decode(s) && kernels.asynchronous && decode_rows(s, kernels) <= 64) seconds /= decode_rate;
     if (nvidia && kernels.packs_query_heads && !is_decode(s) && head <= 128) seconds /= tensorrt_llm_prompts;
     if (s.library == FlashLibrary::flash1) seconds *= flash1_step;
     if (s.library == FlashLibrary::ggml && !is_decode(s)) seconds *= ggml_step;
@@ -235,13 +272,14 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
                              const TensorGemmParameters& gemm) {
     const AttentionKernels& kernels = flash::kernels_of(s, device);
     const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
-    const bool decodes = flash::is_decode(s);
+    const FlashDecodeParameters& decoder = flash::decoder(s, kernels, p);
+    const bool decodes = flash::is_decode(s), flash2 = &decoder == &p.flash2;
     const auto rates =
         tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = s.element_bytes}, device, gemm);
     KernelPlan plan;
     plan.algorithm = decodes ? "attention, decode" : "attention, flash";
     plan.floor_s =
-        !s.paged ? device.floor_s : double((decodes ? kind.decode_floor_s : kind.paged_floor_s) * rates.cycle_scale);
+        !s.paged ? device.floor_s : double((decodes ? decoder.floor_s : kind.paged_floor_s) * rates.cycle_scale);
     plan.seconds = plan.floor_s;
     // Kernels for latent vectors support a single width, without padding. Source: FlashMLA, csrc.
     const double head = s.latent_width > 0 ? real(s.head_dim) : flash::padded_head(s.head_dim);
@@ -256,9 +294,12 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     if (flops(s) <= 0) return plan;
 
     const double block_scale = rates.cycle_scale / plan.blocks_per_sm;
-    const double score_s = flash::seconds_per_score(s, head, rates.sm_boost_flops_per_s, device, p, gemm);
-    const auto compute = decodes ? flash::decode(s, tile, score_s, kind.decode_fill_s * block_scale,
-                                                 p.split_s * rates.cycle_scale, device)
+    const double cached_bytes = cached_elements(s) * s.element_bytes;
+    double score_s = flash::seconds_per_score(s, head, rates.sm_boost_flops_per_s, device, p, gemm);
+    if (decodes && s.latent_width > 0)  // an SM loads them no faster than its share of the L2
+        score_s = std::max(score_s, cached_bytes / flash::decode_rows(s, kernels) * device.sms / rates.l2_bytes_per_s);
+    const auto compute = decodes ? flash::decode(s, tile, score_s, decoder.fill_s * block_scale,
+                                                 p.split_s * rates.cycle_scale, flash2, device)
                                  : flash::prefill(s, tile, head, score_s, p.fill_s * block_scale, device);
     plan.blocks = compute.blocks;
     plan.split_k = compute.split;
@@ -270,16 +311,11 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     const double tokens = batch * real(s.q_length) + decode_batch;
     const double keys = batch * real(s.kv_length) + decode_batch * real(s.decode_length);
     const double vector_bytes = real(s.head_dim) * s.element_bytes;
-    const double cached_bytes = cached_elements(s) * s.element_bytes;
     const double bytes = cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * real(s.heads) * tokens;
     const double missed =
         tensor_gemm::miss_share(std::max(bytes, s.reuse_bytes) / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
     plan.memory_s = rates.seconds(bytes, missed);
-    // Each tile of heads reads the latent vectors, all but one from the L2. Source: AIConfigurator 0.12, B200.
-    const double tiles = round_up(real(s.heads) / flash::kv_heads(s) / plan.tile.rows);
-    if (decodes && s.latent_width > 0 && plan.tile.rows < 64)
-        plan.memory_s += (tiles - 1) * cached_bytes * keys / rates.l2_bytes_per_s;
-    const double ramp_s = decodes && s.library != FlashLibrary::ggml ? kind.decode_ramp_s : flash::ramp_s;
+    const double ramp_s = decodes && s.library != FlashLibrary::ggml ? decoder.ramp_s : flash::ramp_s;
     plan.memory_s += ramp_s * plan.memory_s / (plan.memory_s + (decodes ? flash::decode_ramp_bytes_s : gemm.ramp_s));
     // Hopper's kernels load keys while they multiply others.
     plan.seconds += decodes && kernels.packs_query_heads ? std::max(plan.compute_s, plan.memory_s)
@@ -294,7 +330,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
         plan.seconds += append_s;
     }
     // With one sequence or one key head, a view suffices.
-    if (decodes && !kernels.asynchronous && s.batch > 1 && s.kv_heads > 1 && s.kv_heads < s.heads) {
+    if (decodes && flash2 && s.batch > 1 && s.kv_heads > 1 && s.kv_heads < s.heads) {
         plan.floor_s += flash::group_copies_s * rates.cycle_scale;
         plan.seconds += flash::group_copies_s * rates.cycle_scale;
     }

@@ -155,7 +155,7 @@ enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine,
 
 /// Kernels of path flash: of the generation (serving engines), `tensorrt_llm`'s on Hopper (with fp8 keys as the rows of
 /// products, 8 to 32 query heads as columns), cuDNN's; portable ones of FlashAttention, llama.cpp, xformers.
-enum class FlashLibrary : std::uint8_t { generation, tensorrt_llm, cudnn, flash1, flash2, ggml, xformers };
+enum class FlashLibrary : std::uint8_t { generation, tensorrt_llm, flashinfer, cudnn, flash1, flash2, ggml, xformers };
 
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;

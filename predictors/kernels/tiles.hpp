@@ -8,8 +8,7 @@
 
 namespace ftax::kernels {
 
-/// Rounds down a quotient of counts. Counts are doubles (products of dimensions leave 64 bits), exact below 2⁵³ and
-/// whole beyond.
+/// Rounds down a quotient of counts. Counts are doubles (products leave 64 bits), exact below 2⁵³ and whole beyond.
 inline double whole_part(double quotient) {
     constexpr double all_whole = 9007199254740992.0;
     return quotient < all_whole ? real(static_cast<std::int64_t>(quotient)) : quotient;
@@ -44,8 +43,7 @@ constexpr double resident_blocks(int threads) {
     return threads >= 256 ? 2 : 4;
 }
 
-/// Output tile of one thread block and its number of threads. Sizes are powers of two, so multiplying by their inverses
-/// is exact.
+/// Output tile of one thread block and its number of threads. Sizes are powers of two, whose inverses multiply exactly.
 struct Tile {
     constexpr Tile() = default;
     constexpr Tile(int tile_rows, int tile_columns, int block_threads)

@@ -563,12 +563,17 @@ class Lowering {
         shape.path = graph_.tensors[op.inputs[0]].shape.size() != 4 ? math : flashes ? flash : memory_efficient;
         shape.paged = op.integer(rewrites::paged, 0) != 0;
         if (shape.paged) shape.window = op.integer(window_attribute, 0);
-        const bool latent = op.integer(latent_attribute, 0) != 0 && libraries_.attends_latents_in_fp8;
-        const auto paged = latent || libraries_.attends_in_fp8 ? tensorrt_llm : generation;
-        shape.library = shape.paged ? paged : libraries_.cudnn_attention ? cudnn : libraries_.flash1 ? flash1 : flash2;
+        const bool by_cudnn = libraries_.cudnn_attention;
+        shape.library = shape.paged ? generation : by_cudnn ? cudnn : libraries_.flash1 ? flash1 : flash2;
         if (shape.path == memory_efficient && libraries_.xformers) shape.library = xformers;
         // 8-bit keys and values are most of the traffic of a decoding step.
         if (shape.path == flash) shape.element_bytes = std::min(shape.element_bytes, stored_bytes(op.inputs[1]));
+        const bool latent = op.integer(latent_attribute, 0) != 0 && libraries_.attends_latents_in_fp8;
+        const bool narrow = shape.element_bytes == 1 && libraries_.decodes_fp8_in_flashinfer;
+        if (shape.paged && (latent || libraries_.attends_in_xqa))
+            shape.library = tensorrt_llm;
+        else if (shape.paged && (narrow || libraries_.decodes_in_flashinfer))
+            shape.library = flashinfer;
         return shape;
     }
 

@@ -26,8 +26,7 @@ class TypeAssignment {
     /// fp32 if not quantised.
     [[nodiscard]] Precision operands_of(const Op& op) const;
 
-    /// Returns the first fused kernel of the engine for these heads and this type (f16 includes bf16) on this chip;
-    /// nullptr if there is none.
+    /// Returns the first fused kernel of the engine for these heads, this type (f16: bf16, too) and chip, or nullptr.
     [[nodiscard]] const FusedAttention* fused_attention(const Op& op, DType type) const;
 
   private:

@@ -26,8 +26,7 @@ struct TimelineOptions {
 };
 
 /// Simulates a forward pass on two clocks, host and device, from its first operation to a final synchronisation.
-/// Returns the latency in seconds and fills `spans` (one per launch). Never less than the closed form's
-/// max(Σ host, Σ device).
+/// Returns the latency in seconds and fills `spans` (one per launch). Never less than max(Σ host, Σ device).
 double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& options, std::vector<Span>& spans);
 
 /// Returns the period of back-to-back forward passes in seconds. The host runs ahead of the device, so the slower of

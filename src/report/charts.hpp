@@ -45,8 +45,7 @@ struct RooflineKernel : KernelDetail {
                                                            const Explanation& explanation);
 
 /// Draws achieved FLOP/s over arithmetic intensity under the datasheet roof of each kind of units in use; dots scale
-/// with their share of the device time. Requires a kernel. Source: Williams, Waterman and Patterson, "Roofline", CACM
-/// 52(4), 2009.
+/// with their share of the device time. Requires a kernel. Source: Williams et al., "Roofline", CACM 52(4), 2009.
 [[nodiscard]] Chart roofline_chart(const std::vector<RooflineKernel>& kernels, const DeviceSpec& device,
                                    std::string_view title);
 

@@ -71,8 +71,7 @@ class LibtorchDevice {
         at::zeros({1}, at::TensorOptions().device(device_));  // from here on this process is on the GPU
     }
 
-    /// Readies a graph; the one before is freed first. `mode`: a name of bench::Mode. Throws Error{usage} if it cannot
-    /// run.
+    /// Readies a graph, frees the one before first. `mode`: of bench::Mode. Throws Error{usage} if it cannot run.
     void prepare(Graph graph, const ShapeBindings& bindings, Precision precision, std::string mode, int weight_sets,
                  bool is_network) {
         const c10::InferenceMode inference;

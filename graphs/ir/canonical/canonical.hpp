@@ -7,8 +7,7 @@
 namespace ftax {
 
 /// Origin of a decomposed GELU: F.gelu(approximate="tanh") becomes a product x·x·x in older ONNX files, while models
-/// that decompose the function themselves call pow; eager PyTorch runs the latter operator by operator, optimisers fuse
-/// it.
+/// that decompose the function themselves call pow; eager PyTorch runs the latter by operator, optimisers fuse it.
 enum class SpelledOut { keep, recognise };
 
 /// Returns true if the exporter decomposed the operator that ended with `last`. Decompositions of RMSNorm and attention

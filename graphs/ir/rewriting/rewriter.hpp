@@ -21,8 +21,7 @@ class Rewriter {
 
     /// Returns the producer of the tensor; no_op for inputs and constants.
     [[nodiscard]] OpId producer(TensorId tensor) const;
-    /// Returns the only operator that reads the tensor, once or several times; no_op if there are others or it is an
-    /// output.
+    /// Returns the only operator that reads the tensor, once or several times; no_op if others do or it is an output.
     [[nodiscard]] OpId sole_reader(TensorId tensor) const;
     [[nodiscard]] const std::vector<OpId>& readers(TensorId tensor) const { return readers_[tensor]; }
 

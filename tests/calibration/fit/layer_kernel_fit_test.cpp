@@ -61,15 +61,15 @@ TEST_CASE("the fit recovers attention and row-wise kernels from synthetic rows")
     const DeviceSpec device = device_spec("l40s");
     std::list<OperatorMeasurement> measured;
     const auto rows = synthetic_rows(device,
-                                     {{.name = "attention.fill_s", .value = 1.5e-6},
-                                      {.name = "attention.warp.decode_step", .value = 1.4},
+                                     {{.name = "attention.decode.flash2.fill_s", .value = 7e-6},
+                                      {.name = "attention.fill_s", .value = 1.5e-6},
                                       {.name = "attention.warp.rate", .value = 0.7},
                                       {.name = "token.bytes_per_cycle", .value = 3},
                                       {.name = "token.floor_s", .value = 4e-6}},
                                      measured);
     const auto reports = fit::fit_layer_kernels(rows, {}, {.folds = false});
     CHECK(value(reports, "attention.warp.rate") == approx(0.7).epsilon(0.1));
-    CHECK(value(reports, "attention.warp.decode_step") == approx(1.4).epsilon(0.1));
+    CHECK(value(reports, "attention.decode.flash2.fill_s") == approx(7e-6).epsilon(0.1));
     CHECK(value(reports, "attention.fill_s") == approx(1.5e-6).epsilon(0.15));
     CHECK(value(reports, "token.bytes_per_cycle") == approx(3).epsilon(0.1));
     CHECK(value(reports, "token.floor_s") == approx(4e-6).epsilon(0.1));

