@@ -12,12 +12,6 @@
 namespace ftax {
 namespace {
 
-/// Library workspaces: cuBLAS 8.1 MiB, from Hopper on 32 MiB, and cublasLt 1 MiB.
-/// Source: PyTorch, ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize), Blas.cpp (CUBLASLT_WORKSPACE_SIZE).
-double library_workspace_bytes(const DeviceSpec& device) {
-    return is_cpu(device) ? 0 : (device.compute_capability_major >= 9 ? 33 : 9.125) * (1 << 20);
-}
-
 class Liveness {
   public:
     Liveness(const Graph& graph, const Schedule& schedule)
@@ -158,7 +152,9 @@ std::function<MemoryUse(const BoundShapes&)> memory_model(const Graph& graph, co
                                                           const FrameworkModel& framework, const DeviceSpec& device) {
     return [&framework, &device, liveness = Liveness(graph, schedule)](const BoundShapes& bound) {
         MemoryUse use = liveness.sum(bound);
-        use.workspace_bytes = library_workspace_bytes(device);
+        // cuBLAS 8.1 MiB, from Hopper on 32 MiB, and cublasLt 1 MiB. Source: PyTorch, ATen/cuda/CublasHandlePool.cpp
+        // (parseChosenWorkspaceSize), Blas.cpp (CUBLASLT_WORKSPACE_SIZE).
+        use.workspace_bytes = is_cpu(device) ? 0 : (device.compute_capability_major >= 9 ? 33 : 9.125) * (1 << 20);
         use.context_bytes = is_cpu(device) ? 0 : framework.context_bytes;
         use.capacity_bytes = device.memory_bytes;
         return use;

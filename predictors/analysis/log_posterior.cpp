@@ -15,11 +15,6 @@ using Eigen::VectorXd;
 constexpr int most_steps = 50;
 constexpr double least_gain = 1e-7;  ///< minimum reduction of the cost per step
 
-/// Cost and weight of a residual under soft L1.
-double soft_l1(double squared) {
-    return std::sqrt(1 + squared) - 1;
-}
-
 double normal_cdf(double x) {
     return std::erfc(-x / std::numbers::sqrt2) / 2;
 }
@@ -48,7 +43,8 @@ PosteriorMaximum maximise_posterior(const NormalBelief& prior, const LogRows& ro
     const auto cost_of = [&](const VectorXd& theta, const VectorXd& residuals) {
         const VectorXd off = theta - prior.mean;
         double cost = off.dot(prior_information * off) / 2;
-        for (Eigen::Index i = 0; i < residuals.size(); ++i) cost += soft_l1(residuals[i] * residuals[i] * precision(i));
+        for (Eigen::Index i = 0; i < residuals.size(); ++i)  // soft L1
+            cost += std::sqrt(1 + residuals[i] * residuals[i] * precision(i)) - 1;
         return cost;
     };
 

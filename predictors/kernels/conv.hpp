@@ -307,11 +307,8 @@ inline double gathered_taps(const ConvShape& s, const ConvCounts& c, const Archi
     return ratio(s.kernel_d, s.stride_d) * ratio(s.kernel_h, s.stride_h) * ratio(s.kernel_w, s.stride_w);
 }
 
-/// cuDNN 9 splits the reduction of convolutions of few tiles, and converts filters to KRSC in each call.
+/// cuDNN 9 splits the reduction of convolutions of few tiles.
 inline constexpr double cudnn9_parts = 4;
-inline bool converts_filters(const ConvShape& s, const ConvCounts& c) {
-    return !s.older_library && !s.transposed && c.taps > 1 && s.library != ConvLibrary::tensorrt;
-}
 
 /// cuDNN 9 converts layouts in tiles of 32 channels by 32 pixels or taps; returns the share by which these are padded.
 inline double layout_padding(double pixels, const ConvShape& s) {
@@ -352,7 +349,8 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     if (!writes_nchw) bytes += 2 * c.out_bytes * layout_padding(pixels(s.out_depth, s.out_height, s.out_width), s);
     double layout_s = activations_seconds(bytes, rates, p);
     int copies = writes_nchw ? 1 : 2;
-    if (converts_filters(s, c)) {
+    // cuDNN 9 converts filters to KRSC in each call.
+    if (!s.older_library && !s.transposed && c.taps > 1 && s.library != ConvLibrary::tensorrt) {
         layout_s += activations_seconds(2 * c.weight_bytes * layout_padding(c.taps, s), rates, p);
         ++copies;
     }

@@ -58,12 +58,6 @@ struct RowKernel {
     double cycles_per_row{};
 };
 
-/// Returns the slowdown of issue-bound kernels relative to SMs with four schedulers. Half of a row kernel's cycles are
-/// latency, which is independent of schedulers; hence the root (fitted on a P100: 1.41).
-inline double issue_slowdown(const ArchitectureSpec& chip) {
-    return std::sqrt(4.0 / chip.schedulers_per_sm);
-}
-
 /// Cycles of a root-mean-square norm relative to a layer norm, whose statistics are Welford's.
 inline constexpr double rms_norm_share = 0.62;
 
@@ -199,7 +193,8 @@ inline std::pair<double, double> class_work(const MemoryShape& shape, const Devi
     double traffic_bytes = real(shape.read_bytes) + real(shape.write_bytes), work_s = 0;
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
-        const double slowdown = issue_slowdown(*device.chip);
+        // Half of the cycles are latency, which is independent of schedulers; hence the root (fitted on a P100: 1.41).
+        const double slowdown = std::sqrt(4.0 / device.chip->schedulers_per_sm);
         const auto kernel = is_softmax ? softmax(shape, p) : layer_norm(shape, p);
         const double row_bytes = real(shape.row_length) * shape.element_bytes;
         if (is_softmax && !is_aligned(shape.row_length, shape.element_bytes, 32))

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cmath>
-
 #include "predictors/kernels/device_rates.hpp"
 
 /// Time of a kernel's traffic between L2 and memory. A kernel reads outputs of earlier kernels, and the next one reads
@@ -12,14 +10,6 @@ struct ResidencyParameters {
     double resident_footprint{};  ///< footprint / L2 size at which half of the traffic hits; 0: none hits
     double l2_bytes_per_cycle{};  ///< per SM
 };
-
-/// Returns the share of activations evicted from the L2 while a kernel touches `bytes`, under random replacement: a
-/// line survives as many fills as the cache has lines with probability 1/e.
-/// Source: the L2 of GPUs does not replace the least recently used line (Mei and Chu, "Dissecting GPU Memory Hierarchy
-/// through Microbenchmarking", 2017).
-inline double evicted_share(double bytes, double l2_bytes) {
-    return 1 - std::exp(-bytes / l2_bytes);
-}
 
 /// Footprint, relative to the L2, at which half of the traffic hits a large unified L2.
 inline constexpr double large_l2_footprint = 1;

@@ -46,7 +46,9 @@ inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, co
     // One SM processes a row; elementwise kernels use all SMs.
     const double rows_per_sm = pointwise ? rows / device.sms : std::max(1.0, rows / device.sms);
     plan.compute_s = bytes / rows * rows_per_sm / sm_bytes_per_s;
-    const double missed = evicted_share(bytes, device.l2_bytes);
+    // Under random replacement a line survives as many fills as the L2 has lines with probability 1/e. Source: Mei and
+    // Chu, "Dissecting GPU Memory Hierarchy through Microbenchmarking", 2017 (it is not the least recently used line).
+    const double missed = 1 - std::exp(-bytes / device.l2_bytes);
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(tensor_gemm::l2_bytes_per_clock_and_sm * device.sms);
     const double l2_bytes_per_s = tensor_gemm::l2_stream_share * l2_per_clock * clock_hz;
     const double dram_bytes_per_s =

@@ -166,12 +166,6 @@ bool is_stored_concatenation(const Op& op, std::size_t readers) {
     return op.kind == OpKind::concat && op.inputs.size() > (readers > 1 ? 4 : most_selected_parts);
 }
 
-/// Activations that decompose into several operators on an operand, which is first converted to f32.
-/// Source: torch/_refs/nn/functional, torch/_decomp/decompositions.py (pw_cast_for_opmath).
-bool reads_operand_twice(const Op& op) {
-    return computes(op, "silu", "gelu", "gelu_tanh", "hardswish", "mish");
-}
-
 /// Groups of operators in one kernel, each represented by its last operator.
 class Grouping {
   public:
@@ -317,11 +311,12 @@ class Grouping {
                });
     }
 
-    /// Returns true if the operator is an activation whose operand is stored, in f32, when two kernels need it: a norm
-    /// reads five. Source: torch/_inductor/ir.py, should_realize_on_reuse (realize_reads_threshold is 4).
+    /// Returns true if the operator is an activation, of several operators, whose operand is stored in f32 when two
+    /// kernels need it: a norm reads five. Source: torch/_inductor/ir.py, should_realize_on_reuse
+    /// (realize_reads_threshold is 4); torch/_decomp/decompositions.py (pw_cast_for_opmath).
     bool stores_operand(OpId id) const {
         const Op& op = graph_.ops[id];
-        if (!reads_operand_twice(op)) return false;
+        if (!computes(op, "silu", "gelu", "gelu_tanh", "hardswish", "mish")) return false;
         const OpId producer = source_of(op.inputs[0]);
         return producer != no_op && graph_.ops[producer].is(OpKind::batch_norm, OpKind::layer_norm, OpKind::group_norm);
     }

@@ -75,9 +75,6 @@ class OfaMobileNetV3 final : public ListSpace {
 
   private:
     // The reference code writes both activations out: x · relu6(x + 3) / 6 and relu6(x + 3) / 6.
-    static TensorId hard_sigmoid(GraphBuilder& net, TensorId x) {
-        return net.pointwise("div", {net.pointwise("relu6", {net.pointwise("add", {x})})});
-    }
     static TensorId hard_swish(GraphBuilder& net, TensorId x) {
         return net.pointwise("div", {net.pointwise("mul", {x, net.pointwise("relu6", {net.pointwise("add", {x})})})});
     }
@@ -105,7 +102,8 @@ class OfaMobileNetV3 final : public ListSpace {
         if (stage.squeeze_excite) {
             const TensorId squeezed =
                 net.relu(net.conv(mean_over_image(net, y), round_channels(double(wide / 4)), {}, true));
-            y = net.pointwise("mul", {y, hard_sigmoid(net, net.conv(squeezed, wide, {}, true))});
+            const TensorId gate = net.pointwise("add", {net.conv(squeezed, wide, {}, true)});
+            y = net.pointwise("mul", {y, net.pointwise("div", {net.pointwise("relu6", {gate})})});
         }
         y = net.batch_norm(net.conv(y, stage.channels));
         return in == stage.channels && stride == 1 ? net.add(y, x) : y;
