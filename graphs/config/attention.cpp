@@ -153,7 +153,7 @@ Transformer::Heads Transformer::project_latent(std::size_t index, TensorId x) {
     TensorId rank = x;
     if (ranks.query_rank > 0) {
         rank = norm("q_a_layernorm", net_.linear("q_a_proj", x, ranks.query_rank, config_.query_bias));
-        if (ranks.index_heads > 0) choose_tokens(index, x, rank);
+        if (ranks.index_heads > 0 && !config_.layers[index].reuses_choice) choose_tokens(index, x, rank);
     }
     rank = net_.linear(ranks.query_rank > 0 ? "q_b_proj" : "q_proj", rank, config_.heads * head, false);
     const TensorId query = heads_of(rank, config_.heads, head);

@@ -238,6 +238,10 @@ void read_latent(const JsonField& document, TransformerConfig& config) {
     latent.index_heads = read_count(document, "index_n_heads", 0);
     if (latent.index_heads > 0) latent.index_width = read_count(document, "index_head_dim");
     latent.index_count = read_count(document, "index_topk", 0);
+    const auto types = document.find("indexer_types");
+    if (types) check_length(document, "indexer_types", types->texts().size(), config.layers.size());
+    for (std::size_t i = 0; types && i < config.layers.size(); ++i)
+        config.layers[i].reuses_choice = types->texts()[i] == "shared";
     config.value_width = read_count(document, "v_head_dim");
     config.head_width = latent.plain_width + latent.rotary_width;
     config.key_value_heads = config.heads;

@@ -88,10 +88,11 @@ struct Layer {
     HeadSizes sizes{};
     Mixer mixer = Mixer::attention;
     FeedForward feed_forward = FeedForward::dense;
-    std::int64_t window = 0;  ///< tokens its attention sees; 0: all
-    bool rotated = true;      ///< whether its queries and keys have rotary positions
-    bool hashed = false;      ///< experts by a table of token ids
-    std::int64_t ratio = 0;   ///< tokens for which one compressed entry stays beyond the window; 0: none
+    std::int64_t window = 0;     ///< tokens its attention sees; 0: all
+    bool rotated = true;         ///< whether its queries and keys have rotary positions
+    bool hashed = false;         ///< experts by a table of token ids
+    std::int64_t ratio = 0;      ///< tokens for which one compressed entry stays beyond the window; 0: none
+    bool reuses_choice = false;  ///< attends to the tokens that the last layer with an indexer selected
     std::int64_t mlp_width = 0;
 };
 

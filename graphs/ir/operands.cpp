@@ -165,8 +165,11 @@ AttentionWidths attention_widths(const Graph& graph, const Op& attention, const 
         return bound[tensor->shape[tensor->shape.size() - from_end]];
     };
     const std::int64_t query = last(attention.inputs, 0, 1), value = last(attention.inputs, 2, 1);
-    if (attention.integer(latent_attribute, 0) == 0) return {query, value};
-    if (last(attention.inputs, 0, 2) > 1) return {query, last(attention.outputs, 0, 1)};
+    if (attention.integer(selects_attribute, 0) > 0) return {query, 0, true};
+    const std::int64_t latent = attention.integer(latent_attribute, 0), keys = last(attention.inputs, 1, 2);
+    if (latent == 0) return {query, value};
+    const bool gathers = latent == 2 && keys > attention.integer(window_attribute, 0);
+    if (last(attention.inputs, 0, 2) > 1 && !gathers) return {query, last(attention.outputs, 0, 1)};
     const std::int64_t rank = last(attention.inputs, 1, 1);
     return {checked_add(rank, value), rank, true};
 }

@@ -74,6 +74,7 @@ void find_size_checks(Graph& graph);
 /// Attribute of an attention over a cache of latent vectors (inputs 1 and 2: [batch, 1, tokens, rank] and the rotated
 /// part of the keys) shared by all heads. A single query is multiplied by the expanding weights instead, so that it
 /// attends to the latent vectors directly; a prompt uses keys and values of each head, expanded from its own tokens.
+/// 2: beyond the window, an indexer selects those of each query, and prompts attend to them directly as well.
 inline constexpr std::string_view latent_attribute = "latent";
 
 /// Attribute of an attention, or of the last product of a decomposed one: size of the window, including the query's
@@ -82,6 +83,9 @@ inline constexpr const char* window_attribute = "window";
 
 /// Attribute beside a window: most of the keys that stand for several tokens each, which are seen as well.
 inline constexpr const char* entries_attribute = "entries";
+
+/// Attribute of an attention that only scores keys, for all heads together, and selects the best: how many of them.
+inline constexpr const char* selects_attribute = "selects";
 
 /// Attribute of a fused operator with lookups: pairs of a table and a tensor of the size that is read from it.
 inline constexpr std::string_view lookups_attribute = "lookups";

@@ -90,13 +90,15 @@ void bind_dimensions(kernels::AttentionShape& shape, const BoundKernel& kernel) 
     const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), width);
     shape.batch = std::max<std::int64_t>(1, kernel.elements(kernel.op().inputs[0]) / per_batch);
     if (k.shape.size() > 2) shape.kv_heads = kernel.dim(k, -3);
-    if (kernel.op().integer(latent_attribute, 0) != 0) {
+    if (kernel.op().integer(latent_attribute, 0) != 0 || shape.selects > 0) {
         const AttentionWidths widths = attention_widths(kernel.graph, kernel.op(), kernel.bound);
         shape.head_dim = (widths.key + widths.value) / 2;
         if (widths.latent) shape.latent_width = widths.key;
         if (!widths.latent) shape.kv_heads = shape.heads;
     }
     if (kernel.op().inputs[1] == kernel.op().inputs[2]) shape.latent_width = width;
+    const bool compressed = kernel.op().integer(entries_attribute, 0) > 0;
+    shape.gathers = (compressed || kernel.op().integer(latent_attribute, 0) == 2) && shape.latent_width > 0;
     // Beyond those of the new tokens and the window, keys stand for several tokens each.
     if (shape.window > 0)
         shape.window += std::min(kernel.op().integer(entries_attribute, 0), shape.kv_length - shape.q_length);

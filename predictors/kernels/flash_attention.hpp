@@ -95,6 +95,16 @@ inline constexpr double decode_rate = 0.71;
 /// Rate of TensorRT-LLM's prompts on Hopper relative to FlashAttention 3. Source: AIConfigurator 0.12, H100.
 inline constexpr double tensorrt_llm_prompts = 0.83;
 
+/// Rate of products over gathered fp8 keys, which FlashMLA widens first, relative to bf16 keys: 410 and 640 TFLOP/s on
+/// an H800. Source: its README (sparse decoding and prefill).
+inline constexpr double widened_keys = 410.0 / 640;
+
+/// An indexer on an SM: cycles of its 128 lanes for ReLU and sum of a head's score; time of a radix selection for a row
+/// and for a score of it (AIConfigurator 0.12, SGLang 0.5.14 on an H100 and a B200, scores in order). Kernels around
+/// it: rotation, Hadamard transform and cast of queries and of keys, selection (SGLang, nsa_indexer.py).
+inline constexpr double head_score_cycles = 2.0 / 128, selected_row_s = 1.65e-6, selected_score_s = 0.24e-9;
+inline constexpr double kernels_around = 7;
+
 /// Floor of the kernel that casts queries, keys and values of a prompt to fp8. Source: ditto, latent vectors, B200.
 inline constexpr double cast_s = 4e-6;
 
@@ -157,7 +167,6 @@ struct Compute {
     double seconds{};
     double flops{};  ///< including tile padding
     double blocks = 0, split = 1;
-    const AttentionTile* tile = nullptr;
 };
 
 /// One block per tile of queries. Under a causal mask blocks have unequal lengths and the longest start first.
@@ -165,7 +174,8 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
                        const DeviceCounts& device) {
     const auto batch = real(s.batch), heads = real(s.heads), queries = real(s.q_length), keys = real(s.kv_length);
     const bool evenly = s.library == FlashLibrary::ggml;
-    const double packed = evenly || kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
+    const double packed =
+        evenly || s.selects > 0 || kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
     const double tiles = round_up(queries * packed / tile.rows);
     const double most = most_keys(s, tile.rows / packed);  // keys of a tile
     const double seen =
@@ -174,7 +184,6 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
             : keys;  // mean over the tiles
     const double padding = s.causal ? tile.keys / 2 : 0;
     Compute result;
-    result.tile = &tile;
     result.blocks = batch * heads / packed * tiles;
     double scores = result.blocks * (seen + padding) * tile.rows;
     double longest_s = round_up(most / tile.keys) * tile.keys * tile.rows * score_s + fill_s;
@@ -209,8 +218,8 @@ inline double decode_rows(const AttentionShape& s, const AttentionKernels& kerne
 }
 
 /// One query per sequence; query heads that share keys are rows of one tile. FlashAttention 2 has rules of its own.
-inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double score_s, double fill_s, double split_s,
-                      bool flash2, const DeviceCounts& device) {
+inline Compute decode(const AttentionShape& s, double score_s, double fill_s, double split_s, bool flash2,
+                      const DeviceCounts& device) {
     const AttentionKernels& kernels = kernels_of(s, device);
     const auto batch = real(s.batch), heads = real(s.heads), keys = real(s.kv_length);
     const double group = heads / kv_heads(s);
@@ -225,7 +234,6 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
         return seconds;
     };
     Compute result;
-    result.tile = &tile;
     result.flops = double(flops(s));
     if (packs && flash2) {
         if (units < enough_sms * device.sms) {
@@ -242,6 +250,25 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
     return result;
 }
 
+/// Queries that gather keys of their own are sequences of one; the few (16) new tokens of a sequence that verify
+/// drafts, for which an indexer's kernel splits the keys, are more heads.
+inline AttentionShape with_single_queries(AttentionShape s) {
+    if (!s.gathers && (s.selects == 0 || s.q_length > 16)) return s;
+    (s.gathers ? s.batch : s.heads) *= s.q_length;
+    if (s.window > 0) s.kv_length = std::min(s.kv_length, s.window);
+    s.q_length = 1;
+    s.causal = false;
+    return s;
+}
+
+/// Returns the time of the kernel that selects the best scores of each query that sees more keys than it selects.
+inline double selection_s(const AttentionShape& s, const DeviceCounts& device) {
+    const double keys = real(s.kv_length), fresh = std::max(1.0, s.causal ? std::min(real(s.q_length), keys) : 1);
+    const double least = std::max(keys - fresh, real(s.selects));  // keys of the first one
+    const double rows = real(s.batch) * real(s.q_length) * (keys - least) / fresh / device.sms;
+    return rows > 0 ? std::max(1.0, rows) * (selected_row_s + (least + keys) / 2 * selected_score_s) : 0;
+}
+
 /// Returns the time that an SM takes for one score and its share of the result.
 inline double seconds_per_score(const AttentionShape& s, double head, double sm_flops_per_s, const DeviceRates& device,
                                 const FlashParameters& p, const TensorGemmParameters& gemm) {
@@ -250,10 +277,12 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
     double rate = sm_flops_per_s * kind.rate * kernels.mma_share;
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
     const bool nvidia = s.library == FlashLibrary::tensorrt_llm;
-    const bool in_fp8 = s.element_bytes == 1 && (is_decode(s) || nvidia);
-    if (kernels.asynchronous && in_fp8)
-        rate *= kernels.packs_query_heads && s.latent_width > 0 ? latent_fp8_ratio : fp8_ratio;
     const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
+    if (s.selects > 0) return real(s.latent_width) * s.element_bytes / rate + head_score_cycles * cycle_s;
+    const bool in_fp8 = s.element_bytes == 1 && (is_decode(s) || nvidia);
+    const bool hopper = kernels.packs_query_heads, widens = s.gathers && (hopper || !nvidia);
+    if (kernels.asynchronous && in_fp8)
+        rate *= widens ? widened_keys : hopper && s.latent_width > 0 ? latent_fp8_ratio : fp8_ratio;
     double seconds = 4 * head / rate;
     const bool overlaps = s.library == FlashLibrary::cudnn && kernels.asynchronous;
     if (overlaps) seconds = double(equations::smooth_maximum(seconds, cudnn_score_cycles * cycle_s));
@@ -268,8 +297,9 @@ inline double seconds_per_score(const AttentionShape& s, double head, double sm_
 }  // namespace flash
 
 /// Plans fused attention on tensor cores, preceded by the kernel that appends to a paged cache.
-inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device, const FlashParameters& p,
+inline KernelPlan plan_flash(const AttentionShape& given, const DeviceRates& device, const FlashParameters& p,
                              const TensorGemmParameters& gemm) {
+    const AttentionShape s = flash::with_single_queries(given);
     const AttentionKernels& kernels = flash::kernels_of(s, device);
     const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
     const FlashDecodeParameters& decoder = flash::decoder(s, kernels, p);
@@ -298,9 +328,9 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     double score_s = flash::seconds_per_score(s, head, rates.sm_boost_flops_per_s, device, p, gemm);
     if (decodes && s.latent_width > 0)  // an SM loads them no faster than its share of the L2
         score_s = std::max(score_s, cached_bytes / flash::decode_rows(s, kernels) * device.sms / rates.l2_bytes_per_s);
-    const auto compute = decodes ? flash::decode(s, tile, score_s, decoder.fill_s * block_scale,
-                                                 p.split_s * rates.cycle_scale, flash2, device)
-                                 : flash::prefill(s, tile, head, score_s, p.fill_s * block_scale, device);
+    const auto compute =
+        decodes ? flash::decode(s, score_s, decoder.fill_s * block_scale, p.split_s * rates.cycle_scale, flash2, device)
+                : flash::prefill(s, tile, head, score_s, p.fill_s * block_scale, device);
     plan.blocks = compute.blocks;
     plan.split_k = compute.split;
     plan.waves = plan.blocks / device.sms;
@@ -311,9 +341,12 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     const double tokens = batch * real(s.q_length) + decode_batch;
     const double keys = batch * real(s.kv_length) + decode_batch * real(s.decode_length);
     const double vector_bytes = real(s.head_dim) * s.element_bytes;
-    const double bytes = cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * real(s.heads) * tokens;
-    const double missed =
+    const double bytes = cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * real(s.heads) * tokens +
+                         (s.selects > 0 ? sizeof(float) * keys * real(given.q_length) : 0);
+    double missed =
         tensor_gemm::miss_share(std::max(bytes, s.reuse_bytes) / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
+    if (s.batch > given.batch)  // neighbouring queries gather mostly the same keys
+        missed = std::min(missed, real(given.batch * given.kv_length) / (batch * real(s.kv_length)));
     plan.memory_s = rates.seconds(bytes, missed);
     const double ramp_s = decodes && s.library != FlashLibrary::ggml ? decoder.ramp_s : flash::ramp_s;
     plan.memory_s += ramp_s * plan.memory_s / (plan.memory_s + (decodes ? flash::decode_ramp_bytes_s : gemm.ramp_s));
@@ -329,6 +362,10 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
         plan.memory_s += append_s;
         plan.seconds += append_s;
     }
+    if (s.selects > 0)
+        plan.seconds += flash::kernels_around * device.floor_s +
+                        rates.seconds(12 * real(s.latent_width * s.heads) * tokens, 1) +
+                        flash::selection_s(given, device);
     // With one sequence or one key head, a view suffices.
     if (decodes && flash2 && s.batch > 1 && s.kv_heads > 1 && s.kv_heads < s.heads) {
         plan.floor_s += flash::group_copies_s * rates.cycle_scale;

@@ -169,8 +169,10 @@ struct AttentionShape {
     bool whole_heads = false;        ///< path engine: one block per head, regardless of its length
     std::int64_t latent_width = 0;   ///< width of the latent vector that is a token's key and part of its value (MLA)
     FlashLibrary library = FlashLibrary::generation;
-    std::int64_t window = 0;  ///< causal: sliding window in keys; 0: none
-    double reuse_bytes = 0;   ///< bytes touched between two uses of cached keys; 0: those of the keys alone
+    std::int64_t window = 0;   ///< causal: sliding window in keys; 0: none
+    double reuse_bytes = 0;    ///< bytes touched between two uses of cached keys; 0: those of the keys alone
+    bool gathers = false;      ///< each query reads keys of its own, at most `window`
+    std::int64_t selects = 0;  ///< an indexer: scores keys for all heads together and selects so many; 0: attention
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 

@@ -20,9 +20,10 @@ enum class Library : std::uint8_t { cudnn, tensorrt, torch, none, onnxruntime, v
         newest_blas, cudnn_attention, sums_losses_by_blocks, sums_by_nccl, captures_decoding, captures_pieces,        \
         mixes_phases, chunks_prompts, schedules_ahead, sorts_logits, sorts_experts, pads_experts, dispatches_modules, \
         multiplies_int8, streams_half, streams_faster, launches_early, fuses_gates, keeps_scores, attends_in_xqa,     \
-        decodes_in_flashinfer, decodes_fp8_in_flashinfer, attends_latents_in_fp8, reserves_answers, sizes_by_memory,  \
-        pads_groups, hides_promotion, leaves_no_gap, sums_without_switch, separates_updates, maps_at_once,            \
-        narrows_activated, sorts_wide_rows, quantizes_by_expert, fp4_in_cutlass, slots_states, fuses_in_torchscript
+        decodes_in_flashinfer, decodes_fp8_in_flashinfer, attends_latents_in_fp8, attends_selected_in_fp8,            \
+        reserves_answers, sizes_by_memory, pads_groups, hides_promotion, leaves_no_gap, sums_without_switch,          \
+        separates_updates, maps_at_once, narrows_activated, sorts_wide_rows, quantizes_by_expert, fp4_in_cutlass,     \
+        slots_states, fuses_in_torchscript
 
 /// What the libraries of a run do: data/library_rules.tsv says it of each field. False without a row there, so also for
 /// an unspecified PyTorch (0).

@@ -568,9 +568,13 @@ class Lowering {
         if (shape.path == memory_efficient && libraries_.xformers) shape.library = xformers;
         // 8-bit keys and values are most of the traffic of a decoding step.
         if (shape.path == flash) shape.element_bytes = std::min(shape.element_bytes, stored_bytes(op.inputs[1]));
-        const bool latent = op.integer(latent_attribute, 0) != 0 && libraries_.attends_latents_in_fp8;
+        shape.selects = op.integer(selects_attribute, 0);
+        if (shape.selects > 0 && device_.compute_capability_major >= 9) shape.element_bytes = 1;  // it casts to fp8
+        const std::int64_t latents = op.integer(latent_attribute, 0);  // more than 1: of selected tokens
+        const bool by_nvidia = (latents > 0 && libraries_.attends_latents_in_fp8) ||
+                               (latents > 1 && libraries_.attends_selected_in_fp8) || libraries_.attends_in_xqa;
         const bool narrow = shape.element_bytes == 1 && libraries_.decodes_fp8_in_flashinfer;
-        if (shape.paged && (latent || libraries_.attends_in_xqa))
+        if (shape.paged && by_nvidia)
             shape.library = tensorrt_llm;
         else if (shape.paged && (narrow || libraries_.decodes_in_flashinfer))
             shape.library = flashinfer;

@@ -172,14 +172,29 @@ OpId expansion_of(const Graph& graph, TensorId tensor) {
     return expands && appended_through(graph, graph.ops[id].inputs[0]) != no_op ? id : no_op;
 }
 
-void collect_layers(const Graph& graph, TensorId tensor, std::vector<TensorId>& layers) {
-    const OpId id = tensor == no_tensor ? no_op : graph.tensors[tensor].producer;
-    if (id == no_op || std::ranges::find(layers, tensor) != layers.end()) return;
-    if (graph.ops[id].kind == OpKind::linear) {
-        layers.push_back(tensor);
-    } else {
-        for (const TensorId input : graph.ops[id].inputs) collect_layers(graph, input, layers);
-    }
+/// Returns true if an indexer selects the keys of an attention. Its scores and choice become one operator. Source:
+/// DeepGEMM, fp8_mqa_logits; vLLM, sparse_attn_indexer.py; SGLang, nsa_indexer.py.
+bool fuse_indexer(Graph& graph, const Op& attention) {
+    const TensorId chosen = attention.inputs.size() > 3 ? attention.inputs[3] : no_tensor;
+    if (chosen == no_tensor || graph.tensors[chosen].producer == no_op) return false;
+    OpId relu = graph.tensors[chosen].producer, weights = relu;
+    Op& choice = graph.ops[relu];
+    if (choice.kind != OpKind::scatter) return choice.integer(selects_attribute, 0) > 0;
+    while (relu > 0 && graph.ops[relu].text("function") != "relu") --relu;
+    while (weights > 0 && graph.ops[weights].kind != OpKind::linear) --weights;
+    if (relu * weights == 0 || graph.ops[relu].inputs.empty() || graph.tensors[chosen].shape.empty()) return false;
+    const OpId product = graph.tensors[graph.ops[relu].inputs[0]].producer;
+    if (product == no_op || graph.ops[product].kind != OpKind::matmul) return false;
+    const OpId turned = graph.tensors[graph.ops[product].inputs[1]].producer;
+    if (turned == no_op || graph.ops[turned].kind != OpKind::transpose) return false;
+    const TensorId keys = graph.ops[turned].inputs[0];
+    const std::int64_t count = attention.integer(entries_attribute, attention.integer(window_attribute, 0));
+    choice.kind = OpKind::attention;
+    choice.source = "indexer";
+    choice.inputs = {graph.ops[product].inputs[0], keys, keys, no_tensor, graph.ops[weights].outputs[0]};
+    choice.attributes = {{"causal", std::int64_t{1}}, {selects_attribute, count}};
+    graph.tensors[chosen].shape.back() = graph.expressions.constant(count);
+    return count > 0;
 }
 
 }  // namespace
@@ -193,6 +208,7 @@ void absorb_latent_expansion(Graph& graph) {
     const std::vector<int> readers = count_readers(graph);
     for (Op& attention : graph.ops) {
         if (attention.kind != OpKind::attention || attention.inputs.size() < 3) continue;
+        const bool selected = fuse_indexer(graph, attention);
         const OpId joined = graph.tensors[attention.inputs[1]].producer;
         const OpId layer = expansion_of(graph, attention.inputs[2]);
         if (layer == no_op || joined == no_op || graph.ops[joined].kind != OpKind::concat) continue;
@@ -200,13 +216,7 @@ void absorb_latent_expansion(Graph& graph) {
         if (parts.size() != 2 || expansion_of(graph, parts[0]) != layer) continue;
         const OpId rotated = appended_through(graph, parts[1]);
         if (rotated == no_op) continue;
-        // The layers of an indexer that selects tokens stay; one kernel scores them (vLLM, sparse_attn_indexer.py).
-        std::vector<TensorId> indexer;
-        if (attention.inputs.size() > 3) {
-            collect_layers(graph, attention.inputs[3], indexer);
-            if (indexer.empty()) continue;
-            set_causal(attention);
-        }
+        if (attention.inputs.size() > 3 && !selected) continue;
         Op& expansion = graph.ops[layer];
         const TensorId latent = expansion.inputs[0];
         const TensorId fresh = graph.ops[appended_through(graph, latent)].inputs[1];
@@ -215,9 +225,11 @@ void absorb_latent_expansion(Graph& graph) {
         const Expression width = graph.tensors[expanded].shape.back();
         graph.tensors[expanded].shape = graph.tensors[fresh].shape;
         graph.tensors[expanded].shape.back() = width;
-        attention.inputs = {attention.inputs[0], latent, graph.ops[rotated].outputs[0], no_tensor, expanded};
-        attention.inputs.insert(attention.inputs.end(), indexer.begin(), indexer.end());
-        attention.attributes.push_back({std::string(latent_attribute), std::int64_t{1}});
+        const std::vector<TensorId> given = std::move(attention.inputs);
+        attention.inputs = {given[0], latent, graph.ops[rotated].outputs[0], no_tensor, expanded};
+        attention.attributes.push_back({std::string(latent_attribute), std::int64_t{selected ? 2 : 1}});
+        if (selected) set_causal(attention);
+        if (selected) attention.inputs.push_back(given[3]);
     }
     erase_no_longer_read(graph, readers);
 }
@@ -271,10 +283,8 @@ void append_to_pages(Graph& graph) {
         if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
         op.inputs.resize(std::max<std::size_t>(4, op.inputs.size()), no_tensor);
         if (op.inputs[3] != no_tensor && differs_between_queries(graph, op.inputs[3])) set_causal(op);
-        std::vector<TensorId> indexer;  // its layers stay, as above
-        collect_layers(graph, op.inputs[3], indexer);
+        if (fuse_indexer(graph, op)) op.inputs.push_back(op.inputs[3]);
         op.inputs[3] = no_tensor;  // the mask: an engine knows how long each sequence is
-        op.inputs.insert(op.inputs.end(), indexer.begin(), indexer.end());
         for (const std::size_t operand : {std::size_t{1}, std::size_t{2}}) {
             const OpId producer = graph.tensors[op.inputs[operand]].producer;
             if (producer == no_op) continue;

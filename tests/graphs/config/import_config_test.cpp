@@ -824,6 +824,25 @@ TEST_CASE("DeepSeek-V4 keeps a window, an entry for every 4 or 128 tokens, and t
               .says("index_head_dim: is less than qk_rope_head_dim"));
 }
 
+TEST_CASE("layers without an indexer of their own attend to what the last one selected") {
+    const auto file = [](const std::string& types) {
+        return R"({"model_type":"glm_moe_dsa","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":2,
+            "q_lora_rank":32,"kv_lora_rank":16,"qk_nope_head_dim":16,"qk_rope_head_dim":16,"v_head_dim":16,
+            "intermediate_size":64,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":32,"n_group":1,
+            "topk_group":1,"vocab_size":100,"max_position_embeddings":4096,"index_n_heads":2,"index_head_dim":32,
+            "index_topk":64,"torch_dtype":"bfloat16","indexer_types":)" +
+               types + "}";
+    };
+    const auto keys = [&](const std::string& types) {
+        const Graph graph = import(file(types));
+        return std::ranges::count_if(graph.inputs,
+                                     [&](TensorId id) { return graph.tensors[id].name.ends_with(".index_key"); });
+    };
+    CHECK(keys(R"(["full","full","full"])") == 3);
+    CHECK(keys(R"(["full","shared","shared"])") == 1);
+    CHECK(failure(file(R"(["full","shared"])")).says("indexer_types: has 2 entries for 3 layers"));
+}
+
 TEST_CASE("experts of DeepSeek-V4 are mxfp4 where the file says fp4, other layers fp8, compressors 16 bits wide") {
     const auto precisions = [](const std::string& fields) {
         const std::string quantization =

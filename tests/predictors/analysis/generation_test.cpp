@@ -293,32 +293,43 @@ TEST_CASE("where Python runs the modules, prompts over a latent cache take opera
 }
 
 TEST_CASE(
-    "an engine whose indexer selects tokens reads no more than these, by latent vectors, and keeps the indexer's "
-    "layers") {
+    "an engine whose indexer selects tokens reads no more than these, by latent vectors, and scores all in one "
+    "operator that later layers share") {
     const Graph graph = import_config(
         R"({"model_type":"glm_moe_dsa","hidden_size":256,"num_hidden_layers":2,"num_attention_heads":16,
             "q_lora_rank":128,"kv_lora_rank":512,"qk_nope_head_dim":192,"qk_rope_head_dim":64,"v_head_dim":256,
             "intermediate_size":512,"first_k_dense_replace":2,"n_routed_experts":4,"num_experts_per_tok":2,
             "moe_intermediate_size":64,"n_group":1,"topk_group":1,"vocab_size":1000,"max_position_embeddings":65536,
-            "index_n_heads":8,"index_head_dim":128,"index_topk":2048,"torch_dtype":"bfloat16"})",
+            "index_n_heads":8,"index_head_dim":128,"index_topk":2048,"indexer_types":["full","shared"],
+            "torch_dtype":"bfloat16"})",
         "config.json", "tiny", with_cache(CacheKind::paged));
     Predictor engine(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
                      {.precision = Precision::bf16});
-    const auto attention_s = [&](std::int64_t seq, std::int64_t past) {
+    const auto is_indexer = [&](OpId op) { return engine.graph().ops[op].source == "indexer"; };
+    const auto attention_s = [&](std::int64_t batch, std::int64_t seq, std::int64_t past, bool indexer = false) {
         double seconds = 0;
-        for (const OpPrediction& one : engine.explain({{"batch", 64}, {"seq", seq}, {"past", past}}).launches)
-            if (one.op != no_op && engine.graph().ops[one.op].kind == OpKind::attention) seconds += one.device_s;
+        for (const OpPrediction& one : engine.explain({{"batch", batch}, {"seq", seq}, {"past", past}}).launches)
+            if (one.op != no_op && engine.graph().ops[one.op].kind == OpKind::attention)
+                seconds += is_indexer(one.op) == indexer ? one.device_s : 0;
         return seconds;
     };
-    CHECK(attention_s(1, 2000) > 1.5 * attention_s(1, 1000));
-    CHECK(attention_s(1, 8000) == approx(attention_s(1, 2047)));
+    CHECK(attention_s(64, 1, 2000) > 1.5 * attention_s(64, 1, 1000));
+    CHECK(attention_s(64, 1, 8000) == approx(attention_s(64, 1, 2047)));
+    CHECK(attention_s(64, 1, 64000, true) > 3 * attention_s(64, 1, 8000, true));
+    // A prompt that fits into the selection attends to expanded keys, a longer one to 2,048 latent vectors a query,
+    // whose tile has 64 rows for the 16 heads. Its tokens behind a longer context take no more, except the indexer's
+    // scores.
+    CHECK(attention_s(1, 4096, 0) > 8 * attention_s(1, 2048, 0));
+    CHECK(attention_s(1, 8192, 0) == approx(2 * attention_s(1, 4096, 0)).epsilon(0.1));
+    CHECK(attention_s(1, 4096, 32768) < 1.2 * attention_s(1, 4096, 0));
+    CHECK(attention_s(1, 4096, 32768, true) > 4 * attention_s(1, 4096, 0, true));
     std::int64_t indexers = 0;
     for (const Op& op : engine.graph().ops) {
-        if (op.kind == OpKind::attention) CHECK(op.integer("latent", 0) == 1);
-        if (op.kind == OpKind::linear && op.module.find("indexer") != std::string::npos) ++indexers;
+        if (op.kind == OpKind::attention) CHECK((op.integer("latent", 0) == 2) == (op.source != "indexer"));
+        if (op.source == "indexer") ++indexers;
         CHECK(op.source != "aten::topk");
     }
-    CHECK(indexers >= layers);
+    CHECK(indexers == 1);
 }
 
 TEST_CASE("an engine reads and writes the states of linear attention once, in the type that config.json gives") {

@@ -421,3 +421,60 @@ TEST_CASE("a prompt's call takes no less than the sequences that decode in it, h
         CHECK_MESSAGE(before > 8 * seconds(models, prefill(1, 64)), device);
     }
 }
+
+namespace {
+
+/// Prompts over the latent vectors that an indexer selects: 64 + 512 values a key, 512 of them its value as well.
+AttentionShape gathering(std::int64_t heads, std::int64_t queries, std::int64_t keys, int bytes = 2) {
+    AttentionShape s{1, heads, queries, keys, (576 + 512) / 2, bytes, true, AttentionPath::flash, 1};
+    s.paged = s.gathers = true;
+    s.latent_width = 576;
+    s.window = 2048;
+    return s;
+}
+
+AttentionShape indexer(std::int64_t heads, std::int64_t queries, std::int64_t keys) {
+    AttentionShape s{1, heads, queries, keys, 64, 1, queries > 1, AttentionPath::flash, 1};
+    s.paged = true;
+    s.latent_width = 128;
+    s.selects = 2048;
+    return s;
+}
+
+}  // namespace
+
+TEST_CASE("queries that gather keys of their own multiply tiles of 64 heads, whatever the context") {
+    const auto h100 = unfitted("h100-sxm5-80gb");
+    const double all_s = seconds(h100, gathering(64, 8192, 8192));
+    // FlashMLA, README: 640 TFLOP/s on an H800, whose tensor cores are an H100's.
+    CHECK(2.0 * 8192 * 2048 * 64 * (576 + 512) / all_s == approx(640e12).epsilon(0.15));
+    CHECK(seconds(h100, gathering(8, 8192, 8192)) == approx(all_s).epsilon(0.02));
+    CHECK(seconds(h100, gathering(8, 8192, 131072)) < 1.1 * all_s);
+    // Hopper widens fp8 keys; Blackwell multiplies them, with few heads in small tiles.
+    CHECK(seconds(h100, gathering(64, 8192, 8192, 1)) > 1.3 * all_s);
+    const auto b200 = unfitted("b200");
+    AttentionShape few = gathering(8, 8192, 8192, 1), many = gathering(64, 8192, 8192, 1);
+    few.library = many.library = FlashLibrary::tensorrt_llm;
+    CHECK(seconds(b200, many) > 1.4 * seconds(b200, few));
+}
+
+TEST_CASE("an indexer scores all keys in fp8 and selects where there are more than it keeps") {
+    for (const char* device : {"h100-sxm5-80gb", "b200"}) {
+        CAPTURE(device);
+        const auto models = unfitted(device);
+        const auto time = [&](std::int64_t heads, std::int64_t queries, std::int64_t keys) {
+            return seconds(models, indexer(heads, queries, keys));
+        };
+        const double peak = models.at(MathPath::fp8_tensor).peak_flops_per_s;
+        const double rate = 2.0 * 64 * 128 * 4096 * 65536 / time(64, 4096, 65536);
+        CHECK(rate > 0.25 * peak);
+        CHECK(rate < 0.8 * peak);
+        CHECK(time(64, 4096, 65536) - time(32, 4096, 65536) > 0.3 * time(64, 4096, 65536));
+        AttentionShape keeps_all = indexer(32, 8192, 8192);
+        keeps_all.selects = 8192;
+        CHECK(time(32, 8192, 8192) - seconds(models, keeps_all) > 5e-5);
+        // One token reads its keys with all SMs; the eight that verify drafts do, too.
+        CHECK(time(32, 1, 131072) < 1e-4);
+        CHECK(time(32, 8, 131072) < 3e-4);
+    }
+}
