@@ -184,6 +184,8 @@ def recipe(row, model, tp, dp, clients, drafts):
         yield from tensorrt_llm(row, model, tp, dp, clients, drafts)
     if row["backend"] == "vllm" and model == "gpt-oss-120b":
         yield from ("--captured-tokens", 2048, "--max-num-seqs", clients if row["system"][0] == "h" else 512)
+        if row["system"][0] == "h" and not row["backend_version"].startswith("0.11."):  # VLLM_MXFP4_USE_MARLIN; 0.10's default
+            yield from ("--moe-backend", "marlin")
     elif row["backend"] == "vllm" and row["system"][0] == "h" and model == "llama-3.1-70b":  # on H100 the script before 23 September 2025
         yield from ("--max-num-seqs", clients, *(("--kv-precision", "bf16") if row["system"] == "h100_sxm" else ()))
     elif row["backend_version"].startswith("0.12.") and model == "llama-3.1-8b":

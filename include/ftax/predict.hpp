@@ -38,8 +38,8 @@ struct LibraryVersions {
     int torch = 0;
 };
 
-/// Kernels of experts in nvfp4 or mxfp4 under TensorRT-LLM on compute capability 10 (moe_config: backend).
-enum class MoeBackend : std::uint8_t { by_default, cutlass, trtllm };
+/// Kernels of experts in 4 bits: TensorRT-LLM on compute capability 10 (moe_config), vLLM on 9 (--moe-backend).
+enum class MoeBackend : std::uint8_t { by_default, cutlass, trtllm, marlin };
 
 struct PredictOptions {
     Precision precision = Precision::fp32;

@@ -38,6 +38,9 @@ inline constexpr double fp4_cutlass_fill = 4;
 // SM's time for a row in CUTLASS's kernels around two such products: they copy, activate and quantise. Source: ditto.
 inline constexpr double fp4_cutlass_row_s = 0.9e-6;
 
+// Efficiency of Marlin's kernel relative to a single product. Source: AIConfigurator 0.12, vLLM 0.24 on an L40S.
+inline constexpr double marlin_efficiency = 0.9;
+
 /// Returns the expected number of experts with tokens, at least those of one token and at most those of all tokens.
 /// Source: each token skips a given expert with probability 1 - per_token / experts.
 inline double touched_experts(double tokens, double per_token, double experts, double spread) {
@@ -63,14 +66,19 @@ inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& de
         .m = s.rows, .n = s.n, .k = s.k, .element_bytes = s.element_bytes, .linear = true, .operands = s.operands};
     one.dot_products = precision_spec(s.operands).is_of_gguf();
     auto rates = tensor_gemm::rates_of(one, device, p);
+    const PrecisionSpec& operands = precision_spec(s.operands);
+    const double rate = s.in_marlin ? device.chip->flash2.mma_share : 1;  // mma.sync, beside which lanes widen weights
+    rates.sm_boost_flops_per_s *= rate * tensor_gemm::widening(operands, device) /
+                                  (s.widens_apart ? 1 : tensor_gemm::widening(operands, device, rate));
     const double share = q.efficiency * own.efficiency;  // the fused operator's was fitted under the power limit
     rates.sm_flops_per_s =
         std::min(rates.sm_flops_per_s * (s.prepared ? 1 : share), rates.sm_boost_flops_per_s * share);
-    if (s.is_mxfp4) {  // blocks of 32; experts are padded. Source: vLLM, mxfp4.py (round_up of both widths to 256)
+    if (s.is_mxfp4) {  // blocks of 32; experts are padded. Source: vLLM, mxfp4.py (round_up)
+        const double width = s.in_marlin ? 128 : 256;
         rates.weight_bytes = 0.5 + 1.0 / 32;
-        rates.x_bytes = 1 + 1.0 / 32;
-        n = round_up(n, s.gated ? 512 : 256);
-        k = round_up(k, 256);
+        if (!s.in_marlin) rates.x_bytes = 1 + 1.0 / 32;
+        n = round_up(n, s.gated ? 2 * width : 256);
+        k = round_up(k, s.gated ? 256 : width);
     }
     rates.dram_bytes_per_s *= q.dram_share * own.dram_share;
     const double of_expert = rows / touched;
@@ -111,6 +119,7 @@ inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, con
     MixtureParameters of_texts = q;
     of_texts.spread = mixture::spread_of_texts;
     if (s.padded > 0) of_texts.efficiency = 1;  // DeepGEMM's kernel for one product and for groups is the same
+    if (s.in_marlin) of_texts.efficiency = mixture::marlin_efficiency;
     if (s.scaled_outside) of_texts.efficiency *= mixture::scaled_outside;
     if (s.in_fp4_cutlass) of_texts.fill *= mixture::fp4_cutlass_fill;
     const auto time = mixture::grouped_time(s, device, p, of_texts, {}, s.padded == 0);

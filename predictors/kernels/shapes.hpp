@@ -198,8 +198,10 @@ struct GroupedGemmShape {
     bool scaled_outside = false;           ///< the kernel scales its sums outside of tensor cores that could
     bool in_fp4_cutlass = false;           ///< CUTLASS's kernel for nvfp4 on Blackwell
     bool fused = false;                    ///< TensorRT-LLM's own kernel for Blackwell, which activates its results
-    bool prepared = false;  ///< the engine's kernels read tokens by index or rows that they have narrowed
-    bool is_mxfp4 = false;  ///< weights in mxfp4, values in mxfp8, and experts padded to 256 columns and values
+    bool prepared = false;      ///< the engine's kernels read tokens by index or rows that they have narrowed
+    bool widens_apart = false;  ///< other warps widen weights than those that multiply
+    bool in_marlin = false;     ///< Marlin's kernel for weights in 4 bits, with mma.sync on every chip
+    bool is_mxfp4 = false;      ///< weights in mxfp4, and experts padded; values in mxfp8, but not in Marlin's kernel
     std::int64_t padding_cards = 0;  ///< cards whose experts' rows are computed in whole tiles; 0: none
     double padded = 0;               ///< these rows; 0: those that there are
     bool gated = false;              ///< kernels activate the results and quantise them

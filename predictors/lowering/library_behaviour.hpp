@@ -23,7 +23,7 @@ enum class Library : std::uint8_t { cudnn, tensorrt, torch, none, onnxruntime, v
         decodes_in_flashinfer, decodes_fp8_in_flashinfer, attends_latents_in_fp8, attends_selected_in_fp8,            \
         reserves_answers, sizes_by_memory, pads_groups, hides_promotion, leaves_no_gap, sums_without_switch,          \
         separates_updates, maps_at_once, narrows_activated, sorts_wide_rows, quantizes_by_expert, fp4_in_cutlass,     \
-        slots_states, fuses_in_torchscript
+        slots_states, mxfp4_in_triton, widens_in_marlin, widens_apart, fuses_in_torchscript
 
 /// What the libraries of a run do: data/library_rules.tsv says it of each field. False without a row there, so also for
 /// an unspecified PyTorch (0).

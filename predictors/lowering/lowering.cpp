@@ -602,10 +602,13 @@ class Lowering {
         shape.fused =
             engine && major == 10 && !pads && !shape.in_fp4_cutlass && (fp4 || blocks || operands == Precision::w4a16);
         shape.prepared = engine && !pads && !(libraries_.sorts_wide_rows && blocks && !shape.fused);
-        shape.is_mxfp4 = mxfp4 && (shape.fused || shape.in_fp4_cutlass);
+        const bool in_triton = mxfp4 && libraries_.mxfp4_in_triton && asked != MoeBackend::marlin;
+        shape.in_marlin = libraries_.widens_in_marlin && operands == Precision::w4a16 && !in_triton;
+        shape.widens_apart = libraries_.widens_apart && in_triton;
+        shape.is_mxfp4 = mxfp4 && (shape.fused || shape.in_fp4_cutlass || shape.in_marlin);
         shape.scaled_outside = shape.fused && blocks;
         const bool maps_at_once = libraries_.maps_at_once && !blocks && operands != Precision::w4a16;
-        shape.sorted = libraries_.sorts_experts && !shape.fused && !maps_at_once;
+        shape.sorted = (libraries_.sorts_experts && !shape.fused && !maps_at_once) || shape.widens_apart;
         return shape;
     }
 

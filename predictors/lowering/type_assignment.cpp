@@ -6,6 +6,7 @@
 
 #include "graphs/ir/operands.hpp"
 #include "graphs/ir/rewriting/graph_edits.hpp"
+#include "predictors/lowering/library_behaviour.hpp"
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
@@ -90,6 +91,8 @@ Precision TypeAssignment::operands_of(const Op& op) const {
     const bool of_six_bits = precision_.is_of_gguf() && options_.precision != Precision::q8_0 && is_head(op);
     if (!is_quantized(op)) return Precision::fp32;
     if (of_six_bits) return Precision::q6_k;
+    const bool widens = behaviour_of(options_.libraries, traits_.library, device_).widens_in_marlin;
+    if (widens && op.integer("mxfp4", 0) != 0) return Precision::w4a16;
     const auto own = precision_from_name(op.text(rest_attribute));
     if (!own || bits_of(precision_spec(*own).weight) <= bits_of(precision_.weight)) return options_.precision;
     return device_.peak(precision_spec(*own).path) ? *own : Precision::w8a16;

@@ -130,11 +130,13 @@ void add_engine_options(CLI::App& verb, RunArguments& arguments) {
     verb.add_option_function<std::string>(
             "--moe-backend",
             [&arguments](const std::string& name) {
-                arguments.options.moe_backend = name == "cutlass" ? MoeBackend::cutlass : MoeBackend::trtllm;
+                using enum MoeBackend;
+                arguments.options.moe_backend = name == "cutlass" ? cutlass : name == "trtllm" ? trtllm : marlin;
             },
-            "kernels of experts in 4 bits under TensorRT-LLM on Blackwell (default: cutlass, for GPT-OSS trtllm)")
+            "kernels of experts in 4 bits: cutlass or trtllm under TensorRT-LLM on Blackwell (default: cutlass, for "
+            "GPT-OSS trtllm), marlin for GPT-OSS under vLLM on Hopper (default: Triton's)")
         ->type_name("NAME")
-        ->check(CLI::IsMember({"cutlass", "trtllm"}));
+        ->check(CLI::IsMember({"cutlass", "trtllm", "marlin"}));
     add_option(verb, "--gpu-memory-utilization", "SHARE", arguments.memory_share,
                "share of a card's memory used by a serving engine (default: 0.9)")
         ->check(is_share(0.01));

@@ -58,8 +58,10 @@ void require_no_dimensions(const Graph& graph, const ModelArguments& model) {
 
 /// Rejects options that another engine has.
 void require_engine(std::string_view engine, const RunArguments& run, const SchedulerOptions& scheduler) {
+    const MoeBackend experts = run.options.moe_backend;
+    const bool marlin = experts == MoeBackend::marlin;
     for (const auto& [option, is_given, owner] :
-         {std::tuple("--moe-backend", run.options.moe_backend != MoeBackend::by_default, "tensorrt-llm"),
+         {std::tuple("--moe-backend", experts != MoeBackend::by_default, marlin ? "vllm" : "tensorrt-llm"),
           {"--flashinfer-gemm", run.options.flashinfer_gemm, "sglang"},
           {"--scheduler-recv-interval", scheduler.poll_steps > 1, "sglang"},
           {"--batch-wait-iters", scheduler.gather_steps > 0, "tensorrt-llm"},

@@ -617,6 +617,7 @@ std::vector<std::string> commands_of(const ServingArguments& a, const Combinatio
                                                 {"fp8 cache", with_cache_of(a.model, one.run).cache_type == "fp8", 0},
                                                 {"cutlass", a.run.options.moe_backend == MoeBackend::cutlass, 0},
                                                 {"trtllm", a.run.options.moe_backend == MoeBackend::trtllm, 0},
+                                                {"marlin", a.run.options.moe_backend == MoeBackend::marlin, 0},
                                                 {"flashinfer", a.run.options.flashinfer_gemm, 0},
                                                 {role, 1, 0}}) {
             std::string option(table.cell(row, name));

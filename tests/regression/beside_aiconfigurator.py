@@ -39,7 +39,7 @@ def estimate(framework, gpu, model, words):
     elif gpu == "b200":  # GPT-OSS in mxfp4, whose scripts quantise activations to mxfp8 there
         words["moe_quant_mode"] = "w4a8_mxfp4_mxfp8"
     if "--kv-precision" in options:
-        words["kvcache_quant_mode"] = options["--kv-precision"]
+        words["kvcache_quant_mode"] = options["--kv-precision"].replace("bf16", "bfloat16")
     if (drafts := options.get("--draft-tokens")):
         words |= {"nextn": drafts, "nextn_accepted": sum(ACCEPTED ** i for i in range(1, drafts + 1))}
     workers = {"": {"tp": options["--tp"], "dp": options["--dp"], "ep": options["--ep"], "servers": options.get("--replicas", 1)}}

@@ -227,6 +227,31 @@ TEST_CASE("experts in mxfp4 read blocks of 32 values and are padded to 256 colum
     CHECK(beside_s(40'000) - beside_s(20'000) == approx(20'000 * 0.45e-6 / 148));
 }
 
+TEST_CASE(
+    "Marlin's kernel has the instructions of older generations, beside which it widens weights, and pads experts") {
+    const GroupedGemmShape plain{.experts = 32,
+                                 .per_token = 4,
+                                 .rows = 65'536,
+                                 .n = 2 * 4096,
+                                 .k = 4096,
+                                 .operands = Precision::w4a16,
+                                 .prepared = true,
+                                 .gated = true};
+    const auto compute_s = [](const char* device, const GroupedGemmShape& s) {
+        return fitted(device).plan(s, MathPath::fp16_tensor).compute_s;
+    };
+    GroupedGemmShape marlin = plain;
+    marlin.in_marlin = true;
+    CHECK(compute_s("h100-sxm5-80gb", marlin) > 1.3 * compute_s("h100-sxm5-80gb", plain));
+    CHECK(compute_s("l40s", marlin) == approx(compute_s("l40s", plain)).epsilon(0.03));
+    GroupedGemmShape padded = marlin;
+    padded.n = 2 * 360;  // GPT-OSS on eight cards: 384 and 3072
+    padded.k = 2880;
+    const double before = compute_s("l40s", padded);
+    padded.is_mxfp4 = true;
+    CHECK(compute_s("l40s", padded) > 1.05 * before);
+}
+
 TEST_CASE("tokens are spread unevenly over experts, whose last tiles are half empty") {
     const auto models = fitted("b200");
     const auto blocks = [&](std::int64_t rows) {

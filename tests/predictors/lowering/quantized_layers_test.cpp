@@ -252,6 +252,24 @@ output %order
         CHECK(mxfp4.path == MathPath::fp8_tensor);
         CHECK_FALSE(kernels("rtx-pro-6000-blackwell-server", "vllm", 14, nvfp4).first.in_fp4_cutlass);
     }
+    SUBCASE("weights in 4 bits run in Marlin's kernel, GPT-OSS's on Hopper only if asked") {
+        const char* gpt_oss = " mxfp4=1";
+        CHECK(kernels("h200-sxm-141gb", "vllm", 18, w4a16).first.in_marlin);
+        CHECK_FALSE(kernels("h200-sxm-141gb", "vllm", 18, w4a16, gpt_oss).first.in_marlin);
+        CHECK_FALSE(kernels("h200-sxm-141gb", "vllm", 18, w4a16, gpt_oss).first.widens_apart);
+        CHECK(kernels("h200-sxm-141gb", "vllm", 19, w4a16, gpt_oss).first.widens_apart);
+        CHECK(kernels("h200-sxm-141gb", "vllm", 19, w4a16, gpt_oss).first.sorted);
+        const auto asked = kernels("h200-sxm-141gb", "vllm", 18, w4a16, gpt_oss, MoeBackend::marlin);
+        CHECK(asked.first.in_marlin);
+        CHECK(asked.first.is_mxfp4);
+        CHECK(kernels("l40s", "sglang", 5, w4a16, gpt_oss).first.in_marlin);
+        CHECK_FALSE(kernels("h200-sxm-141gb", "tensorrt-llm", 102, w4a16).first.in_marlin);
+        const auto workstation = kernels("rtx-pro-6000-blackwell-server", "vllm", 18, nvfp4, gpt_oss);
+        CHECK(workstation.first.in_marlin);
+        CHECK(workstation.path == MathPath::fp16_tensor);
+        CHECK(workstation.quantised == 0);
+        CHECK_FALSE(kernels("rtx-pro-6000-blackwell-server", "vllm", 18, nvfp4).first.in_marlin);
+    }
     SUBCASE("experts with block scales under TensorRT-LLM on Hopper, and those without an engine, do none of it") {
         const auto blocks = kernels("h200-sxm-141gb", "tensorrt-llm", 102, fp8_block);
         CHECK(blocks.count == 6);
