@@ -43,12 +43,10 @@ class OperatorModel {
     /// `host`: costs of calls on that machine (call_host_profile). Throws Error{profile} for a parameter out of bounds.
     OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host);
 
-    /// Returns nullopt if there is no model for the row (see operator_shape). Throws Error{usage} if the device lacks
-    /// the row's precision.
+    /// Returns nullopt if there is no model for the row (operator_shape). Throws Error{usage} without its precision.
     [[nodiscard]] std::optional<OperatorRowPrediction> predict(const OperatorMeasurement& row) const;
 
-    /// Sets the scale of this machine's host to the median over the measured host-bound rows of the device. Keeps the
-    /// profile's scale if there is none.
+    /// Sets the scale of this machine's host to the median over the measured host-bound rows of the device, if any.
     void anchor(std::span<const OperatorMeasurement> rows);
 
   private:

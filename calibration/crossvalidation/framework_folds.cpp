@@ -158,8 +158,7 @@ class Folds {
 };
 
 /// Composes one profile per GPU of framework_tax.csv, the machine of the run with the median scale among those that
-/// were measured with it: what `--host framework-tax-v100` names. The host differs by a factor of 2 between machines,
-/// and users know theirs by its GPU.
+/// were measured with it: what `--host framework-tax-v100` names. Hosts differ by a factor of 2.
 std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
     using Run = std::pair<std::string, fit::FrameworkFit::Host>;
     std::map<std::string, std::vector<Run>> machines;

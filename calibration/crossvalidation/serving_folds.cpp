@@ -69,8 +69,7 @@ std::vector<Run> runs_of(const std::string& framework, const std::vector<Languag
     return runs;
 }
 
-/// Fits on the runs of other models than `left_out`. Runs that wait depend on the engine's way of evicting sequences:
-/// they are scored and not fitted.
+/// Fits on the runs of other models than `left_out`. Runs that wait are scored, not fitted.
 FrameworkProfile fit_without(const std::string& framework, const std::vector<Run>& runs,
                              const std::optional<std::string>& left_out, const std::string& source) {
     std::vector<fit::ServingRow> rows;

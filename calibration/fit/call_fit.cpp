@@ -40,8 +40,7 @@ enum CallUnknown : std::size_t { call_power_control, call_launch_share, call_unk
 enum ProductHost : std::size_t { host_linear, host_bmm };
 enum ConvHost : std::size_t { host_start, host_slope, host_curvature };
 
-/// Log standard deviation of the clock at which a kernel starts: the boost clock within the rounding of a datasheet,
-/// before a power limit lowers it.
+/// Log standard deviation of the clock at which a kernel starts: the boost clock, to the rounding of a datasheet.
 constexpr double clock_log_stddev = 0.02;
 
 LogFit::Block declared_device(const DeviceSpec& device) {

@@ -26,8 +26,7 @@ struct RowTime {
     double host_s = 0;
 };
 
-/// Median of the medians of ten spans of the campaign: neither slow rows, nor a stretch in which the host is slow, nor
-/// where the usable rows lie count.
+/// Median of the medians of ten spans of the campaign: neither slow rows nor a slow stretch of the host count.
 double campaign_median(const std::vector<RowTime>& times) {
     const double last = std::ranges::max(times, {}, &RowTime::order).order;
     constexpr std::size_t spans = 10;

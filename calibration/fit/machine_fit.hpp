@@ -49,9 +49,8 @@ using RuntimeQuantities = std::map<std::string, double>;
 
 /// Fits the host costs of one framework on one machine to host times of asynchronous calls (HostRow::measured_s; what
 /// else a row says of the device does not count). What `runtime` measured enters the profile as it is. Kinds that no
-/// row counts keep their ratio to the others: they move with the machine's scale. The cost of a BLAS library call
-/// is collinear with the operators that make it; it stays. Few rows determine the host's scale alone. Throws
-/// Error{usage} where there are none.
+/// row counts keep their ratio to the others: they move with the machine's scale. The cost of a BLAS library call is
+/// collinear with the operators that make it; it stays. Few rows set its scale alone. Throws Error{usage} without any.
 [[nodiscard]] HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start,
                                        const std::string& host, const RuntimeQuantities& runtime = {},
                                        const FitOptions& options = {});

@@ -287,8 +287,7 @@ bool append_packed_linear(Graph& graph, const AtenCall& call) {
 }
 
 /// The fast path of nn.MultiheadAttention without gradients: one product for queries, keys and values, fused attention
-/// on views of it, one product for the result. Source: aten/src/ATen/native/transformers/cuda/attention.cu,
-/// native_multi_head_attention_cuda.
+/// on views of it, one product for the result. Source: ATen, native/transformers/cuda/attention.cu.
 bool append_native_attention(Graph& graph, const AtenCall& call) {
     const TensorId query = call.tensor("query"), qkv_weight = call.tensor("qkv_weight");
     const TensorId qkv_bias = call.tensor("qkv_bias"), weight = call.tensor("proj_weight");

@@ -128,8 +128,7 @@ Reader FTAX_ATEN_READERS;
 
 namespace ftax {
 
-/// Appends several canonical operators for a call (aten_decompositions.cpp). Returns false, and appends nothing, for
-/// unsupported forms of the call.
+/// Appends several canonical operators for a call (aten_decompositions.cpp). Returns false for unsupported forms of it.
 using AppendFunction = bool(Graph& graph, const AtenCall& call);
 
 /// Maps ATen operators, in-place variants included, to a canonical one, or to several.

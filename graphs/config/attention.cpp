@@ -128,8 +128,7 @@ Transformer::Heads Transformer::project(std::size_t index, TensorId x, TensorId 
     return heads;
 }
 
-/// The mask of the tokens that an indexer picks for each query: scores of a few narrow heads, summed, and the best.
-/// Source: DeepseekV32Indexer.
+/// The mask of the tokens that an indexer picks for each query: the best sums of scores (DeepseekV32Indexer).
 void Transformer::choose_tokens(std::size_t index, TensorId x, TensorId query_rank) {
     const Network::Module module(net_, "indexer", config_.title + "Indexer");
     const std::int64_t heads = config_.latent.index_heads;

@@ -195,8 +195,7 @@ void read_experts(const JsonField& document, const Family& family, TransformerCo
     }
 }
 
-/// Sizes of the layers that are no attention. Source: configuration_*.py of Mamba, Mamba-2, Bamba, Jamba, Nemotron-H,
-/// Qwen3-Next, LFM2 and MiniMax.
+/// Sizes of the layers that are no attention. Source: transformers, configuration_*.py of these models.
 void read_state_space(const JsonField& document, const Family& family, TransformerConfig& config) {
     StateSpace& space = config.space;
     const Mixer mixer = family.state_mixer;

@@ -62,9 +62,8 @@ struct Family {
 /// together. Throws Error{model} naming file and field.
 [[nodiscard]] TransformerConfig read_transformer(const JsonField& document, const Family& family);
 
-/// Returns an integer field, or `fallback` if it is missing. Throws Error{model} as above, Error{limit}
-/// beyond `most`, and without a fallback Error{model} if the field is missing. Products of two sizes of 2^26 fit easily
-/// into 64 bits.
+/// Returns an integer field, or `fallback` if it is missing. Throws Error{model} as above, Error{limit} beyond `most`,
+/// and without a fallback Error{model} if the field is missing.
 [[nodiscard]] std::int64_t read_count(const JsonField& document, std::string_view field,
                                       std::optional<std::int64_t> fallback = std::nullopt, std::int64_t most = 1 << 26);
 
@@ -75,8 +74,7 @@ struct Family {
 [[nodiscard]] DType read_dtype(const JsonField& document);
 
 /// Returns the precision that the field `quantization_config` of a checkpoint declares; nullopt if ftax has none with
-/// its formats. Throws Error{model} for a field of the wrong type.
-/// Source: transformers, utils/quantization_config.py (awq, gptq, fp8, fbgemm_fp8, mxfp4, compressed-tensors),
+/// its formats. Throws Error{model} for a field of the wrong type. Source: transformers, utils/quantization_config.py;
 /// ModelOpt's quant_algo.
 [[nodiscard]] std::optional<Precision> read_quantization(const JsonField& quantization);
 

@@ -41,8 +41,7 @@ struct Activation {
 FTAX_CHOICE(NormKind, layer, layer_weight, layer_plain, rms, rms_offset, rms_plain)
 
 /// Position of the norms of a layer: before attention and MLP, after their residual sums, before and after each, after
-/// each before its sum (outputs), or once (shared) or twice (apart) before an attention and an MLP that run in parallel
-/// on the same input.
+/// each before its sum (outputs), or once (shared) or twice (apart) before an attention and an MLP in parallel.
 FTAX_CHOICE(NormPlace, before, after, around, outputs, shared, apart)
 
 /// q, k and v by a layer each, by one layer (packed), or multi-head latent attention (DeepSeek), whose keys and values

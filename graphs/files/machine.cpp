@@ -84,8 +84,7 @@ Finding cupti() {
     return finding;
 }
 
-/// Prints the interpreter and, one a line, the packages found; imports none of them. Isolated (-I), Python imports
-/// nothing from the working folder.
+/// Prints the interpreter and, one a line, the packages found; imports none. -I keeps the working folder out.
 constexpr const char* python_arguments =
     " -I -c \"\n"
     "import sys, importlib.metadata as m\n"

@@ -59,8 +59,7 @@ void find_size_checks(Graph& graph);
 /// Returns true if a mask has a row per query, as causal masks do, not one for all queries.
 [[nodiscard]] bool differs_between_queries(const Graph& graph, TensorId mask);
 
-/// Returns the elements that an embedding or gather reads from its table, input 0: a row per index; an embedding bag
-/// sums several rows per result.
+/// Returns the elements that an embedding or gather reads from its table, input 0: a row per index.
 [[nodiscard]] std::int64_t looked_up_elements(const Graph& graph, const Op& lookup, const BoundShapes& bound);
 
 /// Returns the number of leading inputs that a scatter (index_copy, slice_scatter …) writes into: one, or `bases`.

@@ -30,8 +30,7 @@ std::size_t position(const Sizes& index, const Sizes& sizes) {
     return at;
 }
 
-/// Element of an input at a multi-index of its dimensions; unknown outside of them, which only a node can ask for whose
-/// operands contradict each other.
+/// Element of an input at a multi-index of its dimensions; unknown outside of them.
 Scalar element(const Node& n, std::size_t input, const Sizes& index, const Sizes& sizes) {
     const Scalars& scalars = *n.value(input);
     const std::size_t at = index.size() < sizes.size() ? scalars.size() : position(index, sizes);

@@ -133,8 +133,7 @@ void interpret(Program program, const ImportOptions& options, Graph& graph);
 void confine();
 
 /// Loads and interprets a file in a child process, which has limits of memory and time and can only read files, and
-/// returns its graph. Throws as load_program() and interpret(), Error{model} if the child crashes and Error{limit}
-/// beyond its limits.
+/// returns its graph. Throws as load_program() and interpret(), Error{model} for a crash, Error{limit} beyond limits.
 [[nodiscard]] Graph interpret_file(const std::string& path, const ImportOptions& options);
 
 /// Evaluates operators that Python or the interpreter computes on the host: sizes, numbers, lists, conditions. Only the

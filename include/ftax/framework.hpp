@@ -59,8 +59,7 @@ struct FrameworkProfile {
     std::string assumed;                ///< assumptions about the host, as text; empty: measured on one machine
     std::string reference_cpu;          ///< CPU of the machine on which host.scale is 1; empty if unknown
     std::vector<HostGroup> groups;      ///< groups of machines, one of them with host.scale; empty if unknown
-    /// A user-defined framework, which must outlive every predictor that uses the profile; nullptr: the built-in one
-    /// named by `framework`.
+    /// A user-defined framework, which must outlive every predictor with it; nullptr: that of `framework`.
     const FrameworkModel* model = nullptr;
     const std::vector<MeasuredSet>* evidence = nullptr;  ///< rows behind its rules, in static storage; nullptr: unrated
 };
@@ -77,8 +76,7 @@ struct FrameworkProfile {
 [[nodiscard]] FrameworkProfile framework_profile(std::string_view framework, std::string_view host = {},
                                                  const std::string& profile_path = {});
 
-/// Returns the names of the built-in host profiles of single operator calls, as operator measurement files time them
-/// (data/profiles/hosts).
+/// Returns the names of the built-in host profiles of single operator calls (data/profiles/hosts).
 [[nodiscard]] std::vector<std::string> call_host_names();
 
 /// Composes the host costs of single calls on the machine with the card `device_slug`, or typical costs if the profile

@@ -16,8 +16,7 @@
 /// Latency as a cost function for architecture search.
 namespace ftax::nas {
 
-/// One building block of a network. Its launches depend only on these numbers (kind, widths, resolution, choice), so
-/// each distinct block is timed once.
+/// One building block of a network. Its launches depend on these numbers alone, so each is timed once.
 struct Block {
     std::array<std::int16_t, 8> fields{};
     friend bool operator==(const Block&, const Block&) = default;

@@ -78,8 +78,7 @@ FrameworkProfile framework_profile(const FrameworkModel&& temporary) = delete;
                                                  : versions.torch;
 }
 
-/// Returns true if each run waits for the previous one, because of the options or the framework. An engine that
-/// schedules ahead never waits.
+/// Returns true if each run waits for the previous one, by option or framework; engines that schedule ahead never do.
 [[nodiscard]] inline bool synchronizes_runs(const FrameworkModel& model, const PredictOptions& options) {
     return !behaviour_of(model, options.libraries).schedules_ahead &&
            (options.synchronized || model.traits.synchronizes_runs);

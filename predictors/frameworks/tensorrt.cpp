@@ -51,8 +51,7 @@ const FrameworkModel torch_tensorrt{
     .priors = calls,
 };
 
-// Explicit quantisation comes first, then the removals by the ONNX parser and constant folding. On Volta, GELU is a
-// separate kernel in any version.
+// Explicit quantisation comes first, then the removals by the ONNX parser and constant folding. Volta never fuses GELU.
 constexpr auto passes = [] {
     std::array<Pass, 4 + builder_passes.size()> all{rewrites::fold_quantization, rewrites::remove_copies,
                                                     rewrites::fold_constants, rewrites::recognise_layers};

@@ -26,8 +26,7 @@ struct HostCosts {
     double correlation = 0;                                      ///< between their logarithms
     double device_relative_stddev = 0;                           ///< a model's device time
 
-    /// Returns the uncertainty of a model's host time if `call_share` of it is calls (second scalar). First order in
-    /// the logarithms.
+    /// Returns the uncertainty of a model's host time if `call_share` of it is calls (second scalar), to first order.
     [[nodiscard]] double host_relative_stddev(double call_share) const;
     [[nodiscard]] double operator[](HostKind kind) const { return seconds[static_cast<std::size_t>(kind)]; }
 };

@@ -37,8 +37,7 @@ inline constexpr double query_tile = 64, key_tile = 64;
 inline constexpr double blocks_per_sm = 2;
 
 /// In f32 the memory-efficient kernel uses TF32 tensor cores if available: three products of the upper and lower halves
-/// of each number, with mma.sync, at this share of the rate. Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32);
-/// docs/kernel-models/attention.md.
+/// of each number, with mma.sync, at this share of the rate. Source: gemm_kernel_utils.h there (OpMultiplyAddFastF32).
 inline constexpr double tf32_products = 3, tf32_share = 0.3, xformers_tf32_share = 0.5;
 
 /// FLOP that an SM of Volta or Turing computes per cycle in the products of half-precision attention, beside the

@@ -158,9 +158,8 @@ void bind_resize(MemoryShape& shape, const BoundKernel& kernel, std::int64_t res
     shape.rows = std::max<std::int64_t>(1, shape.rows / images);
 }
 
-/// A row shares its statistics, over all images in a batch norm. PyTorch's kernel for groups
-/// (RowwiseMomentsCUDAKernel) reads 512 elements at a time, cuDNN's for channels (bn_fw_tr_1C11_kernel_NCHW) reads
-/// more, but twice.
+/// A row shares its statistics, over all images in a batch norm. PyTorch's kernel for groups (RowwiseMomentsCUDAKernel)
+/// reads 512 elements at a time, cuDNN's for channels (bn_fw_tr_1C11_kernel_NCHW) more, twice.
 void bind_group_norm(MemoryShape& shape, const BoundKernel& kernel, TensorId largest) {
     const Op& op = kernel.op();
     const std::int64_t batch = op.kind == OpKind::batch_norm ? 1 : kernel.dim(kernel.input(0), 0);

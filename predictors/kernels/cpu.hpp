@@ -9,8 +9,7 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/profiles/parameters.hpp"
 
-/// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions. Independent of
-/// the GPU models.
+/// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions.
 namespace ftax::kernels {
 
 struct CpuParameters {

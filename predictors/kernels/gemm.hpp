@@ -21,8 +21,7 @@ namespace ftax::kernels {
 namespace gemm {
 
 /// Device rates for one shape: an SM's time per operation in each main loop, and the latencies of wave_time in units of
-/// a block's arithmetic, before tile factors: the main loop waits for memory, and a block of fewer than four warps
-/// leaves schedulers idle.
+/// a block's arithmetic, before tile factors: waits for memory and idle schedulers.
 struct BlockRates {
     std::array<double, main_loop_count> s_per_flop{};
     double fill{};

@@ -76,8 +76,7 @@ inline double strided_cost(const GemmShape& s, MainLoop loop, const GemmParamete
 }
 
 /// Returns the share of operand reads that sharing blocks repeat: each block trails the previous one by the total skew
-/// over sharers^(3/4) (fits prefer exponents of 0.64 to 0.75; 3/4 needs two square roots), and by then the L2 may have
-/// evicted the data.
+/// over sharers^(3/4) (fits prefer exponents of 0.64 to 0.75; 3/4 needs two square roots).
 inline double lost_share(double skew, double sharers) {
     const double spread = std::sqrt(sharers);
     return miss_share(skew / (spread * std::sqrt(spread)), 1);

@@ -219,8 +219,7 @@ struct GroupedGemmShape {
             .operands = s.operands};
 }
 
-/// Mixture of experts as one fused operator: routed tokens pass through two or three layers of their experts; results
-/// are summed with weights.
+/// Mixture of experts as one fused operator: routed tokens pass through layers of experts and are summed.
 struct MixtureShape {
     std::int64_t tokens = 1, hidden = 1, width = 1, per_token = 1, experts = 1;
     bool gated = true;  ///< the first product computes two layers (SwiGLU)

@@ -62,8 +62,7 @@ inline double promotion(const PrecisionSpec& operands, const DeviceCounts& devic
 /// Returns the cycles of a main loop that dequantises weights before its products, relative to those of the products
 /// alone: integer lanes convert each value once per block of rows. Source: Marlin (IST-DASLab), README: tiles of at
 /// most 64 rows; CUDA C++ Programming Guide, throughput of lop3, 8.0 and 9.0. On an H200, products with 4-bit weights
-/// and many rows take 1.4 times as long as 16-bit ones (AIConfigurator's tables). `rate`: of the instructions relative
-/// to the peak.
+/// and many rows take 1.4 times as long as 16-bit ones (AIConfigurator's tables). `rate`: of its instructions.
 inline double widening(const PrecisionSpec& operands, const DeviceCounts& device, double rate = 1) {
     constexpr double integer_lanes = 64, most_rows = 64;
     if (operands.quantizes_activations()) return 1;

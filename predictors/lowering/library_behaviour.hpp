@@ -6,8 +6,7 @@
 #include "ftax/predict.hpp"
 #include "graphs/base/named.hpp"
 
-/// What libraries do differently from version to version and chip to chip: rules read it by name, rows say when it
-/// holds.
+/// What libraries do differently from version to version and chip to chip: rows say when a rule holds.
 namespace ftax {
 
 /// Libraries with such rows; `none`: a framework without. Engines, after PyTorch, share LibraryVersions::engine.

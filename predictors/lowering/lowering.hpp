@@ -34,8 +34,7 @@ struct LoweringTraits {
     kernels::ConvShape conv{};          ///< prototype of convolutions; channels_last: in half precision
     /// Convolutions and matrix products accumulate fp16 in half precision, which doubles the rate on GeForce cards.
     bool half_accumulation = false;
-    /// Activations are f32. Separate kernels convert the operands of products with more than a few tokens; a version's
-    /// LibraryBehaviour decides the rest.
+    /// Activations are f32. Separate kernels convert operands of products with more than a few tokens.
     bool wide_activations = false;
     bool calls_engines = false;         ///< a run calls one engine, plus one after each graph break
     bool windows_stream = false;        ///< pooling and resizing kernels are bandwidth-bound; pooling stores no indices

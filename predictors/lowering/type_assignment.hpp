@@ -22,8 +22,7 @@ class TypeAssignment {
     /// True if layers of an engine exchange int8 or fp8.
     [[nodiscard]] bool has_narrow_activations() const { return has_narrow_activations_; }
 
-    /// Returns the operand format of a product: that of the file if the device supports it, else the run's precision;
-    /// fp32 if not quantised.
+    /// Returns the operand format of a product: the file's if the device has it, else the run's; fp32 if not quantised.
     [[nodiscard]] Precision operands_of(const Op& op) const;
 
     /// Returns the first fused kernel of the engine for these heads, this type (f16: bf16, too) and chip, or nullptr.

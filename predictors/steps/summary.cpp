@@ -24,8 +24,7 @@ constexpr double longest_measured_s = 8.8;
 /// Standard deviation added per factor e beyond the measured range. Source: a guess; there is no data.
 constexpr double extrapolation_stddev = 0.1;
 
-/// Widens the device's uncertainty beyond the longest measured run and adds a warning. Returns the added standard
-/// deviation of the logarithm.
+/// Widens the device's uncertainty beyond the longest measured run, with a warning. Returns what it adds.
 double set_extrapolation(Prediction& result) {
     if (result.device_s <= longest_measured_s) return 0;
     const double ratio = result.device_s / longest_measured_s;

@@ -146,8 +146,7 @@ std::string provenance_section(const PredictionReport& report) {
                           columns.select(rows, "=profile =name =value =source").page_table("provenance")));
 }
 
-/// A small chart for each likely cause: the measured latencies and what it would have given, on the same axes. Empty
-/// for a single measured batch.
+/// A small chart for each likely cause: the measured latencies and what it would have given.
 std::string diagnosis_figures(const PredictionReport& report) {
     constexpr std::size_t most = 6;
     Chart frame{.y_label = "latency, ms",

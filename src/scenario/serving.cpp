@@ -292,8 +292,7 @@ ServedRun served_run(std::string model, const RunArguments& run, const ServerPoo
             .prompt = prompt};
 }
 
-/// Serves the clients of a measured run; its error is still to be added to the time of the prediction. Options of the
-/// engine are those of `arguments`.
+/// Serves the clients of a measured run; its error is not yet part of the time. `arguments`: of the engine.
 ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<LanguageMeasurement>& anchors,
                         ServingArguments arguments, RunArguments run, GenerationModels models) {
     if (!is_same_model(run.models, measured.model, arguments.model.model))

@@ -11,9 +11,8 @@
 
 namespace ftax::bench {
 
-/// Runs a Graph with LibTorch's operators, one by one, as a C++ program would call them. Weights are random; constants
-/// that a Graph does not keep (the slope of an activation, where a slice begins) are chosen so that each operator costs
-/// what it costs in the model.
+/// Runs a Graph with LibTorch's operators, one by one, as a C++ program would. Weights are random; constants that a
+/// Graph does not keep are chosen so that operators cost the same.
 class Network {
   public:
     /// `weight_sets` > 1 gives every call other weights. Throws Error{usage} naming the first operator it cannot run;

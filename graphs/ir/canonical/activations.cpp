@@ -71,8 +71,7 @@ void match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     r.replace(last, group, OpKind::pointwise, {x}, {{"function", "gelu"}});
 }
 
-/// x · g(x) for a function g of its own: sigmoid → silu, hardsigmoid → hardswish; with `then`, x · then(g(x)):
-/// tanh(softplus(x)) → mish.
+/// x · g(x) for a function g of its own: sigmoid → silu, hardsigmoid → hardswish; with `then`, x · then(g(x)): mish.
 void match_gate(Rewriter& r, OpId anchor, std::string_view result, std::string_view then = "") {
     const TensorId x = r.op(anchor).inputs[0];
     std::vector<OpId> group{anchor};

@@ -35,8 +35,7 @@ void erase_unread(Graph& graph, const Accept& accept) {
     }
     erase(graph, removed);
 }
-/// Marks tensors with readers, all of which `accepts` takes, or which are passed on, by operators that `passes` takes,
-/// to results with such readers.
+/// Marks tensors all of whose readers `accepts` takes, or `passes` takes and their results are marked.
 template <class Accepts, class Passes>
 std::vector<bool> read_only_by(const Graph& graph, const Accepts& accepts, const Passes& passes) {
     std::vector<bool> marked(graph.tensors.size(), true), read(graph.tensors.size(), false);
