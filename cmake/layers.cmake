@@ -85,7 +85,7 @@ ftax_sources(graphs_sources
         aten_shapes_movement.cpp aten_table.cpp
     graphs/config/
         attention.cpp families.cpp feed_forward.cpp gguf.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
-        state_mixers.cpp transformer.cpp
+        state_mixers.cpp transformer.cpp vision.cpp
     graphs/onnx/
         control_flow.cpp evaluate.cpp external_data.cpp importer.cpp module_paths.cpp node.cpp
         node_order.cpp op_table.cpp records.cpp rules_contraction.cpp rules_elementwise.cpp rules_fill.cpp

@@ -30,32 +30,16 @@ void Transformer::prepare_rotation() {
 void Transformer::prepare_mask() {
     const bool fixed = config_.cache.kind == CacheKind::fixed && past_ != Expression{};
     if (config_.structure.scoring == Scoring::fused && !fixed) return;
-    const Expression one = net_.number(1);
-    const Expression keys_seen = fixed ? net_.symbol("cache") : net_.pool().add(past_, length_);
-    const TensorId queries = net_.fill("aten::arange", {one, one, length_, one}, DType::i64);
-    const TensorId keys = net_.fill("aten::arange", {one, one, one, keys_seen}, DType::i64);
-    const Shape shape{one, one, length_, keys_seen};
-    mask_ = net_.map("where", {net_.map("le", {keys, queries}, shape, DType::boolean)}, shape, net_.dtype());
+    mask_ = net_.block("causal_mask", {{"fixed", fixed}, {"growing", !fixed}}, {})[0];
 }
 
 /// Rotates all of the last axis. Source: apply_rotary_pos_emb of Llama; GptOss and DeepSeek multiply both halves.
 TensorId Transformer::rotate_all(TensorId x, std::int64_t width) {
     if (rotations_.empty()) return x;
-    const std::size_t last = net_.shape(x).size() - 1;
-    const TensorId cosines = rotations_.at(width).first, sines = rotations_.at(width).second;
-    const Expression half = net_.number(width / 2);
-    if (config_.structure.positions == Positions::rotary_halves) {
-        const TensorId first = net_.part(x, last, half);
-        const TensorId second = net_.part(x, last, half);
-        const auto products = [&](std::string_view function, TensorId a, TensorId b) {
-            return net_.map(function, {net_.map("mul", {a, cosines}), net_.map("mul", {b, sines})});
-        };
-        return net_.concat({products("sub", first, second), products("add", second, first)}, last);
-    }
-    const TensorId plain = net_.map("mul", {x, cosines});
-    const TensorId first = net_.part(x, last, half);
-    const TensorId turned = net_.concat({net_.map("neg", {net_.part(x, last, half)}), first}, last);
-    return net_.map("add", {plain, net_.map("mul", {turned, sines})});
+    const auto [cosines, sines] = rotations_.at(width);
+    const bool halves = config_.structure.positions == Positions::rotary_halves;
+    const ShapeBindings numbers{{"width", width}, {"half", width / 2}};
+    return net_.block(halves ? "rotated_halves" : "rotated", numbers, {x, cosines, sines})[0];
 }
 
 TensorId Transformer::rotate(TensorId x, const HeadSizes& sizes) {
@@ -231,14 +215,7 @@ TensorId Transformer::cached(std::size_t index, std::string_view what, TensorId 
 /// Copies each head of keys or values for the `copies` heads of queries that read it. Source: repeat_kv.
 TensorId Transformer::repeat_heads(TensorId x, std::int64_t copies) {
     if (copies == 1) return x;
-    Shape shape = net_.shape(x);
-    shape.insert(shape.begin() + 2, net_.number(1));
-    const TensorId separate = net_.view(x, shape);
-    shape[2] = net_.number(copies);
-    const TensorId repeated = net_.expand(separate, std::move(shape));
-    Shape joined = net_.shape(x);
-    joined[1] = net_.pool().multiply(joined[1], net_.number(copies));
-    return net_.copy("aten::reshape", repeated, std::move(joined));
+    return net_.block("repeated_heads", {{"copies", copies}}, {x})[0];
 }
 
 /// [batch, heads, tokens, width] of queries, keys and values become [batch, tokens, heads · width].
@@ -281,7 +258,7 @@ TensorId Transformer::score(const Heads& heads, const HeadSizes& sizes, bool cau
     if (sizes.entries > 0) seen.push_back({entries_attribute, sizes.entries});
     const TensorId mixed = net_.apply(OpKind::matmul, "aten::matmul", {weights, value}, std::move(result), seen);
     const TensorId turned = net_.swap(mixed, 1, 2);
-    return net_.view(net_.copy("aten::contiguous", turned, net_.shape(turned)), flat);
+    return net_.view(net_.apply(OpKind::copy, "aten::contiguous", {turned}, net_.shape(turned)), flat);
 }
 
 TensorId Transformer::attend(std::size_t index, TensorId x, TensorId memory) {

@@ -142,7 +142,8 @@ TensorId Transformer::mix_experts(TensorId x, bool hashed) {
     const Expression active = pool.minimum(pairs, net_.number(count));
     const Expression rows = pool.ceil_divide(pairs, active);
     const Shape gathered_shape{net_.number(experts.token_groups), pool.multiply(batch_, length_), net_.shape(x).back()};
-    const TensorId all = experts.token_groups == 1 ? x : net_.expand(x, gathered_shape);
+    const TensorId all =
+        experts.token_groups == 1 ? x : net_.apply(OpKind::expand, "aten::expand", {x}, gathered_shape);
     TensorId flat = net_.view(all, {tokens, net_.shape(x).back()});
     const TensorId scores = route(flat, hashed);
     if (experts.latent_width > 0) flat = net_.linear("fc1_latent_proj", flat, depth, false);

@@ -209,9 +209,14 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     }
     if (document.find("sparse_attention_config") || (inside && inner->find("sparse_attention_config")))
         graph.warnings.push_back("sparse_attention_config: every layer is predicted to attend to all tokens");
+    if (parsed.contains("vision_config") && family->form == Form::decoder && options.last_layers == 0) try {
+            graph.image_encoder = image_encoder(parsed, read_dtype(inside ? *inner : document), options);
+        } catch (const std::exception& error) {
+            graph.no_images = fmt::format("{}: vision_config: {}", origin, error.what());
+        }
     if (inside || family->is_part)
-        graph.warnings.push_back(type.text() + ": the graph is the language model alone; image, audio and video " +
-                                 "encoders are not included");
+        graph.warnings.push_back(type.text() + ": the graph is the language model alone; " +
+                                 (graph.image_encoder ? "" : "image, ") + "audio and video encoders are not included");
     return graph;
 }
 

@@ -1,18 +1,18 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ftax/text_graph.hpp"
 #include "graphs/base/embedded.hpp"
 #include "graphs/base/mapped.hpp"
+#include "graphs/base/throw_error.hpp"
 #include "graphs/config/transformer.hpp"
 #include "graphs/ir/shape_rules.hpp"
 #include "graphs/ir/splice.hpp"
 
 namespace ftax::config {
-namespace {
 
-/// A text of blocks.txt with its numbers, without the parts whose number is 0.
 std::string filled_in(std::string_view text, const ShapeBindings& numbers) {
     std::string filled;
     for (std::size_t mark = 0; (mark = text.find_first_of("$>")) != std::string_view::npos;) {
@@ -20,16 +20,16 @@ std::string filled_in(std::string_view text, const ShapeBindings& numbers) {
         const bool ends = text[mark] == '>';
         text.remove_prefix(mark + 1);
         if (ends) continue;
-        const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
-        const std::int64_t number = numbers.at(std::string(text.substr(0, end)));
-        const bool optional = text[end] == '<';
+        const std::size_t end = std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), text.size());
+        const auto found = numbers.find(std::string(text.substr(0, end)));
+        if (found == numbers.end()) throw_error(ErrorCode::model, "it has no field {}", text.substr(0, end));
+        const std::int64_t number = found->second;
+        const bool optional = text.substr(end).starts_with('<');
         if (!optional) filled += std::to_string(number);
         text.remove_prefix(!optional ? end : number == 0 ? text.find('>') + 1 : end + 1);
     }
     return filled.append(text);
 }
-
-}  // namespace
 
 Network::Module::Module(Network& network, std::string_view name, std::string_view type)
     : network_(network), outer_(network.path_.size()) {
@@ -150,25 +150,9 @@ TensorId Network::fill(std::string_view source, Shape shape, DType dtype) {
     return apply(OpKind::fill, source, {}, std::move(shape), {}, dtype);
 }
 
-TensorId Network::copy(std::string_view source, TensorId x, Shape shape) {
-    return apply(OpKind::copy, source, {x}, std::move(shape));
-}
-
 TensorId Network::best(TensorId x, std::int64_t count) {
     return apply(OpKind::sort, "aten::topk", {x}, with_last(shape(x), number(count)),
                  {{"function", std::string("topk")}, {"axis", static_cast<std::int64_t>(shape(x).size()) - 1}});
-}
-
-TensorId Network::conv(const std::vector<TensorId>& inputs, Shape shape, std::int64_t stride, std::int64_t pad,
-                       std::int64_t groups) {
-    const std::size_t dimensions = shape.size() - 2;
-    const auto all = [&](std::int64_t value) { return std::vector<std::int64_t>(dimensions, value); };
-    return apply(OpKind::conv, fmt::format("aten::conv{}d", dimensions), inputs, std::move(shape),
-                 {{"stride", all(stride)},
-                  {"pad_begin", all(pad)},
-                  {"pad_end", all(pad)},
-                  {"dilation", all(1)},
-                  {"groups", groups}});
 }
 
 TensorId Network::matmul(TensorId a, TensorId b, std::string_view source) {
@@ -189,13 +173,8 @@ TensorId Network::linear(std::string_view name, TensorId x, std::int64_t width, 
 
 TensorId Network::addmm(std::string_view name, TensorId x, std::int64_t width, bool bias) {
     const Module module(*this, name, "transformers.pytorch_utils.Conv1D");
-    Shape result = shape(x);
-    const Expression rows = DimensionMath(pool()).product(result, 0, result.size() - 1);
-    std::vector<TensorId> inputs{view(x, {rows, result.back()}), parameter("weight", {result.back(), number(width)})};
-    if (bias) inputs.push_back(parameter("bias", {number(width)}));
-    const TensorId flat =
-        apply(OpKind::linear, "aten::addmm", inputs, {rows, number(width)}, {{"transposed_weight", std::int64_t{0}}});
-    return view(flat, with_last(std::move(result), number(width)));
+    const std::int64_t from = pool().constant_value(shape(x).back()).value_or(0);
+    return block("addmm", {{"from", from}, {"width", width}, {"bias", bias}}, {x})[0];
 }
 
 TensorId Network::norm(std::string_view name, TensorId x, NormKind kind) {

@@ -36,33 +36,20 @@ TensorId embed_patches(Network& net, const JsonField& document, const Transforme
     const std::int64_t side = read_count(document, "image_size");
     const std::int64_t patch = read_count(document, "patch_size");
     if (patch > side) document["patch_size"].fail(fmt::format("{} is more than the image_size {}", patch, side));
-    const Expression channels = net.number(read_count(document, "num_channels", 3));
-    const Expression batch = net.symbol("batch");
-    const Expression hidden = net.number(config.hidden);
-    const Expression along = net.number(side / patch);
-    const Expression patches = net.number((side / patch) * (side / patch));
-    const TensorId pixels = net.activation_input("pixel_values", {batch, channels, net.number(side), net.number(side)});
+    const std::int64_t channels = read_count(document, "num_channels", 3), along = side / patch;
+    const TensorId pixels = net.activation_input(
+        "pixel_values", {net.symbol("batch"), net.number(channels), net.number(side), net.number(side)});
     const Network::Module module(net, "embeddings", config.title + "Embeddings");
-    std::vector<TensorId> inputs{
-        pixels, net.parameter("patch_embedding.weight", {hidden, channels, net.number(patch), net.number(patch)})};
-    if (bias) inputs.push_back(net.parameter("patch_embedding.bias", {hidden}));
-    const TensorId grid = net.conv(inputs, {batch, hidden, along, along}, patch, 0);
-    const TensorId tokens = net.swap(net.view(grid, {batch, hidden, patches}), 1, 2);
-    const TensorId class_row = net.parameter("class_embedding", {net.number(1), net.number(1), hidden});
-    const TensorId all = net.concat({net.expand(class_row, {batch, net.number(1), hidden}), tokens}, 1);
-    return net.map("add", {all, net.parameter("position_embeddings", {net.number(1), net.shape(all)[1], hidden})});
-}
-
-Expression patch_tokens(Network& net, const JsonField& document) {
-    const std::int64_t along = read_count(document, "image_size") / read_count(document, "patch_size");
-    return net.number(along * along + 1);
+    ShapeBindings numbers{{"channels", channels}, {"side", side}, {"patch", patch}, {"along", along}, {"bias", bias}};
+    numbers.insert({{"patches", along * along}, {"hidden", config.hidden}});
+    return net.block("image_patches", numbers, {pixels})[0];
 }
 
 /// CLIPVisionTransformer up to the pooled token.
 TensorId clip_vision(Network& net, const JsonField& document, TransformerConfig config) {
     config.structure.final_norm = false;
     const TensorId tokens = embed_patches(net, document, config, false);
-    Transformer vision(net, config, patch_tokens(net, document), nothing);
+    Transformer vision(net, config, net.shape(tokens)[1], nothing);
     return vision.norm("post_layernorm", first_token(net, vision.run(vision.norm("pre_layrnorm", tokens))));
 }
 
@@ -71,20 +58,7 @@ TensorId clip_text(Network& net, const TransformerConfig& config) {
     const TensorId ids = token_ids(net, "input_ids");
     Transformer text(net, config, net.symbol("seq"), nothing);
     const TensorId hidden = text.run(text.embed(ids));
-    const TensorId end = net.reduce("argmax", ids, 1, false);
-    const Shape shape = net.shape(hidden);
-    return net.apply(OpKind::gather, "aten::index", {hidden, end}, {shape[0], shape[2]});
-}
-
-TensorId conv1d(Network& net, std::string_view name, TensorId x, std::int64_t channels, std::int64_t stride) {
-    const Network::Module module(net, name, "torch.nn.modules.conv.Conv1d");
-    constexpr std::int64_t kernel = 3;
-    Shape shape = net.shape(x);
-    const TensorId weight = net.parameter("weight", {net.number(channels), shape[1], net.number(kernel)});
-    const TensorId bias = net.parameter("bias", {net.number(channels)});
-    shape[1] = net.number(channels);
-    shape[2] = net.pool().floor_divide(shape[2], net.number(stride));
-    return net.conv({x, weight, bias}, std::move(shape), stride, 1);
+    return net.block("end_token", {{"hidden", config.hidden}}, {ids, hidden})[0];
 }
 
 }  // namespace
@@ -122,7 +96,7 @@ Graph build_vision(std::string name, const JsonField& document, const Transforme
     const Network::Module module(net, "model", config.title + "Model");
     if (config.model_type == "clip_vision_model") return net.finish({clip_vision(net, document, config)});
     const TensorId tokens = embed_patches(net, document, config, true);
-    Transformer layers(net, config, patch_tokens(net, document), nothing);
+    Transformer layers(net, config, net.shape(tokens)[1], nothing);
     return net.finish({pooled(net, config, layers.run(tokens))});
 }
 
@@ -136,17 +110,10 @@ Graph build_text_and_vision(std::string name, const JsonField& document) {
     const std::int64_t width = read_count(document, "projection_dim", 512);
     Network net(std::move(name), read_dtype(document));
     const auto see = [&] { return clip_vision(net, vision_document, vision); };
-    TensorId images = net.within("vision_model", "CLIPVisionTransformer", see);
-    TensorId texts = net.within("text_model", "CLIPTextTransformer", [&] { return clip_text(net, text); });
-    const auto unit = [&](TensorId x) {
-        const TensorId length = net.map_scalar("pow", net.reduce("sum", net.map_scalar("pow", x, 2), 1, true), 0.5);
-        return net.map("div", {x, length});
-    };
-    images = unit(net.linear("visual_projection", images, width, false));
-    texts = unit(net.linear("text_projection", texts, width, false));
-    const TensorId scale = net.map("exp", {net.parameter("logit_scale", {})});
-    const TensorId logits = net.matmul(texts, net.swap(images, 0, 1));
-    return limited(net.finish({net.map("mul", {logits, scale})}), "seq", text.positions);
+    const TensorId images = net.within("vision_model", "CLIPVisionTransformer", see);
+    const TensorId texts = net.within("text_model", "CLIPTextTransformer", [&] { return clip_text(net, text); });
+    const ShapeBindings numbers{{"vision", vision.hidden}, {"text", text.hidden}, {"width", width}};
+    return limited(net.finish(net.block("similarity", numbers, {images, texts})), "seq", text.positions);
 }
 
 Graph build_speech(std::string name, const JsonField& document, const TransformerConfig& decoder) {
@@ -160,17 +127,15 @@ Graph build_speech(std::string name, const JsonField& document, const Transforme
                           {.sizes = encoder, .mlp_width = read_count(document, "encoder_ffn_dim")});
     encoder.structure.causal = false;
     const std::int64_t frames = read_count(document, "max_source_positions");
+    const std::int64_t mels = read_count(document, "num_mel_bins");
 
     Network net(std::move(name), decoder.dtype);
-    const Expression batch = net.symbol("batch");
     const TensorId ids = token_ids(net, "decoder_input_ids");
-    const TensorId features = net.activation_input(
-        "input_features", {batch, net.number(read_count(document, "num_mel_bins")), net.number(2 * frames)});
+    const TensorId features =
+        net.activation_input("input_features", {net.symbol("batch"), net.number(mels), net.number(2 * frames)});
     const TensorId memory = net.within("model.encoder", "WhisperEncoder", [&] {
-        TensorId x = net.map("gelu", {conv1d(net, "conv1", features, encoder.hidden, 1)});
-        x = net.swap(net.map("gelu", {conv1d(net, "conv2", x, encoder.hidden, 2)}), 1, 2);
-        x = net.map("add",
-                    {x, net.parameter("embed_positions.weight", {net.number(frames), net.number(encoder.hidden)})});
+        const ShapeBindings numbers{{"mels", mels}, {"frames", frames}, {"hidden", encoder.hidden}};
+        const TensorId x = net.block("speech_frames", numbers, {features})[0];
         return Transformer(net, encoder, net.number(frames), nothing).run(x);
     });
     const TensorId logits = net.within("model.decoder", "WhisperDecoder", [&] {

@@ -15,18 +15,6 @@ TensorId Transformer::linear(std::string_view name, TensorId x, std::int64_t wid
     return config_.structure.addmm_layers ? net_.addmm(name, x, width, bias) : net_.linear(name, x, width, bias);
 }
 
-/// Rows of the learned table for the new tokens: [1 or batch, length, hidden].
-TensorId Transformer::position_embedding(Expression rows) {
-    TensorId ids = no_tensor;
-    if (config_.structure.positions == Positions::learned_from_mask) {
-        ids = net_.block("position_numbers", {}, {})[0];
-    } else {
-        ids = net_.map_scalar("add", net_.fill("aten::arange", {net_.number(1), length_}, DType::i64), 1);
-    }
-    const Network::Module module(net_, "embed_positions", "torch.nn.modules.sparse.Embedding");
-    return net_.lookup(net_.parameter("weight", {rows, net_.number(config_.hidden)}), ids);
-}
-
 TensorId Transformer::embed(TensorId ids) {
     const Structure& s = config_.structure;
     ids_ = ids;
@@ -35,15 +23,13 @@ TensorId Transformer::embed(TensorId ids) {
         const TensorId rows = sum_over_cards(net_.lookup(table_, ids));
         return s.scaled_embedding ? net_.map_scalar("mul", rows, 1) : rows;
     });
-    if (config_.token_types > 0) {
-        const TensorId types = net_.fill("aten::zeros", {batch_, length_}, DType::i64);
-        const Network::Module module(net_, "token_type_embeddings", "torch.nn.modules.sparse.Embedding");
-        const TensorId table =
-            net_.parameter("weight", {net_.number(config_.token_types), net_.number(config_.hidden)});
-        hidden = net_.map("add", {hidden, net_.lookup(table, types)});
-    }
-    const bool learned = s.positions == Positions::learned || s.positions == Positions::learned_from_mask;
-    const TensorId positions = learned ? position_embedding(net_.number(config_.position_rows)) : no_tensor;
+    if (config_.token_types > 0)
+        hidden = net_.block("token_types", {{"types", config_.token_types}, {"hidden", config_.hidden}}, {hidden})[0];
+    const bool masked = s.positions == Positions::learned_from_mask,
+               learned = masked || s.positions == Positions::learned;
+    const ShapeBindings numbers{
+        {"rows", config_.position_rows}, {"hidden", config_.hidden}, {"masked", masked}, {"plain", !masked}};
+    const TensorId positions = learned ? net_.block("positions", numbers, {})[0] : no_tensor;
     if (config_.embedding_width != config_.hidden) hidden = net_.linear("project_in", hidden, config_.hidden, false);
     if (learned) hidden = net_.map("add", {hidden, positions});
     if (s.embedding_norm) hidden = norm("embedding_norm", hidden);

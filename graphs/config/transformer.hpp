@@ -61,14 +61,9 @@ class Network {
     TensorId reduce(std::string_view function, TensorId x, std::size_t axis, bool keep);
     TensorId softmax(TensorId x);
     TensorId fill(std::string_view source, Shape shape, DType dtype);
-    TensorId copy(std::string_view source, TensorId x, Shape shape);
     TensorId best(TensorId x, std::int64_t count);  ///< topk along the last axis: the values
-    /// A convolution of `shape` with the same stride, pads and dilation 1 along each spatial dimension.
-    TensorId conv(const std::vector<TensorId>& inputs, Shape shape, std::int64_t stride, std::int64_t pad,
-                  std::int64_t groups = 1);
     /// Products of the last two dimensions.
     TensorId matmul(TensorId a, TensorId b, std::string_view source = "aten::matmul");
-    TensorId expand(TensorId x, Shape shape) { return apply(OpKind::expand, "aten::expand", {x}, std::move(shape)); }
     /// The result of `build`, whose operators belong to a submodule.
     template <class Build>
     TensorId within(std::string_view name, std::string_view type, const Build& build) {
@@ -141,7 +136,6 @@ class Transformer {
     void embed_for_layers(TensorId ids, TensorId hidden);
     TensorId norm_heads(std::string_view name, TensorId x);
     TensorId linear(std::string_view name, TensorId x, std::int64_t width, bool bias);
-    TensorId position_embedding(Expression rows);
     void prepare_rotation();
     void prepare_mask();
     TensorId heads_of(TensorId x, std::int64_t heads, std::int64_t width);
@@ -172,6 +166,9 @@ class Transformer {
     TensorId chosen_ = no_tensor;  ///< mask of the tokens selected by an indexer
 };
 
+/// A text of blocks.txt with its numbers, without the parts whose number is 0.
+[[nodiscard]] std::string filled_in(std::string_view text, const ShapeBindings& numbers);
+
 /// A language model: `seq` new tokens after `past` cached ones, logits of the last one.
 [[nodiscard]] Graph build_decoder(std::string name, const TransformerConfig& config);
 /// A text encoder of `seq` tokens, with the pooler of BERT or the pooled token of CLIP.
@@ -182,5 +179,8 @@ class Transformer {
 [[nodiscard]] Graph build_text_and_vision(std::string name, const JsonField& document);
 /// Whisper: the encoder over its 30 s window and one pass of the decoder.
 [[nodiscard]] Graph build_speech(std::string name, const JsonField& document, const TransformerConfig& decoder);
+/// The encoder that a config.json describes in its vision_config, by its family in vision.txt. Throws Error for others.
+[[nodiscard]] std::shared_ptr<const ImageEncoder> image_encoder(const nlohmann::json& document, DType dtype,
+                                                                const ImportOptions& options);
 
 }  // namespace ftax::config

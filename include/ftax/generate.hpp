@@ -27,6 +27,7 @@ struct GenerationRequest {
     std::int64_t prompt = 1;          ///< tokens of a prompt, on average
     std::int64_t longest_prompt = 0;  ///< 0: equal lengths. Frameworks without nested tensors pad all prompts to it
     std::int64_t new_tokens = 1;
+    std::int64_t images = 0;  ///< per prompt, whose tokens come on top of `prompt`; of ImportOptions::image_size
     friend bool operator==(const GenerationRequest&, const GenerationRequest&) = default;
 };
 
@@ -49,6 +50,8 @@ struct Generation {
     double tokens_per_s = 0;                                        ///< new tokens of all sequences over total_s
     std::int64_t prefill_passes = 1;                                ///< number of passes that process the prompts
     std::int64_t prompts_per_pass = 1, prompt_tokens_per_pass = 1;  ///< largest values of a pass
+    std::optional<Prediction> images;                               ///< the encoder's pass over those of one pass
+    std::int64_t image_tokens = 0;                                  ///< of a prompt, for each of its images
     Prediction prefill;                                             ///< the first such pass
     Prediction decode;         ///< the middle decoding step; if new_tokens is 1, the step after the prompt
     MemoryUse memory;          ///< with all sequences at full length
@@ -93,6 +96,8 @@ class Generator {
     /// Returns the largest number of such sequences that fit into memory, whatever the request's batch; 0 if none fits.
     [[nodiscard]] std::int64_t largest_batch(const GenerationRequest& request);
     [[nodiscard]] MemoryUse memory(const GenerationRequest& request);
+    /// Predicts the encoder's pass over so many images.
+    [[nodiscard]] Prediction encode(std::int64_t images) { return encoder_->predict({{"batch", images}}); }
     /// Returns the memory of an engine with these limits that caches one sequence of the given length.
     [[nodiscard]] MemoryUse serving_memory(const EngineLimits& limits, std::int64_t length);
     /// Returns the defaults of the engine on this device.
@@ -117,7 +122,7 @@ class Generator {
     /// Fills in the results that do not depend on rounds, for the batch of the request.
     void run_at_once(const GenerationRequest& request, Generation& result);
     [[nodiscard]] std::int64_t find_largest_batch(const GenerationRequest& request);
-    /// Returns the computed tokens per prompt: the mean, or the longest if shorter ones are padded.
+    /// Returns the computed tokens per prompt: the mean, or the longest if shorter ones are padded, with its images.
     [[nodiscard]] std::int64_t prompt_of(const GenerationRequest& request) const;
     [[nodiscard]] std::int64_t prompts_per_pass(const GenerationRequest& request) const;
     /// Returns the largest number of tokens per prompt in one pass.
@@ -126,6 +131,8 @@ class Generator {
     Predictor predictor_;
     std::unique_ptr<const Graph> steps_graph_;  ///< null if decoding uses the whole graph
     std::unique_ptr<Predictor> steps_;
+    std::unique_ptr<Predictor> encoder_;  ///< of images; null if the model has none
+    double encoder_bytes_ = 0;            ///< its weights, which engines load whether or not prompts have images
     const FrameworkModel* model_;
     bool has_fixed_cache_;
     double memory_share_;

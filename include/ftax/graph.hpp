@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -178,6 +179,14 @@ struct Graph {
     std::map<std::string, std::string, std::less<>> other_names;  ///< names of dimensions in the file → their symbols
     std::vector<SizeCheck> size_checks;                           ///< collected by load_graph()
     std::vector<std::string> warnings;                            ///< assumptions of the importer
+    std::shared_ptr<const struct ImageEncoder> image_encoder;     ///< of a language model read from its config.json
+    std::string no_images = "only a config.json with a vision_config takes images";  ///< why it has none
+};
+
+/// What makes the tokens of images: one pass over `batch` images, and the tokens of a prompt that each takes.
+struct ImageEncoder {
+    Graph graph;
+    std::int64_t tokens = 0;
 };
 
 /// Sizes of a graph for one binding of its symbols. Rebinding the same object does not allocate.

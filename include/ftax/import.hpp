@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -45,13 +46,14 @@ struct ImportOptions {
     std::uint64_t max_bytes = 16ull << 30;  ///< file size
     /// Operators after inlining plus interpreted program steps; each takes about 1 KiB (inlined 2) and up to 6 µs.
     std::uint64_t max_nodes = 250'000;
-    CacheOptions cache;                 ///< for models built from their config.json
-    int tensor_parallel = 1;            ///< cards that share each layer of such a model; the graph is that of one card
-    int data_parallel = 1;              ///< groups of such cards with separate tokens and shared experts
-    int expert_parallel = 1;            ///< parts into which the experts are split over all cards
-    int last_layers = 0;                ///< number of last layers of such a model to import; 0: all
-    bool strict = false;                ///< warnings about unknown versions become errors
-    bool vary_batch = false;            ///< make a fixed batch symbolic where it can be traced
+    CacheOptions cache;       ///< for models built from their config.json
+    int tensor_parallel = 1;  ///< cards that share each layer of such a model; the graph is that of one card
+    int data_parallel = 1;    ///< groups of such cards with separate tokens and shared experts
+    int expert_parallel = 1;  ///< parts into which the experts are split over all cards
+    int last_layers = 0;      ///< number of last layers of such a model to import; 0: all
+    std::array<std::int64_t, 2> image_size{720, 1280};  ///< height and width of the images of a prompt, in pixels
+    bool strict = false;                                ///< warnings about unknown versions become errors
+    bool vary_batch = false;                            ///< make a fixed batch symbolic where it can be traced
     bool unsupported_is_error = false;  ///< an operator without a rule is an error; else it is modelled as memory-bound
 };
 

@@ -34,6 +34,7 @@ struct StepLoad {
     double prompt_keys = 0;          ///< mean number of keys that such a token attends to
     std::int64_t sequences = 0;      ///< decoding sequences
     double context = 0;              ///< mean number of cached tokens of a decoding sequence
+    std::int64_t images = 0;         ///< whose tokens begin in these parts
 };
 
 /// Cost of a step. `latency_s` is the time from one step to the next in a sequence without pauses.
@@ -71,7 +72,9 @@ struct SchedulerOptions {
     std::int64_t balance_steps = 0;  ///< longest wait of new prompts for a prompt in every group, in steps; 0: no wait
     std::int64_t gather_steps = 0;   ///< longest wait of new prompts while others decode, in steps; a step with this
     double gather_share = 1;         ///< share of max_tokens ends the wait
-    std::int64_t stages = 1;         ///< pipeline stages, with one step in progress each, all of equal time
+    std::int64_t images = 0;         ///< at the start of each prompt, of so many of its tokens each
+    std::int64_t image_tokens = 1;
+    std::int64_t stages = 1;  ///< pipeline stages, with one step in progress each, all of equal time
 };
 
 /// Identical servers; each request goes to the one with the fewest outstanding requests.

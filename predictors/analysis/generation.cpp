@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ftax/generate.hpp"
+#include "ftax/precision.hpp"
 #include "graphs/base/throw_error.hpp"
 #include "graphs/ir/symbol_range.hpp"
 #include "predictors/analysis/crossings.hpp"
@@ -90,13 +91,14 @@ class Sum {
     F f_;
 };
 
-void check(const GenerationRequest& request) {
+void check(const GenerationRequest& request, const Graph& graph) {
     const auto at_least_one = [](std::int64_t value, std::string_view what) {
         if (value < 1) throw_error(ErrorCode::usage, "{} must be at least 1, not {}", what, value);
     };
     at_least_one(request.batch, "the batch");
     at_least_one(request.prompt, "the length of the prompt");
     at_least_one(request.new_tokens, "the number of new tokens");
+    if (request.images > 0 && !graph.image_encoder) throw_error(ErrorCode::usage, "no images: {}", graph.no_images);
     if (request.longest_prompt != 0 && request.longest_prompt < request.prompt)
         throw_error(ErrorCode::usage, "the longest prompt has {} tokens, less than the mean of {}",
                     request.longest_prompt, request.prompt);
@@ -145,6 +147,13 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
                     "batch, seq and past)",
                     graph.name, symbol);
     }
+    if (graph.image_encoder) {
+        // Quantised checkpoints leave it in 16 bits.
+        if (precision_spec(predictor_.precision()).quantizes_weights()) options.precision = Precision::fp16;
+        encoder_ = std::make_unique<Predictor>(graph.image_encoder->graph, predictor_.device(), predictor_.framework(),
+                                               one_by_one(options));
+        encoder_bytes_ = encoder_->memory({{"batch", 1}}).weights_bytes;
+    }
     if (auto steps = rewrites::without_encoder(graph)) {
         steps_graph_ = std::make_unique<const Graph>(std::move(*steps));
         steps_ = std::make_unique<Predictor>(*steps_graph_, predictor_.device(), predictor_.framework(),
@@ -153,7 +162,9 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
 }
 
 std::int64_t Generator::prompt_of(const GenerationRequest& request) const {
-    return model_->traits.skips_padding ? request.prompt : std::max(request.prompt, request.longest_prompt);
+    const ImageEncoder* images = request.images > 0 ? predictor_.graph().image_encoder.get() : nullptr;
+    return (images == nullptr ? 0 : request.images * images->tokens) +
+           (model_->traits.skips_padding ? request.prompt : std::max(request.prompt, request.longest_prompt));
 }
 
 std::int64_t Generator::prompts_per_pass(const GenerationRequest& request) const {
@@ -178,13 +189,13 @@ ShapeBindings Generator::middle_step(const GenerationRequest& request) const {
 }
 
 MemoryUse Generator::memory(const GenerationRequest& request) {
-    check(request);
+    check(request, predictor_.graph());
     const std::int64_t prompt = prompt_of(request);
     const std::int64_t part = longest_part(request);
     const MemoryUse start = predictor_.memory(pass(request, prompts_per_pass(request), part, prompt - part));
     MemoryUse use = decoder().memory(pass(request, request.batch, 1, prompt + request.new_tokens - 1));
     use.activations_bytes = std::max(use.activations_bytes, start.activations_bytes);
-    use.weights_bytes = std::max(use.weights_bytes, start.weights_bytes);
+    use.weights_bytes = std::max(use.weights_bytes, start.weights_bytes) + encoder_bytes_;
     if (model_->traits.serves_sequences) {
         if (engine_activations_bytes_ == 0)
             engine_activations_bytes_ = serving_memory(engine_limits(), 1).activations_bytes;
@@ -210,7 +221,7 @@ MemoryUse Generator::serving_memory(const EngineLimits& limits, std::int64_t len
     MemoryUse use = decoder().memory(pass({}, 1, 1, length - 1));
     const MemoryUse prompt = predictor_.memory(pass({}, 1, limits.tokens, 0));
     use.activations_bytes = std::max(use.activations_bytes, prompt.activations_bytes);
-    use.weights_bytes = std::max(use.weights_bytes, prompt.weights_bytes);
+    use.weights_bytes = std::max(use.weights_bytes, prompt.weights_bytes) + encoder_bytes_;
     // An engine that measures its memory samples a token for each of its most sequences: logits in f32, these sorted
     // with their indices, probabilities and the result. Source: vLLM, gpu_model_runner.py (_dummy_sampler_run) and
     // topk_topp_sampler.py.
@@ -276,6 +287,10 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
     const auto read_part = [&](std::int64_t i) { return Step(i == 0 ? result.prefill : read(part, i * part)); };
     Step prompts = Sum(read_part).over(0, whole_parts - 1);
     if (rest > 0) prompts.add(Step(read(rest, prompt - rest)), 1);
+    if (request.images > 0) {
+        result.image_tokens = predictor_.graph().image_encoder->tokens;
+        prompts.add(Step(result.images.emplace(encode(together * request.images))), 1);
+    }
     Step all;
     all.add(prompts, static_cast<double>(request.batch) / static_cast<double>(together));
     result.ttft_s = all.latency_s;
@@ -301,7 +316,7 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
 }
 
 Generation Generator::generate(const GenerationRequest& request) {
-    check(request);
+    check(request, predictor_.graph());
     Generation result{.request = request, .memory = memory(request), .at_once = largest_batch(request)};
     result.fits = fits(result.memory);
     // A batch that does not fit is predicted as if it did, unless the framework queues sequences.
@@ -330,7 +345,7 @@ Generation Generator::generate(const GenerationRequest& request) {
 }
 
 DecodeCrossover Generator::crossover(const GenerationRequest& request, const DecodeCrossover* known) {
-    check(request);
+    check(request, predictor_.graph());
     DecodeCrossover result;
     if (known != nullptr) {
         result = *known;

@@ -445,10 +445,16 @@ class Scheduler {
             ++step.load.sequences;
             step.load.context += static_cast<double>(sequence.computed);
         } else {
+            step.load.images += images_until(sequence.computed + tokens) - images_until(sequence.computed);
             step.load.prompt_tokens += tokens;
             step.load.prompt_keys += static_cast<double>(tokens) *
                                      (static_cast<double>(sequence.computed) + static_cast<double>(tokens + 1) / 2);
         }
+    }
+
+    /// Images that begin in so many tokens of a prompt. Source: vLLM, v1/core/sched/scheduler.py (encoder inputs).
+    [[nodiscard]] std::int64_t images_until(std::int64_t tokens) const {
+        return std::min(options_.images, (tokens + options_.image_tokens - 1) / options_.image_tokens);
     }
 
     void send_first(Sequence& sequence, double now_s) {

@@ -201,6 +201,12 @@ StepCost StepTable::operator()(const StepLoad& load) {
         cost.host_s += host_s;
         wait(host_s);
     }
+    if (load.images > 0) {
+        const auto [found, added] = images_.try_emplace(load.images);
+        if (added) found->second = cost_of(generator_.encode(load.images));
+        for (const auto part : {&StepCost::host_s, &StepCost::device_s, &StepCost::latency_s, &StepCost::energy_j})
+            cost.*part += found->second.*part;
+    }
     // A sampler that sorts keeps the SMs at full power.
     const double seconds = options_.sampling_s * static_cast<double>(decoded + (load.prompt_tokens > 0 ? 1 : 0));
     cost.device_s += seconds;

@@ -75,6 +75,7 @@ class StepTable {
     StepOptions options_;
     BendingTable prompts_, decoding_;
     std::map<std::array<std::int64_t, 3>, StepCost> passes_;  ///< prompts: sequences, new and cached tokens of each
+    std::map<std::int64_t, StepCost> images_;                 ///< of the encoder
     double sequence_s_;                                       ///< host time per sequence of a step
     double forward_s_ = 0;  ///< host time of a step before it launches kernels one by one
     double pieces_s_ = 0;   ///< host time of a step whose attention operators alone it launches

@@ -20,9 +20,9 @@ constexpr double foreign_host_log_stddev = 0.6;
 /// What experts add to the spread of a model's device time.
 constexpr double experts_log_stddev = 0.11;
 
-/// Returns true if the graph reads a KV cache, judged by the symbol and input names of transformers' exports.
+/// Returns true if the graph reads a KV cache, judged by names of transformers' exports, or makes tokens of images.
 bool has_token_cache(const Graph& graph) {
-    return std::ranges::count(graph.expressions.symbols(), cached_tokens) > 0 ||
+    return std::ranges::count(graph.expressions.symbols(), cached_tokens) > 0 || graph.format == "image encoder" ||
            std::ranges::any_of(graph.inputs, [&](TensorId input) {
                const std::string& name = graph.tensors[input].name;
                return name.find("past") != std::string::npos || name.find("cache") != std::string::npos;

@@ -29,7 +29,7 @@ void setup_generate(CLI::App& verb, Action& action) {
     add_run_options(verb, arguments.run, ", or a list");
     add_choice_options(verb, arguments.choice);
     add_batch_option(verb, arguments.batches);
-    add_engine_options(verb, arguments.run);
+    add_engine_options(verb, arguments.model, arguments.run);
     GenerationRequest& request = arguments.request;
     add_option(verb, "--prompt", "N", request.prompt, "mean tokens per prompt")->required();
     add_option(verb, "--longest-prompt", "N", request.longest_prompt,

@@ -109,7 +109,13 @@ void add_advice_option(CLI::App& verb, bool& advises) {
     verb.add_flag("--advise", advises, "name the three changes that gain most: framework, precision, batch, settings");
 }
 
-void add_engine_options(CLI::App& verb, RunArguments& arguments) {
+void add_engine_options(CLI::App& verb, ModelArguments& model, RunArguments& arguments) {
+    add_option(verb, "--images", "N", model.images, "images per prompt, besides the --prompt tokens of text")
+        ->check(within(0, 1e4, "a number of images from 0 to 10,000"));
+    add_option(verb, "--image-size", "HxW", model.limits.image_size,
+               "height and width of the images in pixels (default: 720x1280)")
+        ->delimiter('x')
+        ->check(within(1, 1e5, "a height and a width from 1 to 100,000 pixels, such as 720x1280"));
     add_option(verb, "--link", "KIND", arguments.link,
                "link between cards: nvlink, peer (PCIe) or host (PCIe, through its memory) (default: the card's)")
         ->check(CLI::IsMember({"nvlink", "peer", "host"}));

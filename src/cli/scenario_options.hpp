@@ -34,7 +34,7 @@ void add_choice_options(CLI::App& verb, ChoiceArguments& arguments,
                         std::string_view order = "throughput with --slo, else latency");
 void add_advice_option(CLI::App& verb, bool& advises);
 /// With those of the link between cards.
-void add_engine_options(CLI::App& verb, RunArguments& arguments);
+void add_engine_options(CLI::App& verb, ModelArguments& model, RunArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
 void add_batch_option(CLI::App& verb, std::string& batches, const std::string& note = " (default: 1)");
 

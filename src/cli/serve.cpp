@@ -49,7 +49,7 @@ void setup_serve(CLI::App& verb, Action& action) {
     verb.add_flag("--find-rate", a.find_rate, "also find the highest rate that meets the --slo");
     option("--max-num-seqs", engine.max_sequences, "maximum concurrent sequences (default: the engine's)", some);
     option("--max-num-batched-tokens", engine.max_tokens, "maximum tokens per step (default: the engine's)", some);
-    add_engine_options(verb, a.run);
+    add_engine_options(verb, a.model, a.run);
     with_default("--scheduler-recv-interval", engine.poll_steps,
                  "decoding steps between SGLang's checks for new requests", some);
     option("--batch-wait-iters", engine.gather_steps,

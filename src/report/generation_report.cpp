@@ -82,6 +82,10 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"prompt", "prompt", Unit::plain, [](const G& g) { return g.request.prompt; }},
         {"longest_prompt", "longest prompt", Unit::plain,
          [](const G& g) { return std::max(g.request.prompt, g.request.longest_prompt); }},
+        {"images", "", Unit::text, "with --images: the encoder's pass over those of the first prompts",
+         [](const G& g) {
+             return g.images ? Value(phase_json(*g.images, {{"tokens", g.image_tokens}})) : Value();
+         }},
         {"new_tokens", "new tokens", Unit::plain, [](const G& g) { return g.request.new_tokens; }},
         {"ttft_s", "first token", Unit::milliseconds, "time until every sequence has its first token",
          [](const G& g) { return Value(g.ttft_s, Tone::strong); }},
@@ -166,6 +170,9 @@ std::string to_table(const GenerationReport& report, Style style) {
     text += fmt::format("prompts of {} tokens, {} pass{}: {} host, {} device, bound by {}\n", g.request.prompt,
                         g.prefill_passes, g.prefill_passes == 1 ? "" : "es", duration(g.prefill.host_s),
                         duration(g.prefill.device_s), name_of(g.prefill.bound));
+    if (g.images)
+        text += fmt::format("{} images a prompt, {} tokens each: {} host, {} device\n", g.request.images,
+                            g.image_tokens, duration(g.images->host_s), duration(g.images->device_s));
     text += print_decode_crossover(row.crossover, g.request);
     return text + describe(g.memory) + (g.fits || !g.memory.fits() ? "\n" : ", more than the engine uses\n");
 }
@@ -176,7 +183,7 @@ std::string to_json(const GenerationReport& report) {
         report.rows,
         "device framework precision batch prompt longest_prompt new_tokens cards skipped keeps_level ttft_s tpot_s "
         "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar dollars_per_million power_w "
-        "energy_j prefill decode exchange_share crossover memory fits at_once waves largest_batch warnings");
+        "energy_j images prefill decode exchange_share crossover memory fits at_once waves largest_batch warnings");
     json["verdict"] = report.ranking.verdict;
     return document(std::move(json), report.run.warnings);
 }

@@ -80,6 +80,7 @@ std::vector<report::GenerationRow> rows_of(Generator& generator, const Generatio
     for (const std::int64_t batch : parse_batches(arguments.batches)) {
         GenerationRequest request = arguments.request;
         request.batch = batch;
+        request.images = arguments.model.images;
         const Generation& g = row.generation = generator.generate(request);
         row.crossover = generator.crossover(request, rows.empty() ? nullptr : &rows.front().crossover);
         if (arguments.largest_batch) row.largest_batch = g.at_once;

@@ -28,8 +28,9 @@ struct ModelArguments {
     std::vector<std::string> branches;  ///< "if_3=then"
     std::string unsupported = "memory-bound";
     bool strict = false;
-    std::string cache;       ///< "static"; empty for the default
-    std::string cache_type;  ///< "fp8"; empty: type of the weights
+    std::string cache;        ///< "static"; empty for the default
+    std::string cache_type;   ///< "fp8"; empty: type of the weights
+    std::int64_t images = 0;  ///< per prompt
     ImportOptions limits;
 };
 

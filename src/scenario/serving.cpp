@@ -245,6 +245,8 @@ ServerPool language_pool(const ServingArguments& arguments, RunArguments& run, c
     for (std::int64_t* limit : {&options.max_tokens, &options.max_sequences})
         if (libraries.sizes_by_memory) *limit = std::max<std::int64_t>(*limit / layout.data, 1);
     options.stages = layout.stages;
+    options.images = arguments.model.images;
+    if (options.images > 0) options.image_tokens = graph.image_encoder->tokens;
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
     const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
@@ -299,6 +301,7 @@ ServedRun served_anchor(const LanguageMeasurement& measured, const std::vector<L
         arguments.model.model = locate_model(run.models, measured.model);
     constexpr std::int64_t fewest_requests = 20;
     arguments.rate = 0;
+    arguments.model.images = 0;
     arguments.requests.clear();
     arguments.engine.concurrency = measured.clients;
     arguments.count = std::max(fewest_requests, 5 * measured.clients);
@@ -768,6 +771,12 @@ report::ServingReport serve(const ServingArguments& given_arguments) {
     std::map<std::string, std::vector<ServingRequest>> requests;  // by framework
     for (const std::string& framework : split_list(run.framework))
         std::tie(requests[framework], report.workload) = requests_of(arguments, run, framework, report.generates);
+    if (const std::int64_t images = arguments.model.images; images > 0) {
+        require(graph.image_encoder != nullptr, "no images: " + graph.no_images);
+        report.workload += fmt::format(", {} images of {} tokens each", images, graph.image_encoder->tokens);
+        for (auto& [framework, some] : requests)
+            for (ServingRequest& request : some) request.prompt += images * graph.image_encoder->tokens;
+    }
     for (std::size_t i = 0; i < measured.size(); ++i) {
         measured[i].arrival_s = requests.begin()->second[i].arrival_s;
         requests.begin()->second[i] = measured[i];

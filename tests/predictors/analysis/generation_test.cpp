@@ -858,3 +858,43 @@ TEST_CASE("groups of cards hold different experts and exchange all tokens") {
     last.last_layers = 1;
     CHECK(weights(load_graph("zoo:mixtral-8x7b", last)) * 32 == approx(weights(one)));
 }
+
+TEST_CASE("images come before the prompt: their encoder's pass and their tokens add to the first token") {
+    std::string text = config;
+    text.insert(text.size() - 1,
+                R"(,"vision_config":{"depth":4,"embed_dim":256,"hidden_size":256,"num_heads":4,"patch_size":14})");
+    text.replace(text.find("llama"), 5, "qwen2_vl");
+    ImportOptions options;
+    options.image_size = {280, 560};
+    const Graph seeing = import_config(text, "config.json", "seeing", options);
+    REQUIRE(seeing.image_encoder != nullptr);
+    Graph blind = seeing;
+    blind.image_encoder = nullptr;
+    blind.no_images = "it is blind";
+    constexpr std::int64_t tokens = 10 * 20 + 2;
+    CHECK(seeing.image_encoder->tokens == tokens);
+    for (const char* framework : {"vllm", "pytorch-eager", "llama.cpp"}) {
+        CAPTURE(framework);
+        Generator generate = generator(seeing, framework), reads = generator(blind, framework);
+        const Generation seen = generate.generate({.batch = 3, .prompt = 50, .new_tokens = 8, .images = 2});
+        const Generation read = reads.generate({.batch = 3, .prompt = 50 + 2 * tokens, .new_tokens = 8});
+        REQUIRE(seen.images);
+        CHECK(seen.image_tokens == tokens);
+        const double passes = static_cast<double>(seen.prefill_passes);
+        CHECK(seen.images->latency_s == approx(generate.encode(2 * seen.prompts_per_pass).latency_s));
+        CHECK(seen.ttft_s > read.ttft_s);
+        if (passes == 1) CHECK(seen.ttft_s == approx(read.ttft_s + seen.images->latency_s));
+        CHECK(seen.tpot_s == approx(read.tpot_s));
+        CHECK(seen.total_s - seen.ttft_s == approx(read.total_s - read.ttft_s));
+        CHECK(seen.images->host_s > 4 * 7 * 1e-6);  // each kernel is launched
+        CHECK(seen.memory.cache_bytes == read.memory.cache_bytes);
+        // An engine loads the encoder for prompts without images as well.
+        const GenerationRequest words{.prompt = 50, .new_tokens = 8};
+        const double more = generate.memory(words).weights_bytes - reads.memory(words).weights_bytes;
+        CHECK(more == approx(seen.memory.weights_bytes - read.memory.weights_bytes));
+        CHECK(more > 2 * 4 * 12 * 256 * 256.0);
+        CHECK(more < 2.6 * 4 * 12 * 256 * 256.0 + 2e6);
+        CHECK(generate.generate(words).ttft_s == approx(reads.generate(words).ttft_s));
+        CHECK(failure_of([&] { return reads.generate({.prompt = 50, .images = 1}); }).says("no images: it is blind"));
+    }
+}

@@ -9,6 +9,7 @@
 #include "ftax/framework.hpp"
 #include "ftax/import.hpp"
 #include "ftax/serve.hpp"
+#include "graphs/loading.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
@@ -640,4 +641,49 @@ TEST_CASE("groups let prompts wait until each of them has one, at most for so ma
     CHECK(first_s(1000) == approx(0.2 + first_s(0)));
     // The steps count on without a request: 100 at one second.
     CHECK(first_s(105) == approx(0.05).epsilon(0.3));
+}
+
+TEST_CASE("a step encodes the images whose tokens begin in its part of a prompt") {
+    std::vector<std::int64_t> images;
+    const auto step = [&](const StepLoad& load) {
+        if (load.prompt_tokens > 0) images.push_back(load.images);
+        return constant(load);
+    };
+    SchedulerOptions options{.max_tokens = 256};
+    options.images = 2;
+    options.image_tokens = 300;
+    static_cast<void>(serve({{0, 700, 3}}, options, step));
+    CHECK(images == std::vector<std::int64_t>{1, 1, 0});
+    images.clear();
+    options.max_tokens = 8192;
+    static_cast<void>(serve({{0, 700, 3}, {0, 650, 3}}, options, step));
+    CHECK(images == std::vector<std::int64_t>{4});
+    images.clear();
+    options.shared_prefix = 0.5;  // of which the first image is a part
+    static_cast<void>(serve({{0, 700, 3}}, options, step));
+    CHECK(images == std::vector<std::int64_t>{0});
+}
+
+TEST_CASE("the images of a step take the encoder's pass") {
+    ImportOptions import;
+    import.image_size = {280, 560};
+    const Graph graph = import_config(
+        R"({"model_type":"qwen2_vl","hidden_size":256,"num_hidden_layers":2,"num_attention_heads":8,"num_key_value_heads":4,
+            "intermediate_size":512,"vocab_size":1000,"torch_dtype":"float16",
+            "vision_config":{"depth":4,"embed_dim":256,"hidden_size":256,"num_heads":4}})",
+        "config.json", "seeing", import);
+    Generator generator(graph, device_profile("a100-sxm4-40gb"), framework_profile("vllm"),
+                        {.precision = Precision::fp16});
+    StepTable table(generator, {});
+    StepLoad load{.prompt_tokens = 500, .prompt_keys = 250, .sequences = 8, .context = 300};
+    const StepCost text = table(load);
+    for (const std::int64_t images : {1, 5, 1}) {
+        load.images = images;
+        const Prediction encoder = generator.encode(images);
+        const StepCost both = table(load);
+        CHECK(both.latency_s == approx(text.latency_s + encoder.latency_s));
+        CHECK(both.device_s == approx(text.device_s + encoder.device_s));
+        CHECK(both.host_s == approx(text.host_s + encoder.host_s));
+        CHECK(both.energy_j > text.energy_j);
+    }
 }
