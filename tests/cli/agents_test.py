@@ -17,6 +17,7 @@ except ImportError:
 COMMANDS = (pathlib.Path(__file__).parent.parent / "report/documents.txt").read_text().splitlines()
 ROWS = "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\nT4,,fp32,resnet18,8,9.9\nT4,,fp32,unheard,1,3\n"
 ONE = "graph one\ninput %x f32[4,64]\nweight %w f32[64,64]\n%y f32[4,64] = linear(%x, %w)\noutput %y\n"  # its width cannot grow
+SEEING = (pathlib.Path(__file__).parent / "seeing.json").read_text()
 OPERATORS = "gpu,op,precision,shape,latency_ms\nT4,linear,fp32,b=1 m=512 n=512 k=512,0.09\n"
 
 
@@ -24,7 +25,7 @@ def check_schemas(ftax):
     all_schemas = json.loads(subprocess.run([ftax, "schema"], capture_output=True, check=True).stdout)["$defs"]
     unused = set(all_schemas)
     with tempfile.TemporaryDirectory() as folder:
-        for name, rows in (("ROWS", ROWS), ("OPERATORS", OPERATORS), ("ONE.txt", ONE)):
+        for name, rows in (("ROWS", ROWS), ("OPERATORS", OPERATORS), ("ONE.txt", ONE), ("SEEING.json", SEEING)):
             with open(f"{folder}/{name}", "w") as file:
                 file.write(rows)
         for command in COMMANDS:

@@ -27,6 +27,8 @@ EAGER = "generate llama-3-8b --device h100-sxm5-80gb --batch 8 --prompt 512 --ne
 SERVE = "serve llama-3-8b --device h100-sxm5-80gb --framework vllm@0.11 --rate 8 --prompt 512 --new-tokens 128 --count 60"
 CLOSED = SERVE.replace("--rate 8", "--concurrency 8")
 IMAGES = "serve resnet50 --device t4 --framework tensorrt --rate 400 --count 200"
+SEEING = "generate cli/seeing.json --device h100-sxm5-80gb --framework vllm --prompt 64 --new-tokens 8 --images 1"
+SEEING_SERVER = "serve cli/seeing.json --device h100-sxm5-80gb --framework vllm --rate 8 --prompt 64 --new-tokens 8 --count 60 --images 1"
 HEAD = "headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128"
 P = "predictions.0."
 
@@ -81,6 +83,11 @@ ROWS = [
     (LLM + " --tp 2", "--tp 4", {P + "memory.cache_bytes": 0.5, P + "ttft_s": "<"}),
     (LLM + " --price 2", "--price 4", {P + "tokens_per_dollar": 0.5}),
     (LLM, "--framework vllm-eager", {P + "decode.host_s": ">", P + "tpot_s": ">"}),
+    (SEEING, "--images 2", {P + "ttft_s": ">", P + "images.device_s": ">", P + "images.tokens": "=", P + "memory.weights_bytes": "=", P + "prompt": "=",
+                            P + "memory.cache_bytes": ">", P + "images.kernels": "="}),
+    (SEEING, "--image-size 1440x1280", {P + "images.device_s": ">", P + "images.tokens": (51 * 46 + 2) / (26 * 46 + 2), P + "memory.weights_bytes": "="}),
+    (SEEING_SERVER, "--images 4", {"rows.0.ttft_mean_s": ">", "rows.0.duration_s": "!"}),
+    (SEEING_SERVER, "--image-size 224x224", {"rows.0.ttft_mean_s": "<"}),
     (SERVE, "--rate 2", {"rows.0.mean_outstanding": "<", "rows.0.tpot_mean_s": "<", "rows.0.duration_s": ">"}),
     (SERVE, "--new-tokens 256", {"rows.0.latency_mean_s": ">", "rows.0.tokens_per_s": ">"}),
     (SERVE, "--prompt 1024", {"rows.0.ttft_mean_s": ">"}),

@@ -223,6 +223,8 @@ std::vector<std::pair<std::string, std::vector<Shape>>> documents() {
                 "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\nT4,,fp32,resnet18,8,9.9\n"
                 "T4,,fp32,unheard,1,3\n");
     files.write("OPERATORS", "gpu,op,precision,shape,latency_ms\nT4,linear,fp32,b=1 m=512 n=512 k=512,0.09\n");
+    std::ifstream seeing(std::string(FTAX_SOURCE_DIR) + "/tests/cli/seeing.json");
+    files.write("SEEING.json", std::string(std::istreambuf_iterator<char>(seeing), std::istreambuf_iterator<char>()));
     files.write("ONE.txt",
                 "graph one\ninput %x f32[4,64]\nweight %w f32[64,64]\n%y f32[4,64] = linear(%x, %w)\noutput %y\n");
     std::vector<std::pair<std::string, std::vector<Shape>>> found;
