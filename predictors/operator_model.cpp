@@ -98,8 +98,7 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
                                         : dimension(row, "h");
     kernels::MemoryShape shape = traffic(row, found->cls, dimension(row, "m"), row_length, found->reads);
     shape.token = found->kernel;
-    // PyTorch's index_select copies an element per thread (indexSelectLargeIndex in
-    // aten/src/ATen/native/cuda/Indexing.cu).
+    // PyTorch's index_select copies an element per thread (indexSelectLargeIndex in Indexing.cu).
     shape.vectorized = found->kernel != Token::embedding && (found->by_vector || row.library != "sarathi");
     // A vLLM row is the mean of the two norms of a profiled layer; the second one adds the residual and writes it back.
     // Source: casys-kaist/LLMServingSim, profiler/core/hooks/timings.py and models/llama.yaml.

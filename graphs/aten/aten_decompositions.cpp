@@ -398,8 +398,7 @@ bool append_cosine_similarity(Graph& graph, const AtenCall& call) {
     return true;
 }
 
-/// Losses of an elementwise kernel (Kullback-Leibler: three) and a sum or mean.
-/// Source: aten/src/ATen/native/Loss.cpp (2.5).
+/// Losses of an elementwise kernel (Kullback-Leibler: three) and a sum or mean. Source: ATen, Loss.cpp (2.5).
 bool append_loss(Graph& graph, const AtenCall& call) {
     const auto x = operands_of(graph, call, {"self", "target"});
     if (!x || call.integer("reduction", 1) == 0) return false;

@@ -168,8 +168,7 @@ struct ModelRecord {
 /// Returns the value of a key in the node's metadata_props; empty if missing.
 [[nodiscard]] std::string_view metadata_of(const NodeRecord& node, std::string_view key);
 
-/// Maps TensorProto.DataType to an element type; numbers that this version does not know are DType::unknown.
-/// Source: onnx.proto of ONNX 1.19 (1 to 26).
+/// Maps TensorProto.DataType to an element type, else DType::unknown. Source: onnx.proto of ONNX 1.19 (1 to 26).
 [[nodiscard]] DType dtype_from_onnx(std::int64_t data_type) noexcept;
 
 using Number = std::variant<std::int64_t, double>;

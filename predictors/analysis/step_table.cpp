@@ -202,10 +202,10 @@ StepCost StepTable::operator()(const StepLoad& load) {
         wait(host_s);
     }
     if (load.images > 0) {
-        const auto [found, added] = images_.try_emplace(load.images);
-        if (added) found->second = cost_of(generator_.encode(load.images));
+        const StepCost& encoder =
+            kept_in(images_, load.images, [&] { return cost_of(generator_.encode(load.images)); });
         for (const auto part : {&StepCost::host_s, &StepCost::device_s, &StepCost::latency_s, &StepCost::energy_j})
-            cost.*part += found->second.*part;
+            cost.*part += encoder.*part;
     }
     // A sampler that sorts keeps the SMs at full power.
     const double seconds = options_.sampling_s * static_cast<double>(decoded + (load.prompt_tokens > 0 ? 1 : 0));

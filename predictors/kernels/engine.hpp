@@ -27,8 +27,7 @@ inline void visit_parameters(EngineParameters& p, const ParameterVisitor& visit)
 
 namespace engine {
 
-/// Query rows per block, unless one block computes a whole head. Source: names of Myelin's kernels
-/// (fmha_v2_flash_attention_fp16_128_64_S_64).
+/// Query rows per block, unless one computes a whole head. Source: Myelin, fmha_v2_flash_attention_fp16_128_64_S_64.
 inline constexpr double query_rows = 128;
 /// Query rows resident per SM: three blocks of 128 rows or one of 384. Source: the tables' ratio of both sequences.
 inline constexpr double resident_rows = 384;

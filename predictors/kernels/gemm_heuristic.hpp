@@ -9,7 +9,6 @@
 #include "predictors/kernels/tiles.hpp"
 
 /// Heuristic by which a library chooses tile and split-K of a matrix product: the candidate of least cost.
-/// docs/kernel-models has the evidence.
 namespace ftax::kernels::gemm {
 
 struct Choice {

@@ -563,9 +563,6 @@ class Lowering {
         shape.path = graph_.tensors[op.inputs[0]].shape.size() != 4 ? math : flashes ? flash : memory_efficient;
         shape.paged = op.integer(rewrites::paged, 0) != 0;
         if (shape.paged) shape.window = op.integer(window_attribute, 0);
-        const bool by_cudnn = libraries_.cudnn_attention;
-        shape.library = shape.paged ? generation : by_cudnn ? cudnn : libraries_.flash1 ? flash1 : flash2;
-        if (shape.path == memory_efficient && libraries_.xformers) shape.library = xformers;
         // 8-bit keys and values are most of the traffic of a decoding step.
         if (shape.path == flash) shape.element_bytes = std::min(shape.element_bytes, stored_bytes(op.inputs[1]));
         shape.selects = op.integer(selects_attribute, 0);
@@ -574,10 +571,10 @@ class Lowering {
         const bool by_nvidia = (latents > 0 && libraries_.attends_latents_in_fp8) ||
                                (latents > 1 && libraries_.attends_selected_in_fp8) || libraries_.attends_in_xqa;
         const bool narrow = shape.element_bytes == 1 && libraries_.decodes_fp8_in_flashinfer;
-        if (shape.paged && by_nvidia)
-            shape.library = tensorrt_llm;
-        else if (shape.paged && (narrow || libraries_.decodes_in_flashinfer))
-            shape.library = flashinfer;
+        const auto by_others = narrow || libraries_.decodes_in_flashinfer ? flashinfer : generation;
+        const auto by_torch = libraries_.cudnn_attention ? cudnn : libraries_.flash1 ? flash1 : flash2;
+        shape.library = !shape.paged ? by_torch : by_nvidia ? tensorrt_llm : by_others;
+        if (shape.path == memory_efficient && libraries_.xformers) shape.library = xformers;
         return shape;
     }
 

@@ -202,8 +202,7 @@ void fuse_scale_and_activation(Graph& graph) {
     });
 }
 
-/// Fuses two or more consecutive elementwise operators; intermediate results cause no traffic.
-/// Source: TensorRT, pointwise fusion.
+/// Fuses consecutive elementwise operators; intermediate results cause no traffic. Source: TensorRT, pointwise fusion.
 void fuse_pointwise(Graph& graph) {
     fuse_into_pointwise(graph, is_elementwise);
 }

@@ -67,7 +67,6 @@ struct Chart {
 void label_batches(Chart& chart, std::vector<double> batches);
 
 /// Draws the chart as one SVG document with title and legend that follows the reader's light or dark theme.
-/// The chart must hold at least one point.
 [[nodiscard]] std::string to_svg(const Chart& chart);
 
 /// The legend of a chart as a list; a page has it next to the plot.

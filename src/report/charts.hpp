@@ -15,8 +15,7 @@
 
 namespace ftax::report {
 
-/// Draws latency against batch: prediction with its interval, host and device sums, measurements, the crossovers.
-/// Rows without a batch are drawn at 1.
+/// Draws latency against batch (or 1): prediction, interval, host and device sums, measurements, crossovers.
 [[nodiscard]] Chart latency_chart(const PredictionReport& report);
 
 /// Adds a mark at each crossover, labelled with `label` and its batch.
