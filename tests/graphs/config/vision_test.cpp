@@ -20,7 +20,7 @@ Graph model_of(const std::string& config, std::int64_t height, std::int64_t widt
     return import_config(config, "config.json", "model", options);
 }
 
-double parameters(const Graph& graph) {
+double weights_of(const Graph& graph) {
     const BoundShapes bound = bind(graph, {{"batch", 1}});
     double count = 0;
     for (const Tensor& tensor : graph.tensors)
@@ -72,7 +72,7 @@ TEST_CASE("image encoders have the parameters, tokens and operations of transfor
         INFO(graph.no_images);
         REQUIRE(graph.image_encoder != nullptr);
         const Graph& encoder = graph.image_encoder->graph;
-        CHECK(parameters(encoder) == expected);
+        CHECK(weights_of(encoder) == expected);
         ++rows;
         if (operations == 0) continue;
         CHECK(flops(encoder, 1) == approx(operations));
@@ -92,7 +92,7 @@ TEST_CASE("an image of Qwen2.5-VL takes a token for each 28 by 28 pixels, and tw
     CHECK(tokens(720, 1280) == 26 * 46 + 2);
     CHECK(tokens(1, 1) == 4 + 2);                                                       // scaled up to 3136 pixels
     CHECK(tokens(20'000, 20'000) == 128 * 128 + 2);                                     // down to 12,845,056
-    CHECK(parameters(model_of(qwen25, 224, 224).image_encoder->graph) == 676'550'144);  // published: 0.67 B
+    CHECK(weights_of(model_of(qwen25, 224, 224).image_encoder->graph) == 676'550'144);  // published: 0.67 B
 }
 
 TEST_CASE("cards share an encoder's heads and columns where both can be divided, and sum their parts") {
@@ -105,7 +105,7 @@ TEST_CASE("cards share an encoder's heads and columns where both can be divided,
     CHECK(sums(whole) == 0);
     CHECK(sums(half) == 2 * 32 + 1);
     CHECK(flops(half.image_encoder->graph, 1) == approx(flops(whole.image_encoder->graph, 1) / 4).epsilon(0.02));
-    CHECK(parameters(half.image_encoder->graph) == approx(676'550'144 / 4.0).epsilon(0.02));
+    CHECK(weights_of(half.image_encoder->graph) == approx(676'550'144 / 4.0).epsilon(0.02));
 }
 
 TEST_CASE("a model without an encoder that ftax knows says which field and why") {

@@ -455,7 +455,7 @@ TEST_CASE("queries that gather keys of their own multiply tiles of 64 heads, wha
     const auto b200 = unfitted("b200");
     AttentionShape few = gathering(8, 8192, 8192, 1), many = gathering(64, 8192, 8192, 1);
     few.library = many.library = FlashLibrary::tensorrt_llm;
-    CHECK(seconds(b200, many) > 1.4 * seconds(b200, few));
+    CHECK(seconds(b200, many) > 1.25 * seconds(b200, few));  // a tile of 8 rows waits for its loads
 }
 
 TEST_CASE("an indexer scores all keys in fp8 and selects where there are more than it keeps") {
