@@ -171,8 +171,8 @@ std::string to_table(const GenerationReport& report, Style style) {
                         g.prefill_passes, g.prefill_passes == 1 ? "" : "es", duration(g.prefill.host_s),
                         duration(g.prefill.device_s), name_of(g.prefill.bound));
     if (g.images)
-        text += fmt::format("{} images a prompt, {} tokens each: {} host, {} device\n", g.request.images,
-                            g.image_tokens, duration(g.images->host_s), duration(g.images->device_s));
+        text += fmt::format("images of {} tokens, {} a prompt: {} host, {} device\n", g.image_tokens, g.request.images,
+                            duration(g.images->host_s), duration(g.images->device_s));
     text += print_decode_crossover(row.crossover, g.request);
     return text + describe(g.memory) + (g.fits || !g.memory.fits() ? "\n" : ", more than the engine uses\n");
 }

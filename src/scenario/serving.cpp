@@ -773,7 +773,7 @@ report::ServingReport serve(const ServingArguments& given_arguments) {
         std::tie(requests[framework], report.workload) = requests_of(arguments, run, framework, report.generates);
     if (const std::int64_t images = arguments.model.images; images > 0) {
         require(graph.image_encoder != nullptr, "no images: " + graph.no_images);
-        report.workload += fmt::format(", {} images of {} tokens each", images, graph.image_encoder->tokens);
+        report.workload += fmt::format(", images of {} tokens, {} a prompt", graph.image_encoder->tokens, images);
         for (auto& [framework, some] : requests)
             for (ServingRequest& request : some) request.prompt += images * graph.image_encoder->tokens;
     }
