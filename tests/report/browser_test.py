@@ -196,7 +196,7 @@ class Test:
             self.check((contrast["ground"] < 0.1) == dark, f"{what}: the ground's lightness is {contrast['ground']:.2f}")
         for control in self.browser.evaluate(CONTROLS):
             self.check(False, f"{self.name}: the keyboard does not reach {control}, or it has no name")
-        self.check(os.path.getsize(self.path) <= 300e3, f"{self.name}: {os.path.getsize(self.path)} bytes")
+        self.check(os.path.getsize(self.path) <= 310e3, f"{self.name}: {os.path.getsize(self.path)} bytes")
         self.browser.view(1400)
 
     def finish(self):
