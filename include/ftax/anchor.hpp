@@ -118,7 +118,7 @@ struct ServedError {
 /// A run worth measuring.
 struct SuggestedAnchor {
     std::int64_t batch = 0;
-    /// Relative half-width of the 90 % interval over the predicted runs, with this and earlier anchors.
+    /// Relative half-width of the 90 % interval, mean over the predicted runs, with this and all earlier anchors.
     double half_width = 0;
     std::string label;  ///< "batch 8", "line 12: bert, batch 1"
 };
